@@ -1,0 +1,121 @@
+{{/* Common start of every object's name: short enough that the longest part's name still fits into 63 letters. */}}
+{{- define "reveille.fullname" -}}
+{{- $name := .Release.Name -}}
+{{- if not (contains .Chart.Name $name) -}}
+{{- $name = printf "%s-%s" $name .Chart.Name -}}
+{{- end -}}
+{{- $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* What selects the objects of one release. */}}
+{{- define "reveille.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "reveille.labels" -}}
+{{ include "reveille.selectorLabels" . }}
+app.kubernetes.io/part-of: {{ .Chart.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/*
+Every part that runs, by name: port, protocol (grpc or http), replicas, serviceType, resources. All templates walk this
+map, so the services, the gateway and the simulator are described alike.
+*/}}
+{{- define "reveille.parts" -}}
+{{- $parts := dict -}}
+{{- range $name, $service := .Values.services -}}
+{{- $_ := set $parts $name (merge (dict "protocol" "grpc" "replicas" 1 "serviceType" "ClusterIP") $service) -}}
+{{- end -}}
+{{- $_ := set $parts "gateway" (merge (dict "protocol" "http") .Values.gateway) -}}
+{{- if .Values.simulator.enabled -}}
+{{- $simulator := omit .Values.simulator "enabled" -}}
+{{- $_ := set $parts "simulator" (merge (dict "protocol" "grpc" "replicas" 1 "serviceType" "ClusterIP") $simulator) -}}
+{{- end -}}
+{{- $parts | toJson -}}
+{{- end -}}
+
+{{/* Environment variable of one setting: reveille.variable (list "power-controller" "url"). */}}
+{{- define "reveille.variable" -}}
+{{- printf "REVEILLE__%s__%s" (index . 0) (index . 1) | replace "-" "_" | upper -}}
+{{- end -}}
+
+{{/*
+Settings as a TOML file. Scalars are written as JSON, which is TOML too; toToml would turn every whole number into a
+fraction.
+*/}}
+{{- define "reveille.toml" -}}
+{{- range $key, $value := . }}
+{{- if not (kindIs "map" $value) }}
+{{ $key }} = {{ toJson $value }}
+{{- end }}
+{{- end }}
+{{- range $section, $members := . }}
+{{- if kindIs "map" $members }}
+
+[{{ $section }}]
+{{- range $key, $value := $members }}
+{{ $key }} = {{ toJson $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Name of the Secret with a service's database: reveille.databaseSecret (list $ "power-controller"). */}}
+{{- define "reveille.databaseSecret" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $database := index $root.Values.databases $name -}}
+{{- if $database.url -}}
+{{- printf "%s-%s-database" (include "reveille.fullname" $root) $name -}}
+{{- else -}}
+{{- $database.existingSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where a part listens, where it finds the others, and its database: reveille.environment (list $ "gateway" $parts). */}}
+{{- define "reveille.environment" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $parts := index . 2 -}}
+- name: {{ include "reveille.variable" (list $name "listen") }}
+  value: {{ printf "0.0.0.0:%v" (index $parts $name).port | quote }}
+{{- range $peer, $part := $parts }}
+- name: {{ include "reveille.variable" (list $peer "url") }}
+  value: {{ printf "http://%s-%s:%v" (include "reveille.fullname" $root) $peer $part.port | quote }}
+{{- end }}
+{{- if hasKey $root.Values.databases $name }}
+- name: {{ include "reveille.variable" (list $name "database_url") }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "reveille.databaseSecret" (list $root $name) }}
+      key: url
+{{- end }}
+{{- end -}}
+
+{{/*
+Start, readiness and liveness of a part. A gRPC service answers health checks with "not serving" as long as it waits for
+its peers, which is no reason to start it again: only readiness asks for health.
+*/}}
+{{- define "reveille.probes" -}}
+{{- $grpc := eq .protocol "grpc" -}}
+{{- $alive := ternary (dict "tcpSocket" (dict "port" "api")) (dict "httpGet" (dict "path" "/livez" "port" "api")) $grpc -}}
+startupProbe:
+  {{- toYaml $alive | nindent 2 }}
+  periodSeconds: 1
+  failureThreshold: 120
+readinessProbe:
+  {{- if $grpc }}
+  grpc: {port: {{ .port }}}
+  {{- else }}
+  httpGet: {path: /readyz, port: api}
+  {{- end }}
+  periodSeconds: 5
+livenessProbe:
+  {{- toYaml $alive | nindent 2 }}
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end -}}

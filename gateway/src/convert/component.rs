@@ -1,0 +1,194 @@
+//! Components.
+
+use proto::component as message;
+
+use crate::wire::{
+    component as wire,
+    words::{Spelled, Word},
+};
+
+impl From<wire::Component> for message::Component {
+    fn from(component: wire::Component) -> Self {
+        Self {
+            id: component.id.unwrap_or_default(),
+            actual_state: component.actual_state.map(Into::into),
+            desired_state: component.desired_state.map(Into::into),
+            staged_state: component.staged_state.map(Into::into),
+            last_action: component.last_action.map(Into::into),
+            event_stats: component.event_stats.map(Into::into),
+            status: component.status.map(Into::into),
+            enabled: component.enabled,
+            error: component.error,
+            session: component.session,
+            retry_policy: component.retry_policy,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<wire::BootArtifacts> for message::BootArtifacts {
+    fn from(artifacts: wire::BootArtifacts) -> Self {
+        let wire::BootArtifacts { initrd, kernel, kernel_parameters, timestamp: _ } = artifacts;
+        Self { kernel, kernel_parameters, initrd, timestamp: None }
+    }
+}
+
+impl From<wire::ActualState> for message::ActualState {
+    fn from(state: wire::ActualState) -> Self {
+        let boot_artifacts = state.boot_artifacts.map(Into::into);
+        Self { boot_artifacts, bss_token: state.bss_token, last_updated: None }
+    }
+}
+
+impl From<wire::DesiredState> for message::DesiredState {
+    fn from(state: wire::DesiredState) -> Self {
+        let boot_artifacts = state.boot_artifacts.map(Into::into);
+        let wire::DesiredState { configuration, bss_token, .. } = state;
+        Self { boot_artifacts, configuration, bss_token, last_updated: None }
+    }
+}
+
+impl From<wire::StagedState> for message::StagedState {
+    fn from(state: wire::StagedState) -> Self {
+        let boot_artifacts = state.boot_artifacts.map(Into::into);
+        let wire::StagedState { configuration, session, .. } = state;
+        Self { boot_artifacts, configuration, session, last_updated: None }
+    }
+}
+
+impl From<wire::LastAction> for message::LastAction {
+    fn from(last: wire::LastAction) -> Self {
+        Self { action: last.action.map(|action| action.0.into()), failed: last.failed, last_updated: None }
+    }
+}
+
+impl From<wire::EventStats> for message::EventStats {
+    fn from(stats: wire::EventStats) -> Self {
+        Self {
+            power_on_attempts: stats.power_on_attempts,
+            power_off_graceful_attempts: stats.power_off_graceful_attempts,
+            power_off_forceful_attempts: stats.power_off_forceful_attempts,
+        }
+    }
+}
+
+impl From<wire::Status> for message::Status {
+    fn from(status: wire::Status) -> Self {
+        let phase = status.phase.map(|phase| phase.0.into());
+        Self { phase, status_override: status.status_override, status: String::new() }
+    }
+}
+
+/// A component as a read answers it: with the computed status, and without what only the registry needs
+/// (BOS reference 2.6.1).
+pub fn rendered(component: message::Component) -> wire::Component {
+    let status = rendered_status(component.status.clone().unwrap_or_default());
+    let mut component = wire::Component { status: Some(status), ..stored(component) };
+    let booted = component.actual_state.as_mut().and_then(|actual| actual.boot_artifacts.as_mut());
+    if let Some(artifacts) = booted {
+        artifacts.timestamp = None;
+    }
+    component
+}
+
+/// The status of a record that never had one is shown with empty members.
+fn rendered_status(status: message::Status) -> wire::Status {
+    let computed = if status.status.is_empty() { STATUS_OF_NOTHING.to_owned() } else { status.status.clone() };
+    let shown = if status.phase.is_none() && status.status_override.is_none() {
+        wire::Status { phase: Some(Spelled(message::Phase::None)), status_override: Some(String::new()), ..Default::default() }
+    } else {
+        stored_status(status)
+    };
+    wire::Status { status: Some(computed), ..shown }
+}
+
+/// The computed status of a component without phase and override (BOS reference 3.5, row 8).
+const STATUS_OF_NOTHING: &str = "stable";
+
+/// A component as a write answers it: the record as it is kept (BOS reference 2.6.3).
+pub fn stored(component: message::Component) -> wire::Component {
+    let written = component.status.filter(|status| status.phase.is_some() || status.status_override.is_some());
+    wire::Component {
+        actual_state: component.actual_state.map(Into::into),
+        desired_state: component.desired_state.map(Into::into),
+        enabled: component.enabled,
+        error: component.error,
+        event_stats: component.event_stats.map(Into::into),
+        id: Some(component.id),
+        last_action: component.last_action.map(Into::into),
+        retry_policy: component.retry_policy,
+        session: component.session,
+        staged_state: component.staged_state.map(Into::into),
+        status: written.map(stored_status),
+    }
+}
+
+fn stored_status(status: message::Status) -> wire::Status {
+    let phase = status.phase.and_then(spelled);
+    wire::Status { phase, status: None, status_override: status.status_override }
+}
+
+/// The variant of an enum that came as a number, if it is one that people may see.
+fn spelled<E: Word + TryFrom<i32>>(number: i32) -> Option<Spelled<E>> {
+    let variant = E::try_from(number).ok()?;
+    E::WORDS.iter().any(|(_, known)| *known == variant).then_some(Spelled(variant))
+}
+
+impl From<message::BootArtifacts> for wire::BootArtifacts {
+    fn from(artifacts: message::BootArtifacts) -> Self {
+        let message::BootArtifacts { kernel, kernel_parameters, initrd, timestamp } = artifacts;
+        Self { initrd, kernel, kernel_parameters, timestamp: timestamp.map(Into::into) }
+    }
+}
+
+impl From<message::ActualState> for wire::ActualState {
+    fn from(state: message::ActualState) -> Self {
+        Self {
+            boot_artifacts: state.boot_artifacts.map(Into::into),
+            bss_token: state.bss_token,
+            last_updated: state.last_updated.map(Into::into),
+        }
+    }
+}
+
+impl From<message::DesiredState> for wire::DesiredState {
+    fn from(state: message::DesiredState) -> Self {
+        Self {
+            boot_artifacts: state.boot_artifacts.map(Into::into),
+            bss_token: state.bss_token,
+            configuration: state.configuration,
+            last_updated: state.last_updated.map(Into::into),
+        }
+    }
+}
+
+impl From<message::StagedState> for wire::StagedState {
+    fn from(state: message::StagedState) -> Self {
+        Self {
+            boot_artifacts: state.boot_artifacts.map(Into::into),
+            configuration: state.configuration,
+            last_updated: state.last_updated.map(Into::into),
+            session: state.session,
+        }
+    }
+}
+
+impl From<message::LastAction> for wire::LastAction {
+    fn from(last: message::LastAction) -> Self {
+        Self {
+            action: last.action.and_then(spelled),
+            failed: last.failed,
+            last_updated: last.last_updated.map(Into::into),
+        }
+    }
+}
+
+impl From<message::EventStats> for wire::EventStats {
+    fn from(stats: message::EventStats) -> Self {
+        Self {
+            power_off_forceful_attempts: stats.power_off_forceful_attempts,
+            power_off_graceful_attempts: stats.power_off_graceful_attempts,
+            power_on_attempts: stats.power_on_attempts,
+        }
+    }
+}

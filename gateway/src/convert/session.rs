@@ -1,0 +1,83 @@
+//! Sessions.
+
+use proto::session::{self as message, Operation, Progress};
+
+use super::none_if_empty;
+use crate::wire::{session as wire, words::Spelled};
+
+impl From<message::Session> for wire::Session {
+    fn from(session: message::Session) -> Self {
+        Self {
+            components: session.components.join(","),
+            include_disabled: session.include_disabled,
+            operation: Spelled(Operation::try_from(session.operation).unwrap_or_default()),
+            stage: session.stage,
+            status: wire::SessionProgress {
+                end_time: session.end_time,
+                error: session.error,
+                start_time: session.start_time,
+                status: Spelled(Progress::try_from(session.progress).unwrap_or_default()),
+            },
+            limit: session.limit,
+            name: session.name,
+            template_name: session.template_name,
+            tenant: none_if_empty(session.tenant),
+        }
+    }
+}
+
+/// The call that creates the session which `tenant` wishes for.
+pub fn creation(wish: wire::NewSession, tenant: String) -> message::CreateSessionRequest {
+    message::CreateSessionRequest {
+        name: wish.name.unwrap_or_default(),
+        tenant,
+        operation: wish.operation.0.into(),
+        template_name: wish.template_name,
+        limit: wish.limit.unwrap_or_default(),
+        stage: wish.stage,
+        include_disabled: wish.include_disabled,
+    }
+}
+
+/// The call that changes the session `name` of `tenant`.
+pub fn update(patch: wire::SessionPatch, name: String, tenant: String) -> message::UpdateSessionRequest {
+    let status = patch.status.unwrap_or_default();
+    message::UpdateSessionRequest {
+        name,
+        tenant,
+        components: patch.components,
+        progress: status.status.map_or(Progress::Unspecified, |progress| progress.0).into(),
+        start_time: status.start_time,
+        clear_end_time: status.end_time == Some(None),
+        end_time: status.end_time.flatten(),
+        clear_error: status.error == Some(None),
+        error: status.error.flatten(),
+    }
+}
+
+impl From<message::SessionStatus> for wire::SessionStatus {
+    fn from(status: message::SessionStatus) -> Self {
+        let errors = status.error_summary.into_iter().map(|summary| {
+            (summary.error, wire::ErrorSummary { count: summary.count, list: summary.list })
+        });
+        Self {
+            error_summary: errors.collect(),
+            managed_components_count: status.managed_components_count,
+            percent_failed: status.percent_failed,
+            percent_staged: status.percent_staged,
+            percent_successful: status.percent_successful,
+            phases: wire::Phases {
+                percent_complete: status.percent_complete,
+                percent_configuring: status.percent_configuring,
+                percent_powering_off: status.percent_powering_off,
+                percent_powering_on: status.percent_powering_on,
+            },
+            status: Spelled(Progress::try_from(status.progress).unwrap_or_default()),
+            timing: wire::Timing {
+                duration: status.duration,
+                end_time: status.end_time,
+                start_time: status.start_time,
+            },
+        }
+    }
+}

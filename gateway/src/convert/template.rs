@@ -1,0 +1,88 @@
+//! Session templates.
+
+use proto::template as message;
+
+use super::none_if_empty;
+use crate::wire::{strict::Object, template as wire};
+
+/// The template `name` of `tenant`, or a patch of it.
+pub fn named(template: wire::SessionTemplate, name: String, tenant: String) -> message::SessionTemplate {
+    let sets = template.boot_sets.unwrap_or_default();
+    message::SessionTemplate {
+        name,
+        tenant,
+        description: template.description,
+        enable_cfs: template.enable_cfs,
+        cfs: template.cfs.map(Into::into),
+        boot_sets: sets.into_iter().map(|(name, Object(set))| (name, set.into())).collect(),
+        revision: 0,
+    }
+}
+
+impl From<message::SessionTemplate> for wire::SessionTemplate {
+    fn from(template: message::SessionTemplate) -> Self {
+        let sets = template.boot_sets.into_iter().map(|(name, set)| (name, Object(set.into())));
+        Self {
+            boot_sets: Some(sets.collect()),
+            cfs: template.cfs.map(Into::into),
+            description: template.description,
+            enable_cfs: template.enable_cfs,
+            name: template.name,
+            tenant: none_if_empty(template.tenant),
+        }
+    }
+}
+
+impl From<wire::Cfs> for message::Cfs {
+    fn from(cfs: wire::Cfs) -> Self {
+        Self { configuration: cfs.configuration }
+    }
+}
+
+impl From<message::Cfs> for wire::Cfs {
+    fn from(cfs: message::Cfs) -> Self {
+        Self { configuration: cfs.configuration }
+    }
+}
+
+impl From<wire::BootSet> for message::BootSet {
+    fn from(set: wire::BootSet) -> Self {
+        Self {
+            name: set.name,
+            path: set.path,
+            r#type: set.kind,
+            etag: set.etag,
+            kernel_parameters: set.kernel_parameters,
+            node_list: set.node_list.map(list),
+            node_roles_groups: set.node_roles_groups.map(list),
+            node_groups: set.node_groups.map(list),
+            arch: set.arch,
+            rootfs_provider: set.rootfs_provider,
+            rootfs_provider_passthrough: set.rootfs_provider_passthrough,
+            cfs: set.cfs.map(Into::into),
+        }
+    }
+}
+
+fn list(values: Vec<String>) -> message::StringList {
+    message::StringList { values }
+}
+
+impl From<message::BootSet> for wire::BootSet {
+    fn from(set: message::BootSet) -> Self {
+        Self {
+            arch: set.arch,
+            cfs: set.cfs.map(Into::into),
+            etag: set.etag,
+            kernel_parameters: set.kernel_parameters,
+            name: set.name,
+            node_groups: set.node_groups.map(|list| list.values),
+            node_list: set.node_list.map(|list| list.values),
+            node_roles_groups: set.node_roles_groups.map(|list| list.values),
+            path: set.path,
+            rootfs_provider: set.rootfs_provider,
+            rootfs_provider_passthrough: set.rootfs_provider_passthrough,
+            kind: set.r#type,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The services behind the gateway, and how they are called.
+
+use std::{future::Future, time::Duration};
+
+use chassis::{Channel, Fault, Settings, channel::LARGEST_MESSAGE};
+use proto::{
+    component::component_service_client::ComponentServiceClient,
+    option::options_service_client::OptionsServiceClient,
+    session::session_service_client::SessionServiceClient,
+    template::session_template_service_client::SessionTemplateServiceClient,
+};
+use tonic::{Code, Request, Response, Status};
+use tonic_health::pb::health_client::HealthClient;
+
+/// How long a service may take to answer. BOS gave up on a request after 30 seconds (BOS reference, appendix
+/// B), so clients expect an answer, good or bad, within that time.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What the component registry is called in errors.
+pub const REGISTRY: &str = "component registry";
+/// What the session manager is called in errors.
+pub const SESSIONS: &str = "session manager";
+
+/// Clients of the services, and how closely to follow BOS. Clones share connections.
+#[derive(Clone)]
+pub struct Mesh {
+    /// Components, at the component registry.
+    pub components: ComponentServiceClient<Channel>,
+    /// Options, at the component registry.
+    pub options: OptionsServiceClient<Channel>,
+    /// Whether the component registry can do its work.
+    pub registry_health: HealthClient<Channel>,
+    /// Sessions, at the session manager.
+    pub sessions: SessionServiceClient<Channel>,
+    /// Session templates, at the session manager.
+    pub templates: SessionTemplateServiceClient<Channel>,
+    /// Whether the session manager can do its work.
+    pub sessions_health: HealthClient<Channel>,
+    /// Repeat surprising answers of BOS.
+    pub strict: bool,
+}
+
+impl Mesh {
+    /// Clients of the services at the addresses in the settings. They connect when they are used.
+    ///
+    /// # Errors
+    /// When an address cannot be read.
+    pub fn new(settings: &Settings) -> anyhow::Result<Self> {
+        let registry = chassis::channel(&settings.component_registry.url)?;
+        let manager = chassis::channel(&settings.session_manager.url)?;
+        Ok(Self {
+            components: ComponentServiceClient::new(registry.clone())
+                .max_decoding_message_size(LARGEST_MESSAGE),
+            options: OptionsServiceClient::new(registry.clone()),
+            registry_health: HealthClient::new(registry),
+            sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            templates: SessionTemplateServiceClient::new(manager.clone())
+                .max_decoding_message_size(LARGEST_MESSAGE),
+            sessions_health: HealthClient::new(manager),
+            strict: settings.compat.strict_bos,
+        })
+    }
+}
+
+/// Waits for the answer of `part` to a call.
+///
+/// # Errors
+/// What the service says, or that it did not answer in time.
+pub async fn answer<T>(
+    part: &'static str,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Fault> {
+    answer_within(DEADLINE, part, call).await
+}
+
+/// As [`answer`], for calls that are only useful when they are quick.
+///
+/// # Errors
+/// As [`answer`].
+pub async fn answer_within<T>(
+    deadline: Duration,
+    part: &'static str,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Fault> {
+    let outcome = tokio::time::timeout(deadline, call).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(Status::deadline_exceeded("")));
+    outcome.map(Response::into_inner).map_err(|status| fault(part, status))
+}
+
+/// What a status of `part` means.
+pub fn fault(part: &'static str, status: Status) -> Fault {
+    if status.code() == Code::DeadlineExceeded {
+        return Fault::unavailable(part, "did not answer in time");
+    }
+    match Fault::from(status) {
+        // A connection does not know what is at its other end.
+        Fault::Unavailable { what, reason } if what == "service" => Fault::unavailable(part, reason),
+        other => other,
+    }
+}
+
+/// A call that its service may give up on once nobody waits for it any more.
+pub fn call<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(DEADLINE);
+    request
+}

@@ -1,0 +1,156 @@
+//! Errors as people see them: problem documents with the titles and texts of BOS (BOS reference 2.2, A.1).
+
+use axum::response::{IntoResponse, Response};
+use chassis::{Fault, request_id};
+use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
+use serde::Serialize;
+
+use crate::tenant::Tenant;
+
+/// Why a request was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    status: StatusCode,
+    title: &'static str,
+    detail: String,
+}
+
+/// The document, with its members in alphabetical order.
+#[derive(Serialize)]
+struct Document<'a> {
+    detail: &'a str,
+    status: u16,
+    title: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+impl Problem {
+    /// The request breaks a rule.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "Bad Request", detail)
+    }
+
+    /// There is no such path.
+    pub fn no_such_path() -> Self {
+        let detail = "The requested URL was not found on the server. If you entered the URL manually please \
+                      check your spelling and try again.";
+        Self::new(StatusCode::NOT_FOUND, "Not Found", detail)
+    }
+
+    /// The path does not take this method.
+    pub fn method_not_allowed() -> Self {
+        let detail = "The method is not allowed for the requested URL.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", detail)
+    }
+
+    /// The body is not declared to be JSON.
+    pub fn unsupported_media_type(given: &str) -> Self {
+        let detail = format!("Invalid Content-type ({given}), expected JSON data");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type", detail)
+    }
+
+    /// The body is longer than this path takes.
+    pub fn too_large() -> Self {
+        let detail = "the request body is larger than this path accepts";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", detail)
+    }
+
+    /// A defect of ours. The cause is logged under the request id, which is all that the caller learns.
+    pub fn internal(cause: &str) -> Self {
+        let id = request_id::current().unwrap_or_default();
+        tracing::error!(cause, request_id = id, "request failed");
+        let detail = format!("the request could not be done; its id is {id}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error", detail)
+    }
+
+    /// What a refusal by a service means to somebody who asked as `tenant`, whose name is part of the texts
+    /// about sessions and templates.
+    pub fn of(fault: Fault, tenant: &Tenant) -> Self {
+        match fault {
+            Fault::NotFound { kind, name } => {
+                let detail = format!("{} does not exist", absent(&kind, &name, tenant));
+                Self::new(StatusCode::NOT_FOUND, "The resource was not found", detail)
+            }
+            Fault::AlreadyExists { kind, name } => {
+                let detail = format!("{} already exists{}", quoted(&kind, &name), tenant.suffix());
+                Self::new(StatusCode::CONFLICT, "The resource to be created already exists", detail)
+            }
+            Fault::Invalid(invalid) if invalid.field.is_empty() => Self::bad_request(invalid.reason),
+            Fault::Invalid(invalid) => Self::bad_request(format!("{} - '{}'", invalid.reason, invalid.field)),
+            // Only reports of the actual state are ever locked out (BOS reference 2.6.6).
+            Fault::Locked { .. } => Self::new(StatusCode::CONFLICT, LOCKED_TITLE, LOCKED_DETAIL),
+            Fault::Unavailable { what, reason } => Self::unavailable(&format!("{what}: {reason}")),
+            Fault::ResumeExpired(_) => Self::internal("a call that resumes nothing was told to start over"),
+            Fault::Internal(cause) => Self::internal(&cause),
+        }
+    }
+
+    /// Puts `text` before the detail of a 400, where BOS says which step refused the request.
+    #[must_use]
+    pub fn prefixed(mut self, text: &str) -> Self {
+        if self.status == StatusCode::BAD_REQUEST {
+            self.detail.insert_str(0, text);
+        }
+        self
+    }
+
+    /// The detail, for logs.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    fn unavailable(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE_TITLE, detail)
+    }
+
+    fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, title, detail: detail.into() }
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self::of(fault, &Tenant::default())
+    }
+}
+
+/// The title is part of the contract and says Redis although there is none; the detail names what is really
+/// not available.
+const UNAVAILABLE_TITLE: &str = "Unable to connect to the Redis database";
+const LOCKED_TITLE: &str = "Actual state can not be updated.";
+const LOCKED_DETAIL: &str = "BOS is currently changing the state of the node, and the actual state can not \
+                             be accurately recorded";
+
+/// `Component 'x1'`.
+fn quoted(kind: &str, name: &str) -> String {
+    format!("{} '{name}'", capitalised(kind))
+}
+
+/// `Session 's1'`, or `Session for tenant 't' 's1'`. Components are the same for every tenant.
+fn absent(kind: &str, name: &str, tenant: &Tenant) -> String {
+    if kind == "component" {
+        return quoted(kind, name);
+    }
+    format!("{}{} '{name}'", capitalised(kind), tenant.suffix())
+}
+
+fn capitalised(kind: &str) -> String {
+    let mut letters = kind.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let document = Document {
+            detail: &self.detail,
+            status: self.status.as_u16(),
+            title: self.title,
+            kind: "about:blank",
+        };
+        let body = serde_json::to_vec(&document).expect("texts and numbers can always be written as JSON");
+        let content_type = (CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        (self.status, [content_type], body).into_response()
+    }
+}

@@ -1,0 +1,114 @@
+//! Query parameters, read as BOS reads them (BOS reference 2.1, 2.6.1).
+
+use std::{convert::Infallible, ops::RangeInclusive};
+
+use axum::extract::{FromRequestParts, Query as Pairs};
+use http::request::Parts;
+
+use crate::{problem::Problem, wire::words::Word};
+
+/// The parameters of a request. Nobody minds unknown ones, and of a repeated one the last counts.
+#[derive(Debug, Clone, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// A truth value in any letter case.
+    ///
+    /// # Errors
+    /// When the value is anything else, such as `1` or empty.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>, Problem> {
+        self.last(name)
+            .map(|text| match text {
+                _ if text.eq_ignore_ascii_case("true") => Ok(true),
+                _ if text.eq_ignore_ascii_case("false") => Ok(false),
+                _ => Err(wrong_type("boolean", name)),
+            })
+            .transpose()
+    }
+
+    /// A decimal number within `range`.
+    ///
+    /// # Errors
+    /// When the value is no integer or out of range.
+    pub fn integer(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Problem> {
+        let Some(text) = self.last(name) else { return Ok(None) };
+        let number: i128 = text.parse().map_err(|_| wrong_type("integer", name))?;
+        let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
+        fits.map(Some).ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            refused(name, &format!("{number} is not between {least} and {most}"))
+        })
+    }
+
+    /// A text with a number of characters within `lengths`.
+    ///
+    /// # Errors
+    /// When the text is too short or too long.
+    pub fn text(&self, name: &str, lengths: RangeInclusive<usize>) -> Result<Option<&str>, Problem> {
+        let Some(text) = self.last(name) else { return Ok(None) };
+        let length = text.chars().count();
+        if lengths.contains(&length) {
+            return Ok(Some(text));
+        }
+        let (least, most) = (lengths.start(), lengths.end());
+        Err(refused(name, &format!("has {length} characters, not between {least} and {most}")))
+    }
+
+    /// The name of a session.
+    ///
+    /// # Errors
+    /// When no session can have that name.
+    pub fn session_name(&self, name: &str) -> Result<Option<String>, Problem> {
+        let Some(text) = self.last(name) else { return Ok(None) };
+        if is_session_name(text) {
+            return Ok(Some(text.to_owned()));
+        }
+        Err(refused(name, "is not the name of a session"))
+    }
+
+    /// One of the words of an enum.
+    ///
+    /// # Errors
+    /// When it is another word.
+    pub fn word<E: Word>(&self, name: &str) -> Result<Option<E>, Problem> {
+        let Some(text) = self.last(name) else { return Ok(None) };
+        let variant = E::parse(text);
+        variant.map(Some).ok_or_else(|| refused(name, &format!("'{text}' is not one of {}", E::choices())))
+    }
+
+    /// Whether the parameter was given at all.
+    pub fn has(&self, name: &str) -> bool {
+        self.last(name).is_some()
+    }
+
+    fn last(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        // Any text is a list of pairs, so nothing can be wrong with it yet.
+        let pairs = Pairs::from_request_parts(parts, state).await;
+        Ok(Self(pairs.map(|Pairs(pairs)| pairs).unwrap_or_default()))
+    }
+}
+
+/// Whether a session can have that name (BOS reference 2.3, SessionName): 1 to 127 letters, digits, dots,
+/// underscores and hyphens, with a letter or digit at either end.
+pub fn is_session_name(text: &str) -> bool {
+    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let bytes = text.as_bytes();
+    bytes.len() <= 127 && end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+}
+
+fn wrong_type(kind: &str, name: &str) -> Problem {
+    Problem::bad_request(format!("Wrong type, expected '{kind}' for query parameter '{name}'"))
+}
+
+fn refused(name: &str, why: &str) -> Problem {
+    Problem::bad_request(format!("query parameter '{name}': {why}"))
+}

@@ -1,0 +1,183 @@
+//! Components (BOS reference 2.6.8).
+
+use proto::component::{Action, Phase};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    stamp::Stamp,
+    strict::{Object, given, object},
+    words::Spelled,
+};
+
+/// A component record, or a patch of one: what is absent was not given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Component {
+    /// What the node said it booted.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub actual_state: Option<ActualState>,
+    /// What the node should run.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub desired_state: Option<DesiredState>,
+    /// Whether the component is acted on.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// What is wrong, for people.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How often each power action was tried.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub event_stats: Option<EventStats>,
+    /// Which component this is.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What was last done.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub last_action: Option<LastAction>,
+    /// Most attempts per power action.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub retry_policy: Option<u32>,
+    /// Name of the session that owns the component.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What the node should run once the stage is applied.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub staged_state: Option<StagedState>,
+    /// Where the component stands.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+}
+
+/// The three artifacts that identify a boot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BootArtifacts {
+    /// Path of the initial RAM disk.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub initrd: Option<String>,
+    /// Path of the kernel.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Kernel command line.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub kernel_parameters: Option<String>,
+    /// When the token of these artifacts was stored.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Stamp>,
+}
+
+/// What the node said it booted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ActualState {
+    /// What was booted.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub boot_artifacts: Option<BootArtifacts>,
+    /// Token that the node reported.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub bss_token: Option<String>,
+    /// When it was reported.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub last_updated: Option<Stamp>,
+}
+
+/// What the node should run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DesiredState {
+    /// What to boot.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub boot_artifacts: Option<BootArtifacts>,
+    /// Token under which the boot data were accepted.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub bss_token: Option<String>,
+    /// Name of the wanted configuration.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
+    /// When it was last set.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub last_updated: Option<Stamp>,
+}
+
+/// What the node should run once the stage is applied.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StagedState {
+    /// What to boot.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub boot_artifacts: Option<BootArtifacts>,
+    /// Name of the wanted configuration.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
+    /// When it was last set.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub last_updated: Option<Stamp>,
+    /// Name of the session that staged it.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// What was last done to a component.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LastAction {
+    /// Which action it was.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub action: Option<Spelled<Action>>,
+    /// Whether it is known to have had no effect.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub failed: Option<bool>,
+    /// When it was done.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub last_updated: Option<Stamp>,
+}
+
+/// How often each power action was tried.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventStats {
+    /// Forced power-offs.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub power_off_forceful_attempts: Option<u32>,
+    /// Graceful power-offs.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub power_off_graceful_attempts: Option<u32>,
+    /// Power-ons.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub power_on_attempts: Option<u32>,
+}
+
+/// Where a component stands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Status {
+    /// What is being done with the component.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Spelled<Phase>>,
+    /// The computed word.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Word that replaces the computed one.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub status_override: Option<String>,
+}
+
+/// The members of a bulk patch that apply one patch to many components (BOS reference 2.6.4).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterPatch {
+    /// Which components.
+    pub filters: Object<Filters>,
+    /// What to change on each.
+    pub patch: Object<Component>,
+}
+
+/// Exactly one of these selects components; the other may be absent, `null` or empty.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Filters {
+    /// Ids, separated by commas.
+    pub ids: Option<String>,
+    /// Name of a session.
+    pub session: Option<String>,
+}

@@ -1,0 +1,150 @@
+//! Sessions and their status (BOS reference 2.9, 3.6, 3.8).
+
+use std::collections::BTreeMap;
+
+use proto::session::{Operation, Progress};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    strict::{given, object},
+    words::Spelled,
+};
+
+/// A session as people see it. Every member is always there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Session {
+    /// Ids of the members, separated by commas.
+    pub components: String,
+    /// Whether nodes that the inventory disables take part.
+    pub include_disabled: bool,
+    /// Which of the template's nodes to take; empty: all.
+    pub limit: String,
+    /// Unique within the tenant.
+    pub name: String,
+    /// What to do.
+    pub operation: Spelled<Operation>,
+    /// Whether the nodes are only to be told, and act later.
+    pub stage: bool,
+    /// How far it is.
+    pub status: SessionProgress,
+    /// Template that says what the nodes should run.
+    pub template_name: String,
+    /// Tenant that owns the session.
+    pub tenant: Option<String>,
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionProgress {
+    /// When it became complete.
+    pub end_time: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// When it was created.
+    pub start_time: String,
+    /// Pending, running or complete.
+    pub status: Spelled<Progress>,
+}
+
+/// The wish for a session (BOS reference 2.9.1).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// Whether nodes that the inventory disables take part.
+    #[serde(default)]
+    pub include_disabled: bool,
+    /// Which of the template's nodes to take; `null` or empty: all.
+    #[serde(default)]
+    pub limit: Option<String>,
+    /// Absent: a new unique name.
+    #[serde(default, deserialize_with = "given")]
+    pub name: Option<String>,
+    /// What to do.
+    pub operation: Spelled<Operation>,
+    /// Whether the nodes are only to be told, and act later.
+    #[serde(default)]
+    pub stage: bool,
+    /// Template that says what the nodes should run.
+    pub template_name: String,
+}
+
+/// A change of a session (BOS reference 2.9.3).
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionPatch {
+    /// Ids of the members, separated by commas.
+    #[serde(deserialize_with = "given")]
+    pub components: Option<String>,
+    /// How far it is.
+    #[serde(deserialize_with = "object")]
+    pub status: Option<ProgressPatch>,
+}
+
+/// A change of how far a session is. The inner option is `null`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProgressPatch {
+    /// When it became complete.
+    #[serde(deserialize_with = "given")]
+    pub end_time: Option<Option<String>>,
+    /// What went wrong.
+    #[serde(deserialize_with = "given")]
+    pub error: Option<Option<String>>,
+    /// When it was created.
+    #[serde(deserialize_with = "given")]
+    pub start_time: Option<String>,
+    /// Pending, running or complete.
+    #[serde(deserialize_with = "given")]
+    pub status: Option<Spelled<Progress>>,
+}
+
+/// How the members of a session are doing (BOS reference 3.8).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionStatus {
+    /// By error text.
+    pub error_summary: BTreeMap<String, ErrorSummary>,
+    /// Number of members.
+    pub managed_components_count: u32,
+    /// Members that failed.
+    pub percent_failed: f64,
+    /// Members that only hold a staged state.
+    pub percent_staged: f64,
+    /// Members that are where they should be.
+    pub percent_successful: f64,
+    /// Members by phase.
+    pub phases: Phases,
+    /// Pending, running or complete.
+    pub status: Spelled<Progress>,
+    /// When it ran and for how long.
+    pub timing: Timing,
+}
+
+/// Members with the same error.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ErrorSummary {
+    /// How many.
+    pub count: u32,
+    /// The first of them.
+    pub list: String,
+}
+
+/// Shares of the members by phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say everything: shares of the members in percent")]
+pub struct Phases {
+    pub percent_complete: f64,
+    pub percent_configuring: f64,
+    pub percent_powering_off: f64,
+    pub percent_powering_on: f64,
+}
+
+/// When a session ran and for how long.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timing {
+    /// As people read it, such as `0:02:17`.
+    pub duration: String,
+    /// When it became complete.
+    pub end_time: Option<String>,
+    /// When it was created.
+    pub start_time: String,
+}

@@ -1,0 +1,33 @@
+//! Times as BOS writes them.
+
+use std::fmt;
+
+use chrono::{DateTime, Datelike, Timelike, Utc};
+use prost_types::Timestamp;
+use serde::{Serialize, Serializer};
+
+/// A point in time, written `YYYY-MM-DDTHH:MM:SS` in UTC without a fraction or zone (BOS reference 3.9).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stamp(DateTime<Utc>);
+
+impl From<Timestamp> for Stamp {
+    fn from(time: Timestamp) -> Self {
+        // Times beyond the calendar cannot be written; the epoch is as good as any other answer.
+        Self(DateTime::from_timestamp(time.seconds, 0).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // By hand, because a general formatter takes a noticeable part of rendering a long list.
+        let Self(time) = self;
+        write!(text, "{:04}-{:02}-{:02}T", time.year(), time.month(), time.day())?;
+        write!(text, "{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
+    }
+}
+
+impl Serialize for Stamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

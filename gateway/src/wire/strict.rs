@@ -1,0 +1,58 @@
+//! Reading JSON as strictly as the contract demands (BOS reference 2.1).
+//!
+//! Derived readers take `null` for an absent member and an array for an object. Both are errors here.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+/// A value that is written as a JSON object and nothing else.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+struct Members<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+    type Value = T;
+
+    fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members))
+    }
+}
+
+/// Reads a member that may be left out but not be `null`.
+///
+/// # Errors
+/// When the value does not have the type `T`.
+pub fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Reads a member that is an object when it is there.
+///
+/// # Errors
+/// When the value is no object, or one with other members than `T` has.
+pub fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Object::deserialize(deserializer).map(|object| Some(object.0))
+}

@@ -1,0 +1,279 @@
+"""Checks the Helm chart without a cluster.
+
+Renders the chart the ways people install it, holds every object against the strict schemas of the oldest and the newest
+Kubernetes it is for, checks that the objects fit together, asks the built programs whether they take the settings
+the chart gives them, and checks that wrong values are refused.
+
+Usage: check_chart.py CHART [--binaries FOLDER]
+"""
+
+import argparse
+import copy
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import helm_python as helm
+import kubernetes_validate
+import yaml
+
+KUBERNETES = ("1.27", kubernetes_validate.latest_version())
+NAMESPACE = "fleet"
+
+PARTS = {
+    "component-registry",
+    "session-manager",
+    "status-evaluator",
+    "power-controller",
+    "config-coordinator",
+    "gateway",
+}
+OWNERS = {"component-registry", "session-manager", "power-controller", "config-coordinator"}
+
+# name -> (release, values, parts that must run)
+VARIANTS = {
+    "defaults": ("reveille", {}, PARTS | {"simulator"}),
+    "existing secrets and own resources": (
+        "blue",
+        {
+            "image": {"repository": "registry.local/fleet/reveille", "tag": "1.2.3"},
+            "imagePullSecrets": [{"name": "pull"}],
+            "settings": {"shutdown_grace_seconds": 60, "log": {"filter": "debug"}, "compat": {"strict_bos": True}},
+            "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS},
+            "services": {"component-registry": {"resources": {"requests": {"cpu": 2, "memory": "2Gi"}}}},
+            "gateway": {"port": 8080, "replicas": 3, "serviceType": "LoadBalancer"},
+            "simulator": {"enabled": False},
+        },
+        PARTS,
+    ),
+    "database addresses in the values": (
+        "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
+        {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
+        PARTS | {"simulator"},
+    ),
+}
+
+REFUSED = {
+    "an unknown key": {"replicas": 3},
+    "an unknown service": {"services": {"scheduler": {"port": 7710}}},
+    "an unknown member of a service": {"services": {"session-manager": {"replicas": 2}}},
+    "an unknown setting": {"settings": {"log": {"colour": "red"}}},
+    "an unknown log format": {"settings": {"log": {"format": "xml"}}},
+    "a port that is not a number": {"gateway": {"port": "http"}},
+    "a privileged port": {"gateway": {"port": 80}},
+    "a negative number of replicas": {"gateway": {"replicas": -1}},
+    "a database of another kind": {"databases": {"session-manager": {"url": "mysql://db/sessions"}}},
+    "a database without address": {"databases": {"session-manager": {"existingSecret": ""}}},
+    "a database for a service without": {"databases": {"status-evaluator": {"url": "postgres://db/x"}}},
+    "a wrong quantity": {"services": {"session-manager": {"resources": {"requests": {"memory": "lots"}}}}},
+}
+
+
+class Results:
+    """Counts checks and prints each as it ends."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, what, problems):
+        """Records one check; `problems` are the findings, none when it passed."""
+        problems = list(problems)
+        if problems:
+            self.failed += 1
+            print(f"FAILED  {what}")
+            for problem in problems:
+                print(f"          {problem}")
+        else:
+            self.passed += 1
+            print(f"ok      {what}")
+
+
+def render(chart, release, values):
+    """Every object of a release, as parsed YAML."""
+    texts = chart.render(copy.deepcopy(values), name=release, namespace=NAMESPACE)
+    manifests = (text for name, text in sorted(texts.items()) if name.endswith(".yaml"))
+    return [document for text in manifests for document in yaml.safe_load_all(text) if document]
+
+
+def of_kind(objects, kind):
+    return [candidate for candidate in objects if candidate["kind"] == kind]
+
+
+def name_of(candidate):
+    return candidate["metadata"]["name"]
+
+
+def container_of(deployment):
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def schema_problems(objects, version):
+    for candidate in objects:
+        try:
+            kubernetes_validate.validate(candidate, version, strict=True)
+        except kubernetes_validate.ValidationError as error:
+            path = ".".join(str(step) for step in error.path)
+            yield f"{candidate['kind']} {name_of(candidate)}: {path}: {error.message}"
+        except kubernetes_validate.SchemaNotFoundError as error:
+            yield error.message
+
+
+def part_problems(objects, wanted):
+    """Each part has one Deployment and one Service, and the Service selects that Deployment alone."""
+    deployments = of_kind(objects, "Deployment")
+    services = of_kind(objects, "Service")
+    for kind, found in (("deployments", deployments), ("services", services)):
+        parts = sorted(item["metadata"]["labels"]["app.kubernetes.io/component"] for item in found)
+        if parts != sorted(wanted):
+            yield f"{kind} are {parts}"
+    for service in services:
+        selector = service["spec"]["selector"].items()
+        selected = [
+            name_of(deployment)
+            for deployment in deployments
+            if selector <= deployment["spec"]["template"]["metadata"]["labels"].items()
+        ]
+        if selected != [name_of(service)]:
+            yield f"service {name_of(service)} selects {selected}"
+
+
+def name_problems(objects):
+    """Every name is unique within its kind, and those of Services, being host names, have at most 63 letters."""
+    names = [(item["kind"], name_of(item)) for item in objects]
+    yield from (f"{kind} {name} is there twice" for kind, name in set(names) if names.count((kind, name)) > 1)
+    yield from (f"{kind} {name} is too long" for kind, name in names if kind == "Service" and len(name) > 63)
+
+
+def pod_problems(objects):
+    """Every pod is probed, bounded and unprivileged."""
+    for deployment in of_kind(objects, "Deployment"):
+        pod = deployment["spec"]["template"]["spec"]
+        container = container_of(deployment)
+        probes = {"startupProbe", "readinessProbe", "livenessProbe"}
+        demands = {
+            "lacks a probe": probes <= container.keys(),
+            "requests nothing": bool(container["resources"].get("requests")),
+            "may run as root": pod["securityContext"]["runAsNonRoot"] is True,
+            "may write its root file system": container["securityContext"]["readOnlyRootFilesystem"] is True,
+            "may gain privileges": container["securityContext"]["allowPrivilegeEscalation"] is False,
+            "keeps capabilities": container["securityContext"]["capabilities"]["drop"] == ["ALL"],
+        }
+        yield from (f"{name_of(deployment)} {complaint}" for complaint, holds in demands.items() if not holds)
+
+
+def environment_of(deployment):
+    """Variables of a container; those from Secrets carry the Secret's name as `secret:NAME`."""
+    variables = {}
+    for variable in container_of(deployment)["env"]:
+        secret = variable.get("valueFrom", {}).get("secretKeyRef", {}).get("name")
+        variables[variable["name"]] = variable.get("value", f"secret:{secret}")
+    return variables
+
+
+def address_problems(objects):
+    """A part listens where its Service sends, and every address names a Service and its port."""
+    served = {f"http://{name_of(item)}:{item['spec']['ports'][0]['port']}" for item in of_kind(objects, "Service")}
+    for deployment in of_kind(objects, "Deployment"):
+        variables = environment_of(deployment)
+        port = container_of(deployment)["ports"][0]["containerPort"]
+        listens = [value for name, value in variables.items() if name.endswith("__LISTEN")]
+        if listens != [f"0.0.0.0:{port}"]:
+            yield f"{name_of(deployment)} listens on {listens} and its port is {port}"
+        urls = {value for name, value in variables.items() if name.endswith("__URL")}
+        if urls != served:
+            yield f"{name_of(deployment)} is told {sorted(urls ^ served)} wrongly"
+
+
+def database_problems(objects, values):
+    """The owners of data, and they alone, take their database from a Secret of their own."""
+    made = {name_of(secret) for secret in of_kind(objects, "Secret")}
+    taken = {}
+    for deployment in of_kind(objects, "Deployment"):
+        part = deployment["metadata"]["labels"]["app.kubernetes.io/component"]
+        variables = environment_of(deployment)
+        secrets = [value for name, value in variables.items() if name.endswith("__DATABASE_URL")]
+        if len(secrets) != (part in OWNERS):
+            yield f"{part} has the databases {secrets}"
+        taken.update({secret.removeprefix("secret:"): part for secret in secrets})
+    if len(taken) != len(OWNERS):
+        yield f"the secrets are {sorted(taken)}"
+    given = values.get("databases", {})
+    expected = {name for name, part in taken.items() if given.get(part, {}).get("url")}
+    if made != expected:
+        yield f"the chart makes the secrets {sorted(made)}"
+
+
+def settings_problems(objects, binaries):
+    """Each program, started with the settings and variables of its container, takes them."""
+    (settings,) = of_kind(objects, "ConfigMap")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "reveille.toml")
+        file.write_text(settings["data"]["reveille.toml"])
+        for deployment in of_kind(objects, "Deployment"):
+            (program,) = container_of(deployment)["command"]
+            variables = {
+                name: "postgres://reveille@postgres/reveille" if value.startswith("secret:") else value
+                for name, value in environment_of(deployment).items()
+            }
+            listen = next(value for name, value in variables.items() if name.endswith("__LISTEN"))
+            yield from refusals([binaries / program, "--config", file, "--print-config"], variables, listen)
+
+
+def refusals(command, variables, listen):
+    """Why a program does not take its settings, or takes another address than `listen` from them."""
+    environment = {**os.environ, **variables}
+    try:
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    except OSError as error:
+        yield f"cannot start: {error}"
+        return
+    if ran.returncode != 0:
+        yield f"{command[0].name} exits {ran.returncode}: {(ran.stderr or ran.stdout).strip()}"
+    elif listen not in ran.stdout:
+        yield f"{command[0].name} does not listen on {listen}"
+
+
+def refusal_problems(chart, values):
+    try:
+        render(chart, "reveille", values)
+    except helm.HelmValuesError:
+        return
+    yield "was rendered"
+
+
+def check_variant(results, chart, name, binaries):
+    release, values, parts = VARIANTS[name]
+    objects = render(chart, release, values)
+    for version in KUBERNETES:
+        results.check(f"{name}: {len(objects)} objects fit Kubernetes {version}", schema_problems(objects, version))
+    results.check(f"{name}: names are unique and short enough", name_problems(objects))
+    results.check(f"{name}: {len(parts)} parts, each behind its service", part_problems(objects, parts))
+    results.check(f"{name}: pods are probed, bounded, unprivileged", pod_problems(objects))
+    results.check(f"{name}: addresses meet", address_problems(objects))
+    results.check(f"{name}: one database each", database_problems(objects, values))
+    if binaries:
+        results.check(f"{name}: the programs take their settings", settings_problems(objects, binaries))
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("chart", type=Path)
+    arguments.add_argument("--binaries", type=Path, help="folder with the built programs; without: they are not asked")
+    options = arguments.parse_args()
+    results = Results()
+    findings = helm.lint(str(options.chart))
+    results.check("the chart has no lint errors", map(str, findings["errors"]))
+    with helm.Chart.load(str(options.chart)) as chart:
+        for name in VARIANTS:
+            check_variant(results, chart, name, options.binaries)
+        for name, values in REFUSED.items():
+            results.check(f"refused: {name}", refusal_problems(chart, values))
+    print(f"{results.passed} passed, {results.failed} failed")
+    return 1 if results.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+# Installs what the checks need and the machine lacks, by package name. Sourced by integration-tests/run, which sets
+# `tools`, the folder that takes whatever need not be installed for the whole machine.
+
+BUF_VERSION=1.75.0
+
+# Every tool that is missing is tried, so that one run names all that cannot be had.
+install_tools() {
+    local missing=0
+    need_rust_components || missing=1
+    install_postgres || missing=1
+    install_buf || missing=1
+    install_chart_tools || missing=1
+    return $missing
+}
+
+need_rust_components() {
+    if cargo fmt --version && cargo clippy --version; then
+        return
+    fi
+    echo "rustfmt and clippy are parts of the Rust toolchain: rustup component add rustfmt clippy"
+    return 1
+}
+
+# apt_install PACKAGE...: for the whole machine, so only as root.
+apt_install() {
+    if ! command -v apt-get >/dev/null; then
+        echo "please install what Debian calls: $*"
+        return 1
+    fi
+    if ((EUID != 0)); then
+        echo "please install as root: apt-get install --no-install-recommends $*"
+        return 1
+    fi
+    # In run level 1 packages do not start their services: the tests start what they need themselves.
+    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+    apt-get -q update && apt-get -q install -y --no-install-recommends "$@"
+}
+
+install_postgres() {
+    postgres_programs >/dev/null || apt_install postgresql
+}
+
+install_buf() {
+    if [[ $(buf --version 2>/dev/null) == "$BUF_VERSION" ]]; then
+        return
+    fi
+    command -v npm >/dev/null || apt_install npm || return
+    npm install --prefix "$tools/npm" --ignore-scripts --no-audit --no-fund --no-save "@bufbuild/buf@$BUF_VERSION"
+}
+
+buf() {
+    "$tools/npm/node_modules/.bin/buf" "$@"
+}
+
+install_chart_tools() {
+    local wanted=integration-tests/tools/requirements.txt installed=$tools/venv/installed.txt
+    if cmp -s "$wanted" "$installed"; then
+        return
+    fi
+    python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3 python3-venv || return
+    python3 -m venv --clear "$tools/venv" &&
+        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted" &&
+        cp "$wanted" "$installed"
+}

@@ -1,0 +1,21 @@
+//! The gRPC APIs of the mesh: generated messages, clients and servers, one module per package.
+//!
+//! The meaning of every field is documented once, in the `.proto` files beside this crate.
+
+#![expect(missing_docs, reason = "generated code carries the comments of the .proto files where they exist")]
+
+include!(concat!(env!("OUT_DIR"), "/packages.rs"));
+
+pub use reveille::component::v1 as component;
+pub use reveille::configuration::v1 as configuration;
+pub use reveille::evaluation::v1 as evaluation;
+pub use reveille::inventory::v1 as inventory;
+pub use reveille::option::v1 as option;
+pub use reveille::power::v1 as power;
+pub use reveille::session::v1 as session;
+pub use reveille::simulation::v1 as simulation;
+pub use reveille::template::v1 as template;
+pub use reveille::watch::v1 as watch;
+
+/// Every file of this crate and what it imports, as server reflection wants it.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

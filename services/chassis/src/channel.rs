@@ -1,0 +1,45 @@
+//! Connections to other parts of the mesh.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use tonic::{
+    service::interceptor::InterceptedService,
+    transport::{self, Endpoint},
+};
+
+use crate::request_id::Carry;
+
+/// A connection that carries request ids on. It connects when it is first used and again when it broke.
+pub type Channel = InterceptedService<transport::Channel, Carry>;
+
+/// How long a connection attempt may take before it counts as failed.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Without pings a client waits for ever on a connection whose other end vanished. Two seconds is well below
+/// what people notice, and one ping in two seconds costs nothing.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+/// Windows wide enough that a stream of pages is not paced by round trips.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// Largest message that is taken or given: a batch of the largest size BOS allows, with kilobytes each.
+pub const LARGEST_MESSAGE: usize = 256 << 20;
+
+/// A lazy connection to the part at `url`.
+///
+/// # Errors
+/// When `url` is not an address.
+pub fn channel(url: &str) -> anyhow::Result<Channel> {
+    let endpoint = Endpoint::from_shared(url.to_owned())
+        .with_context(|| format!("'{url}' is not an address"))?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    Ok(InterceptedService::new(endpoint.connect_lazy(), Carry))
+}

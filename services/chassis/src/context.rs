@@ -1,0 +1,55 @@
+//! What a part gets when it starts.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+
+use crate::{Settings, Tasks};
+
+/// The settings in force and the tasks to join.
+#[derive(Clone)]
+pub struct Context {
+    /// The settings in force.
+    pub settings: Arc<Settings>,
+    /// Where a part spawns its tasks.
+    pub tasks: Tasks,
+}
+
+impl Context {
+    /// A context with these settings and no tasks yet.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings: Arc::new(settings), tasks: Tasks::default() }
+    }
+
+    /// Address of the database of `part`: the one that is set, or an SQLite file in the data directory,
+    /// which is created.
+    ///
+    /// # Errors
+    /// When the directory cannot be created or written.
+    pub fn database_url(&self, part: &str, set: &str) -> anyhow::Result<String> {
+        if !set.is_empty() {
+            return Ok(set.to_owned());
+        }
+        let directory = &self.settings.data_dir;
+        std::fs::create_dir_all(directory)
+            .and_then(|()| tempfile_probe(directory))
+            .with_context(|| format!("data_dir: cannot write to {}", directory.display()))?;
+        Ok(format!("sqlite://{}?mode=rwc", directory.join(format!("{part}.sqlite")).display()))
+    }
+}
+
+/// Creates and removes a file, because permissions alone do not tell whether a directory can be written.
+fn tempfile_probe(directory: &std::path::Path) -> std::io::Result<()> {
+    let probe: PathBuf = directory.join(format!(".probe-{}", std::process::id()));
+    std::fs::write(&probe, b"")?;
+    std::fs::remove_file(probe)
+}
+
+/// Listens on `address`; `key` is the setting that it came from.
+///
+/// # Errors
+/// Names the address and the setting, for example when the port is in use.
+pub async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{key}.listen: cannot listen on {address}"))
+}

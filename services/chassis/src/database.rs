@@ -1,0 +1,70 @@
+//! Connections to a part's own database.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use sea_orm::{
+    ConnectOptions, Database, DatabaseConnection, DbErr, EntityTrait, Iterable,
+    sea_query::OnConflict,
+    sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous},
+};
+use sea_orm_migration::MigratorTrait;
+
+/// Rows in one statement. Both databases take thousands of parameters, and longer statements are no faster.
+const ROWS: usize = 500;
+
+/// How long to wait for a connection before a write counts as failed.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connects to `url` and brings its tables up to date.
+///
+/// # Errors
+/// When the database cannot be reached or migrated.
+pub async fn connect<M: MigratorTrait>(url: &str) -> anyhow::Result<DatabaseConnection> {
+    let mut options = ConnectOptions::new(url);
+    options.sqlx_logging(false).acquire_timeout(ACQUIRE_TIMEOUT).max_connections(4).map_sqlx_sqlite_opts(
+        |sqlite| {
+            // A committed write must survive a power cut, so every commit is synced. WAL makes that one sync.
+            sqlite.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full)
+        },
+    );
+    if url.starts_with("sqlite:") {
+        // SQLite has one writer. Queueing for the one connection is fair, waiting on its lock is not.
+        options.max_connections(1);
+    }
+    let database =
+        Database::connect(options).await.with_context(|| format!("database {}", without_password(url)))?;
+    M::up(&database, None).await.context("database migration")?;
+    Ok(database)
+}
+
+/// Inserts rows, or overwrites those whose `key` exists.
+///
+/// # Errors
+/// As the database says; the caller's transaction is then of no more use.
+pub async fn upsert<E, A>(
+    on: &impl sea_orm::ConnectionTrait,
+    key: E::Column,
+    rows: Vec<A>,
+) -> Result<(), DbErr>
+where
+    E: EntityTrait,
+    A: sea_orm::ActiveModelTrait<Entity = E>,
+    E::Column: Copy + PartialEq,
+{
+    let mut rows = rows.into_iter().peekable();
+    while rows.peek().is_some() {
+        let chunk: Vec<A> = rows.by_ref().take(ROWS).collect();
+        let others = E::Column::iter().filter(|column| format!("{column:?}") != format!("{key:?}"));
+        let overwrite = OnConflict::column(key).update_columns(others).to_owned();
+        E::insert_many(chunk).on_conflict(overwrite).exec_without_returning(on).await?;
+    }
+    Ok(())
+}
+
+fn without_password(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+        _ => url.to_owned(),
+    }
+}

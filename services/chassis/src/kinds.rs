@@ -1,0 +1,192 @@
+//! The kinds of resources that are mirrored within the mesh: how each is named, watched and read.
+//!
+//! A further kind is one more section here; ledgers, mirrors and faults do not change.
+
+use std::sync::Arc;
+
+use domain::{component::Component, options::Options};
+use futures_util::StreamExt;
+use proto::{
+    component::{WatchComponentsRequest, component_service_client::ComponentServiceClient},
+    configuration::{
+        ConfigurationState, WatchConfigurationStatesRequest,
+        configuration_service_client::ConfigurationServiceClient,
+    },
+    option::{WatchOptionsRequest, options_service_client::OptionsServiceClient},
+    power::{PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient},
+    watch,
+};
+use tonic::{Status, Streaming};
+
+use crate::{
+    Channel, Fault,
+    channel::LARGEST_MESSAGE,
+    convert::{self, Interner},
+    mirror::{Mirrored, Watch},
+    resource::{Batch, Deletion, Resource},
+};
+
+impl Resource for Component {
+    const KIND: &'static str = "component";
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl Mirrored for Component {
+    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+        let mut client = ComponentServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        let request = WatchComponentsRequest { resume_revision: resume };
+        let responses = client.watch_components(request).await?.into_inner();
+        let mut interner = Interner::default();
+        Ok(batches(responses, move |response| {
+            let components = response.components.into_iter();
+            let changed =
+                components.map(|one| convert::component::from_wire(one, &mut interner).map(Arc::new));
+            let changed = changed.collect::<Result<_, _>>().map_err(Fault::Invalid)?;
+            Ok(Batch {
+                changed,
+                deleted: deletions(response.deletions),
+                revision: response.revision,
+                synced: response.synced,
+            })
+        }))
+    }
+}
+
+/// The options with the revision of their last change. There is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptionsRecord {
+    /// The options in force.
+    pub options: Options,
+    /// Revision of the last change.
+    pub revision: u64,
+}
+
+impl OptionsRecord {
+    /// The key of the one record.
+    pub const KEY: &'static str = "options";
+}
+
+impl Resource for OptionsRecord {
+    const KIND: &'static str = "options";
+
+    fn key(&self) -> &str {
+        Self::KEY
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl Mirrored for OptionsRecord {
+    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+        let mut client = OptionsServiceClient::new(channel);
+        let request = WatchOptionsRequest { resume_revision: resume };
+        let responses = client.watch_options(request).await?.into_inner();
+        Ok(batches(responses, |response| {
+            let records = response.records.into_iter();
+            let changed = records.map(|record| {
+                let patch = convert::options::patch_from_wire(record.options.unwrap_or_default());
+                let options = Options::default().apply(patch)?;
+                Ok(Arc::new(Self { options, revision: record.revision }))
+            });
+            let changed = changed.collect::<Result<_, _>>().map_err(Fault::Invalid)?;
+            Ok(Batch { changed, deleted: Vec::new(), revision: response.revision, synced: response.synced })
+        }))
+    }
+}
+
+impl Resource for PowerState {
+    const KIND: &'static str = "power_state";
+
+    fn key(&self) -> &str {
+        &self.id
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl Mirrored for PowerState {
+    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+        let mut client = PowerServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        let request = WatchPowerStatesRequest { resume_revision: resume };
+        let responses = client.watch_power_states(request).await?.into_inner();
+        Ok(batches(responses, |response| {
+            Ok(Batch {
+                changed: response.power_states.into_iter().map(Arc::new).collect(),
+                deleted: deletions(response.deletions),
+                revision: response.revision,
+                synced: response.synced,
+            })
+        }))
+    }
+}
+
+impl Resource for Transition {
+    const KIND: &'static str = "transition";
+
+    fn key(&self) -> &str {
+        &self.id
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl Resource for ConfigurationState {
+    const KIND: &'static str = "configuration_state";
+
+    fn key(&self) -> &str {
+        &self.id
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl Mirrored for ConfigurationState {
+    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+        let mut client = ConfigurationServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        let request = WatchConfigurationStatesRequest { resume_revision: resume };
+        let responses = client.watch_configuration_states(request).await?.into_inner();
+        Ok(batches(responses, |response| {
+            Ok(Batch {
+                changed: response.configuration_states.into_iter().map(Arc::new).collect(),
+                deleted: deletions(response.deletions),
+                revision: response.revision,
+                synced: response.synced,
+            })
+        }))
+    }
+}
+
+/// The batches in a stream of responses.
+fn batches<M, R, F>(responses: Streaming<M>, mut read: F) -> Watch<R>
+where
+    M: Send + 'static,
+    R: Resource,
+    F: FnMut(M) -> Result<Batch<R>, Fault> + Send + 'static,
+{
+    // The mirror drops the stream at the first error, so nothing that follows one is applied.
+    Box::pin(responses.map(move |response| response.and_then(|response| Ok(read(response)?))))
+}
+
+fn deletions(deletions: Vec<watch::Deletion>) -> Vec<Deletion> {
+    deletions.into_iter().map(|one| Deletion { key: one.key.into(), revision: one.revision }).collect()
+}
+
+/// Deletions as they go out.
+pub fn deletions_to_wire(deletions: &[Deletion]) -> Vec<watch::Deletion> {
+    deletions.iter().map(|one| watch::Deletion { key: one.key.to_string(), revision: one.revision }).collect()
+}

@@ -1,0 +1,121 @@
+//! A durable collection of resources of one kind that can be watched.
+//!
+//! Reads come from memory. Writes go through one writer, which commits what many callers asked for at the
+//! same time in one transaction (group commit), and only then shows it to readers and watchers.
+//!
+//! What holds:
+//! - an acknowledged write survives a crash;
+//! - revisions are taken in the order of commits: strictly increasing, without gap or duplicate;
+//! - a transaction commits only if nothing else was committed since the state it was computed from. The
+//!   revision row of the kind is both the sequence and that fence, so a second writer of the same database
+//!   loses no update: the ledger that finds itself behind reads the difference and its callers try again;
+//! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state
+//!   of what changed rather than every step.
+
+mod bookkeeping;
+mod view;
+mod watching;
+mod writer;
+
+use std::{future::Future, sync::Arc};
+
+use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr};
+use tokio::sync::{mpsc, oneshot};
+
+pub use bookkeeping::Migration;
+pub use view::View;
+pub use watching::LedgerWatch;
+pub use writer::Draft;
+
+use crate::{Context, Fault, resource::Resource};
+use writer::{Command, Outcome, Writer};
+
+/// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
+const WAITING: usize = 4096;
+
+/// A kind of resource that a ledger keeps: how it goes to the database and comes back.
+pub trait Stored: Resource + Clone {
+    /// Sets the revision of the last change; only the ledger does.
+    fn set_revision(&mut self, revision: u64);
+
+    /// Reads every resource of the kind.
+    fn load(database: &DatabaseConnection) -> impl Future<Output = Result<Vec<Self>, DbErr>> + Send;
+
+    /// Inserts or overwrites resources.
+    fn save(
+        transaction: &DatabaseTransaction,
+        resources: &[Arc<Self>],
+    ) -> impl Future<Output = Result<(), DbErr>> + Send;
+
+    /// Deletes resources by key.
+    fn delete(
+        transaction: &DatabaseTransaction,
+        keys: &[Arc<str>],
+    ) -> impl Future<Output = Result<(), DbErr>> + Send;
+}
+
+/// A durable collection of resources of one kind. Clones share it.
+pub struct Ledger<R> {
+    view: Arc<View<R>>,
+    commands: mpsc::Sender<Command<R>>,
+}
+
+impl<R> Clone for Ledger<R> {
+    fn clone(&self) -> Self {
+        Self { view: Arc::clone(&self.view), commands: self.commands.clone() }
+    }
+}
+
+impl<R: Stored> Ledger<R> {
+    /// Opens the kind's tables in `database`, which must have been migrated, and starts the writer.
+    ///
+    /// # Errors
+    /// When the tables cannot be read.
+    pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
+        let view = Arc::new(View::new(writer::read_everything::<R>(&database).await?));
+        let (commands, waiting) = mpsc::channel(WAITING);
+        let writer = Writer::new(Arc::clone(&view), database, waiting);
+        context.tasks.spawn(R::KIND, writer.run(context.tasks.shutdown()));
+        Ok(Self { view, commands })
+    }
+
+    /// What is committed.
+    pub fn view(&self) -> &View<R> {
+        &self.view
+    }
+
+    /// Runs `change` on the newest state and waits until what it did is durable. Gives its answer and the
+    /// revision that includes it.
+    ///
+    /// # Errors
+    /// What `change` answers; then nothing of it is written. [`Fault::Unavailable`] when the database did
+    /// not take the transaction or it is not known whether it did: the caller looks again and decides anew.
+    pub async fn write<T, F>(&self, change: F) -> Result<(T, u64), Fault>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Draft<'_, R>) -> Result<T, Fault> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let command: Command<R> = Box::new(move |draft| match change(draft) {
+            Ok(value) => Outcome::Commit(Box::new(move |committed| {
+                // A caller that gave up does not want the answer.
+                let _gone = answer.send(committed.map(|revision| (value, revision)));
+            })),
+            Err(fault) => {
+                let _gone = answer.send(Err(fault));
+                Outcome::Discard
+            }
+        });
+        let stopping = || Fault::unavailable(R::KIND, "the service is stopping");
+        self.commands.send(command).await.map_err(|_| stopping())?;
+        answered.await.map_err(|_| stopping())?
+    }
+
+    /// Watches the collection for what changes after `resume`; 0 delivers everything first.
+    ///
+    /// # Errors
+    /// [`Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
+    pub fn watch(&self, resume: u64) -> Result<LedgerWatch<R>, Fault> {
+        LedgerWatch::start(Arc::clone(&self.view), resume)
+    }
+}

@@ -1,0 +1,83 @@
+//! A watch on a ledger: what there is, then what changes.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures_util::{Stream, stream};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use super::view::View;
+use crate::{
+    Fault,
+    resource::{Batch, Resource},
+};
+
+/// Resources in one batch of the initial set: large enough to be cheap, small enough to be shown soon.
+const INITIAL_BATCH: usize = 1000;
+
+/// A watch that has been admitted.
+pub struct LedgerWatch<R> {
+    view: Arc<View<R>>,
+    feed: broadcast::Receiver<Arc<Batch<R>>>,
+    pending: VecDeque<Arc<Batch<R>>>,
+    delivered: u64,
+}
+
+impl<R: Resource> LedgerWatch<R> {
+    pub(super) fn start(view: Arc<View<R>>, resume: u64) -> Result<Self, Fault> {
+        let (initial, feed) = view.subscribe(resume)?;
+        let delivered = initial.revision;
+        let pending = split(initial, true);
+        Ok(Self { view, feed, pending, delivered })
+    }
+
+    /// The batches, without end. [`Fault::ResumeExpired`] when the watch fell so far behind that deletions
+    /// were forgotten.
+    pub fn batches(self) -> impl Stream<Item = Result<Arc<Batch<R>>, Fault>> + Send {
+        stream::try_unfold(self, |mut watch| async move {
+            let batch = watch.next().await?;
+            Ok(batch.map(|batch| (batch, watch)))
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Arc<Batch<R>>>, Fault> {
+        loop {
+            if let Some(batch) = self.pending.pop_front() {
+                return Ok(Some(batch));
+            }
+            match self.feed.recv().await {
+                Ok(batch) if batch.revision <= self.delivered => {}
+                Ok(batch) => {
+                    self.delivered = batch.revision;
+                    return Ok(Some(batch));
+                }
+                Err(RecvError::Lagged(_)) => self.skip_ahead()?,
+                Err(RecvError::Closed) => return Ok(None),
+            }
+        }
+    }
+
+    /// The client was too slow for every step: it gets the newest state of what it missed.
+    fn skip_ahead(&mut self) -> Result<(), Fault> {
+        let (missed, feed) = self.view.subscribe(self.delivered)?;
+        self.delivered = missed.revision;
+        self.feed = feed;
+        self.pending = split(missed, false);
+        Ok(())
+    }
+}
+
+/// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from.
+/// Deletions go first: a later part must not move the resume point past one that was not delivered.
+fn split<R: Resource>(batch: Batch<R>, mark_end: bool) -> VecDeque<Arc<Batch<R>>> {
+    let Batch { changed, mut deleted, revision, synced: _ } = batch;
+    let mut parts = VecDeque::new();
+    let mut rest = changed.into_iter();
+    while rest.len() > INITIAL_BATCH {
+        let changed: Vec<_> = rest.by_ref().take(INITIAL_BATCH).collect();
+        let revision = changed.last().map_or(0, |last: &Arc<R>| last.revision());
+        let deleted = std::mem::take(&mut deleted);
+        parts.push_back(Arc::new(Batch { changed, deleted, revision, synced: false }));
+    }
+    parts.push_back(Arc::new(Batch { changed: rest.collect(), deleted, revision, synced: mark_end }));
+    parts
+}

@@ -1,0 +1,34 @@
+//! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
+//!
+//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`telemetry`]
+//! - being called and calling: [`Fault`], [`Channel`], [`request_id`]
+//! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
+//!   another service's collection), [`work`] (which items need a decision, and when)
+//! - [`convert`]: the only place that knows both the wire's and the rules' idea of what the mesh shares
+//!
+//! The chassis decides nothing about components or sessions, and knows no upstream.
+
+pub mod channel;
+mod context;
+pub mod convert;
+pub mod database;
+pub mod fault;
+pub mod kinds;
+pub mod ledger;
+pub mod mirror;
+pub mod request_id;
+pub mod resource;
+mod run;
+mod serve;
+pub mod settings;
+mod tasks;
+pub mod telemetry;
+pub mod work;
+
+pub use channel::{Channel, channel};
+pub use context::{Context, bind};
+pub use fault::Fault;
+pub use run::{Command, run, run_command};
+pub use serve::{Ready, Server, serve};
+pub use settings::Settings;
+pub use tasks::Tasks;

@@ -1,0 +1,50 @@
+//! What every kind of watched resource has in common. Nothing here knows which kinds there are.
+
+use std::sync::Arc;
+
+/// A thing of one kind, with a key that is unique within the kind and the revision of its last change.
+pub trait Resource: Send + Sync + 'static {
+    /// The word for the kind in errors, logs and metrics, such as `component`.
+    const KIND: &'static str;
+
+    /// Key within the kind, such as a component id.
+    fn key(&self) -> &str;
+
+    /// Revision of the last change, in the order of commits of the store that owns the kind.
+    fn revision(&self) -> u64;
+}
+
+/// A resource that no longer exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// Key of the resource.
+    pub key: Arc<str>,
+    /// Revision of the deletion.
+    pub revision: u64,
+}
+
+/// Part of a watch: what changed since the batch before.
+///
+/// Deletions come before changes: a key that is in both was deleted and made anew.
+#[derive(Debug)]
+pub struct Batch<R> {
+    /// Newest state of the resources that changed, in the order of their revisions.
+    pub changed: Vec<Arc<R>>,
+    /// Resources that were deleted.
+    pub deleted: Vec<Deletion>,
+    /// Everything up to here has been delivered.
+    pub revision: u64,
+    /// Marks the end of what existed when the watch began.
+    pub synced: bool,
+}
+
+impl<R> Clone for Batch<R> {
+    fn clone(&self) -> Self {
+        Self {
+            changed: self.changed.clone(),
+            deleted: self.deleted.clone(),
+            revision: self.revision,
+            synced: self.synced,
+        }
+    }
+}

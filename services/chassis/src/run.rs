@@ -1,0 +1,139 @@
+//! How a binary of the mesh starts, runs and ends.
+
+use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::Context as _;
+use clap::{Args, Parser};
+use tokio::net::TcpListener;
+
+use crate::{Context, Settings, bind, telemetry};
+
+/// Flags that every binary takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Command {
+    /// TOML file with settings; see --print-config for every key
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Set one key, such as gateway.listen=127.0.0.1:8080; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub set: Vec<(String, String)>,
+    /// Directory for SQLite files
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<PathBuf>,
+    /// What to log, such as info or info,power_controller=debug
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+    /// Print the settings in force as TOML and leave
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+#[derive(Parser)]
+#[command(version, about, long_about = None)]
+struct Single {
+    #[command(flatten)]
+    command: Command,
+}
+
+impl Command {
+    /// The settings in force: defaults, file, environment, flags.
+    ///
+    /// # Errors
+    /// As [`Settings::load`].
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let mut overrides = self.set.clone();
+        if let Some(directory) = &self.data_dir {
+            overrides.push(("data_dir".into(), directory.display().to_string()));
+        }
+        if let Some(filter) = &self.log {
+            overrides.push(("log.filter".into(), filter.clone()));
+        }
+        Ok(Settings::load(self.config.as_deref(), &overrides)?)
+    }
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) =
+        text.split_once('=').ok_or_else(|| format!("'{text}' has no '=' between key and value"))?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Runs one service as a process of its own: reads flags and settings, listens, starts it, and stops in
+/// order at SIGTERM or Ctrl-C. `key` is its section of the settings.
+pub fn run<S, F>(key: &'static str, listen: fn(&Settings) -> SocketAddr, start: S) -> ExitCode
+where
+    S: FnOnce(Context, TcpListener) -> F,
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let command = Single::parse().command;
+    run_command(&command, |context| async move {
+        let listener = bind(key, listen(&context.settings)).await?;
+        start(context, listener).await
+    })
+}
+
+/// Runs whatever `start` starts until a signal or until a task dies. Prints errors as one line with their
+/// causes.
+pub fn run_command<S, F>(command: &Command, start: S) -> ExitCode
+where
+    S: FnOnce(Context) -> F,
+    F: Future<Output = anyhow::Result<()>>,
+{
+    match try_run(command, start) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_run<S, F>(command: &Command, start: S) -> anyhow::Result<()>
+where
+    S: FnOnce(Context) -> F,
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let settings = command.settings()?;
+    if command.print_config {
+        print!("{}", settings.to_toml()?);
+        return Ok(());
+    }
+    telemetry::init(&settings.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("runtime")?;
+    runtime.block_on(supervise(Context::new(settings), start))
+}
+
+async fn supervise<S, F>(context: Context, start: S) -> anyhow::Result<()>
+where
+    S: FnOnce(Context) -> F,
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let grace = Duration::from_secs(context.settings.shutdown_grace_seconds.into());
+    let tasks = context.tasks.clone();
+    tokio::spawn(stop_at_signal(context.clone()));
+    let started = start(context).await;
+    if started.is_err() {
+        tasks.shutdown().cancel();
+    }
+    let finished = tasks.finished(grace).await;
+    started.and(finished)
+}
+
+async fn stop_at_signal(context: Context) {
+    let signal = next_signal().await;
+    match signal {
+        Ok(name) => tracing::info!(signal = name, "stopping"),
+        Err(error) => tracing::error!(%error, "cannot listen for signals, stopping"),
+    }
+    context.tasks.shutdown().cancel();
+}
+
+async fn next_signal() -> std::io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    })
+}

@@ -1,0 +1,129 @@
+//! Serving gRPC: reflection, health, request ids, spans, and an orderly end.
+
+use std::{convert::Infallible, time::Duration};
+
+use anyhow::Context as _;
+use http::{Request, Response};
+use tokio::net::TcpListener;
+use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
+use tonic::{
+    body::Body,
+    server::NamedService,
+    service::{Routes, RoutesBuilder},
+};
+use tonic_health::{ServingStatus, server::HealthReporter};
+use tower::Service;
+use tower_http::trace::TraceLayer;
+use tracing::Span;
+
+use crate::{Context, request_id};
+
+/// Pings to clients, so that streams to vanished watchers end.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// The gRPC services of one part, being put together.
+pub struct Server {
+    routes: RoutesBuilder,
+    health: HealthReporter,
+    names: Vec<&'static str>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        let (health, service) = tonic_health::server::health_reporter();
+        let mut routes = Routes::builder();
+        routes.add_service(service);
+        Self { routes, health, names: Vec::new() }
+    }
+}
+
+impl Server {
+    /// Adds a generated service. It counts as not serving until [`Ready::now`].
+    pub fn add<S>(&mut self, service: S)
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + NamedService,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+    {
+        self.names.push(S::NAME);
+        self.routes.add_service(service);
+    }
+}
+
+/// Lets a part say that it can do its work. Until then health checks answer that it is not serving.
+#[derive(Clone)]
+pub struct Ready {
+    health: HealthReporter,
+    names: Vec<&'static str>,
+}
+
+impl Ready {
+    /// Says that the part can do its work.
+    pub async fn now(&self) {
+        self.set(ServingStatus::Serving).await;
+    }
+
+    async fn set(&self, status: ServingStatus) {
+        for name in &self.names {
+            self.health.set_service_status(name, status).await;
+        }
+        // The empty name stands for the part as a whole.
+        self.health.set_service_status("", status).await;
+    }
+}
+
+/// Serves until shutdown. Then health turns to not serving, streams end, and calls under way finish.
+///
+/// # Errors
+/// When the reflection service cannot be built, which a test of the descriptors rules out.
+pub async fn serve(
+    context: &Context,
+    name: &'static str,
+    listener: TcpListener,
+    server: Server,
+) -> anyhow::Result<Ready> {
+    let Server { mut routes, health, names } = server;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("reflection")?;
+    routes.add_service(reflection);
+    let ready = Ready { health, names };
+    ready.set(ServingStatus::NotServing).await;
+
+    let address = listener.local_addr().context("local address")?;
+    let shutdown = context.tasks.shutdown();
+    let goodbye = ready.clone();
+    let router = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .layer(TraceLayer::new_for_grpc().make_span_with(span).on_request(()).on_response(()).on_failure(()))
+        .add_routes(routes.routes());
+    context.tasks.spawn(name, async move {
+        let until = async move {
+            shutdown.cancelled().await;
+            goodbye.set(ServingStatus::NotServing).await;
+        };
+        router.serve_with_incoming_shutdown(accepted(listener), until).await?;
+        Ok(())
+    });
+    tracing::info!(part = name, %address, "listening");
+    Ok(ready)
+}
+
+/// Accepted connections without Nagle's delay, which would add 40 ms to small answers.
+fn accepted(
+    listener: TcpListener,
+) -> impl tokio_stream::Stream<Item = std::io::Result<tokio::net::TcpStream>> {
+    TcpListenerStream::new(listener).map(|connection| {
+        let connection = connection?;
+        connection.set_nodelay(true)?;
+        Ok(connection)
+    })
+}
+
+fn span(request: &Request<Body>) -> Span {
+    let id =
+        request.headers().get(request_id::HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    tracing::debug_span!("call", method = request.uri().path(), request_id = id)
+}

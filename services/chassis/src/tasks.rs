@@ -1,0 +1,139 @@
+//! Tasks that live as long as the process: none ends unnoticed.
+
+use std::{future::Future, sync::Arc, task::Poll, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// The tasks of one process or one in-process mesh. Clones share them.
+///
+/// A task runs until shutdown. One that ends earlier, with an error, a panic or quietly, is a defect that
+/// nobody else would notice, so it ends the process: [`Tasks::finished`] reports it.
+#[derive(Clone, Default)]
+pub struct Tasks {
+    shutdown: CancellationToken,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    running: Mutex<JoinSet<Ended>>,
+    spawned: Notify,
+}
+
+type Ended = (&'static str, anyhow::Result<()>);
+
+impl Tasks {
+    /// Starts a task that must run until shutdown.
+    pub fn spawn<F>(&self, name: &'static str, task: F)
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let task = task.instrument(tracing::info_span!("task", name));
+        self.shared.running.lock().spawn(async move { (name, task.await) });
+        self.shared.spawned.notify_one();
+    }
+
+    /// Is cancelled when everything should stop.
+    pub fn shutdown(&self) -> CancellationToken {
+        self.shutdown.clone()
+    }
+
+    /// Waits until shutdown was asked for and every task has ended, at most `grace` after the request.
+    ///
+    /// # Errors
+    /// When a task ended or panicked before shutdown, ended with an error, or did not end in time.
+    pub async fn finished(&self, grace: Duration) -> anyhow::Result<()> {
+        let outcome = self.watch_over().await;
+        self.shutdown.cancel();
+        let drained = tokio::time::timeout(grace, self.drain()).await;
+        self.shared.running.lock().abort_all();
+        outcome?;
+        drained.unwrap_or_else(|_| Err(anyhow::anyhow!("tasks did not end within {grace:?}")))
+    }
+
+    async fn watch_over(&self) -> anyhow::Result<()> {
+        loop {
+            tokio::select! {
+                () = self.shutdown.cancelled() => return Ok(()),
+                // A set that was empty does not wake whoever polled it, so a new task does.
+                () = self.shared.spawned.notified() => {}
+                ended = self.next_ended() => {
+                    if !self.shutdown.is_cancelled() {
+                        let name = check(ended)?;
+                        anyhow::bail!("task {name} ended although nobody asked it to");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn drain(&self) -> anyhow::Result<()> {
+        let mut outcome = Ok(());
+        while !self.shared.running.lock().is_empty() {
+            let ended = check(self.next_ended().await);
+            outcome = outcome.and(ended.map(drop));
+        }
+        outcome
+    }
+
+    async fn next_ended(&self) -> Result<Ended, tokio::task::JoinError> {
+        std::future::poll_fn(|context| match self.shared.running.lock().poll_join_next(context) {
+            Poll::Ready(Some(ended)) => Poll::Ready(ended),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+}
+
+fn check(ended: Result<Ended, tokio::task::JoinError>) -> anyhow::Result<&'static str> {
+    let (name, outcome) = ended.map_err(|error| anyhow::anyhow!("a task panicked: {error}"))?;
+    outcome.map(|()| name).map_err(|error| error.context(format!("task {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn a_task_that_dies_ends_the_process() {
+        for (told, task) in
+            [("boom", fails as fn() -> anyhow::Result<()>), ("nobody asked", ends), ("panicked", panics)]
+        {
+            let tasks = Tasks::default();
+            tasks.spawn("steady", until_shutdown(tasks.shutdown()));
+            tasks.spawn("doomed", async move { task() });
+            let error = format!("{:#}", tasks.finished(GRACE).await.unwrap_err());
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn shutdown_waits_for_every_task() {
+        let tasks = Tasks::default();
+        tasks.spawn("steady", until_shutdown(tasks.shutdown()));
+        tasks.shutdown().cancel();
+        tasks.finished(GRACE).await.unwrap();
+    }
+
+    async fn until_shutdown(shutdown: CancellationToken) -> anyhow::Result<()> {
+        shutdown.cancelled().await;
+        Ok(())
+    }
+
+    fn fails() -> anyhow::Result<()> {
+        anyhow::bail!("boom")
+    }
+
+    fn ends() -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn panics() -> anyhow::Result<()> {
+        panic!("on purpose")
+    }
+}

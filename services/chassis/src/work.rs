@@ -1,0 +1,147 @@
+//! Which items need a decision, and when.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::Hash,
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+/// A set of keys to look at, now or at a time. Clones share it.
+///
+/// It holds state and not a queue: a key that is marked ten times is looked at once, so memory is bounded by
+/// the number of keys. A key that is marked while it is being looked at is handed out again.
+pub struct WorkQueue<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    marks: Mutex<Marks<K>>,
+    changed: Notify,
+}
+
+struct Marks<K> {
+    now: BTreeSet<K>,
+    /// Keys by the time they are due; `due` is the same the other way round.
+    later: BTreeMap<Instant, BTreeSet<K>>,
+    due: HashMap<K, Instant>,
+}
+
+impl<K> Clone for WorkQueue<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K> Default for WorkQueue<K> {
+    fn default() -> Self {
+        let marks = Marks { now: BTreeSet::new(), later: BTreeMap::new(), due: HashMap::new() };
+        Self { shared: Arc::new(Shared { marks: Mutex::new(marks), changed: Notify::new() }) }
+    }
+}
+
+impl<K: Ord + Hash + Clone> WorkQueue<K> {
+    /// Asks for these keys to be looked at as soon as possible.
+    pub fn mark(&self, keys: impl IntoIterator<Item = K>) {
+        self.shared.marks.lock().now.extend(keys);
+        self.shared.changed.notify_one();
+    }
+
+    /// Asks for `key` to be looked at once it is `at`, in place of any later or earlier time asked for.
+    pub fn mark_at(&self, key: K, at: Instant) {
+        self.shared.marks.lock().put_off(key, at);
+        self.shared.changed.notify_one();
+    }
+
+    /// Forgets the time that was asked for, if any.
+    pub fn unmark(&self, key: &K) {
+        self.shared.marks.lock().forget(key);
+    }
+
+    /// Waits for keys that are due and hands out at most `most` of them, in order.
+    pub async fn next(&self, most: usize) -> Vec<K> {
+        loop {
+            let (ready, wake) = self.shared.marks.lock().take(Instant::now(), most);
+            if !ready.is_empty() {
+                return ready;
+            }
+            match wake {
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.shared.changed.notified() => {}
+                },
+                None => self.shared.changed.notified().await,
+            }
+        }
+    }
+}
+
+impl<K: Ord + Hash + Clone> Marks<K> {
+    fn put_off(&mut self, key: K, at: Instant) {
+        self.forget(&key);
+        self.later.entry(at).or_default().insert(key.clone());
+        self.due.insert(key, at);
+    }
+
+    fn forget(&mut self, key: &K) {
+        let Some(at) = self.due.remove(key) else { return };
+        if let Some(keys) = self.later.get_mut(&at) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.later.remove(&at);
+            }
+        }
+    }
+
+    /// Keys that are ready, and when the next one will be.
+    fn take(&mut self, now: Instant, most: usize) -> (Vec<K>, Option<Instant>) {
+        while let Some(entry) = self.later.first_entry() {
+            if *entry.key() > now {
+                break;
+            }
+            for key in entry.remove() {
+                self.due.remove(&key);
+                self.now.insert(key);
+            }
+        }
+        let ready = std::iter::from_fn(|| self.now.pop_first()).take(most).collect();
+        (ready, self.later.keys().next().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_marked_twice_is_handed_out_once() {
+        let queue = WorkQueue::default();
+        queue.mark(["b", "a", "b"]);
+        assert_eq!(queue.next(10).await, ["a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_at_most_the_size_asked_for() {
+        let queue = WorkQueue::default();
+        queue.mark([1, 2, 3]);
+        assert_eq!(queue.next(2).await, [1, 2]);
+        assert_eq!(queue.next(2).await, [3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_come_at_their_time_and_a_new_time_replaces_the_old() {
+        let queue = WorkQueue::default();
+        let start = Instant::now();
+        queue.mark_at("late", start + Duration::from_secs(9));
+        queue.mark_at("soon", start + Duration::from_secs(1));
+        queue.mark_at("late", start + Duration::from_secs(3));
+        queue.mark_at("never", start + Duration::from_secs(2));
+        queue.unmark(&"never");
+        assert_eq!((queue.next(9).await, start.elapsed().as_secs()), (vec!["soon"], 1));
+        assert_eq!((queue.next(9).await, start.elapsed().as_secs()), (vec!["late"], 3));
+    }
+}

@@ -1,0 +1,590 @@
+//! A machine that boots, as the registry keeps it (BOS reference 3.2).
+//!
+//! A record holds what was written and nothing more, so nearly every member is an `Option`: a member that
+//! was never given is not the same as an empty one.
+
+use crate::{
+    artifacts::BootArtifacts,
+    id::{ComponentId, check_name},
+    invalid::{Invalid, check_length},
+    options::Options,
+    time::Timestamp,
+};
+
+/// Largest attempt counter and retry policy.
+const MOST_ATTEMPTS: u32 = 1_048_576;
+/// Longest path of a kernel or an initial RAM disk, in characters.
+const LONGEST_PATH: usize = 4_095;
+/// Longest kernel command line, in characters.
+pub const LONGEST_KERNEL_PARAMETERS: usize = 4_096;
+/// Longest name of a configuration, in characters.
+const LONGEST_CONFIGURATION: usize = 127;
+/// Longest token of the boot script server, in characters.
+const LONGEST_TOKEN: usize = 65_535;
+/// Longest error text and status override, in characters.
+const LONGEST_TEXT: usize = 65_536;
+
+/// One node of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Component {
+    /// Identity, as a rule an xname.
+    pub id: ComponentId,
+    /// What the node said it booted.
+    pub actual_state: Option<ActualState>,
+    /// What the node should run.
+    pub desired_state: Option<DesiredState>,
+    /// What the node should run once the staged session is applied.
+    pub staged_state: Option<StagedState>,
+    /// What was last done to the node.
+    pub last_action: Option<LastAction>,
+    /// How often each power action was tried.
+    pub event_stats: Option<EventStats>,
+    /// Where the node stands.
+    pub status: Option<Status>,
+    /// Whether Reveille acts on the node; missing counts as false.
+    pub enabled: Option<bool>,
+    /// What is wrong, for people; empty: nothing.
+    pub error: Option<String>,
+    /// Name of the session that owns the node; empty: none.
+    pub session: Option<String>,
+    /// Most attempts per power action; missing: the option `default_retry_policy`.
+    pub retry_policy: Option<u32>,
+    /// Revision of the last change; the registry's store sets it.
+    pub revision: u64,
+    /// Counts the times the wanted state or the bookkeeping of actions was set anew. Evidence and actions
+    /// belong to one generation.
+    pub generation: u64,
+    /// What became of the last preparation of a boot.
+    pub preparation: Option<BootPreparation>,
+    /// Unique id of the session that assigned the desired state; empty after a free write to it.
+    pub assignment: String,
+    /// Why the last power action was refused, in the words of the peer; empty: it was not.
+    pub power_error: String,
+}
+
+/// What the node said it booted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActualState {
+    /// The artifacts that the token stands for.
+    pub boot_artifacts: Option<BootArtifacts>,
+    /// Token that the node found on its kernel command line.
+    pub bss_token: Option<String>,
+    /// When the state was last reported or cleared.
+    pub last_updated: Option<Timestamp>,
+}
+
+/// What the node should run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DesiredState {
+    /// What to boot; no kernel: the node should be off.
+    pub boot_artifacts: Option<BootArtifacts>,
+    /// Name of the wanted configuration; empty: none.
+    pub configuration: Option<String>,
+    /// Token under which the boot script server took the boot data.
+    pub bss_token: Option<String>,
+    /// When artifacts or configuration were last written.
+    pub last_updated: Option<Timestamp>,
+}
+
+/// What the node should run once the staged session is applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StagedState {
+    /// What to boot.
+    pub boot_artifacts: Option<BootArtifacts>,
+    /// Name of the wanted configuration; empty: none.
+    pub configuration: Option<String>,
+    /// Name of the session that staged this; empty: none.
+    pub session: Option<String>,
+    /// When the staged state was last written.
+    pub last_updated: Option<Timestamp>,
+}
+
+/// What was last done to the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastAction {
+    /// The action.
+    pub action: Option<Action>,
+    /// True: the action is known not to have had its effect.
+    pub failed: Option<bool>,
+    /// When it began, or when it was found to have failed.
+    pub last_updated: Option<Timestamp>,
+}
+
+/// How often each power action was tried since the desired state was set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventStats {
+    /// Power-ons.
+    pub power_on_attempts: Option<u32>,
+    /// Power-offs that let the node shut down.
+    pub power_off_graceful_attempts: Option<u32>,
+    /// Power-offs that do not.
+    pub power_off_forceful_attempts: Option<u32>,
+}
+
+impl EventStats {
+    /// Nothing was tried yet.
+    pub fn zeros() -> Self {
+        Self {
+            power_on_attempts: Some(0),
+            power_off_graceful_attempts: Some(0),
+            power_off_forceful_attempts: Some(0),
+        }
+    }
+}
+
+/// Where the node stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// What is being done.
+    pub phase: Option<Phase>,
+    /// Word that stands in for the computed status, such as `on_hold` or `failed`; empty: none.
+    pub status_override: Option<String>,
+}
+
+/// What became of the preparation of one power-on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootPreparation {
+    /// Generation of the component that was prepared.
+    pub generation: u64,
+    /// Power-on attempt that was prepared, counted from 1.
+    pub attempt: u32,
+    /// Why the preparation failed, in the words of the peer; empty: it succeeded.
+    pub error: String,
+}
+
+/// The words for what was last done to a component (BOS reference 2.3, "Action").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// A report had become too old and was forgotten.
+    ActualStateCleanup,
+    /// A staged state became the desired one.
+    ApplyStaged,
+    /// The node was found in the inventory.
+    NewlyDiscovered,
+    /// The node is cut off.
+    PoweringOffForcefully,
+    /// The node is asked to shut down.
+    PoweringOffGracefully,
+    /// The node is switched on.
+    PoweringOn,
+    /// A session set the desired state.
+    SessionSetup,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 7] = [
+        Self::ActualStateCleanup,
+        Self::ApplyStaged,
+        Self::NewlyDiscovered,
+        Self::PoweringOffForcefully,
+        Self::PoweringOffGracefully,
+        Self::PoweringOn,
+        Self::SessionSetup,
+    ];
+
+    /// The word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ActualStateCleanup => "actual_state_cleanup",
+            Self::ApplyStaged => "apply_staged",
+            Self::NewlyDiscovered => "newly_discovered",
+            Self::PoweringOffForcefully => "powering_off_forcefully",
+            Self::PoweringOffGracefully => "powering_off_gracefully",
+            Self::PoweringOn => "powering_on",
+            Self::SessionSetup => "session_setup",
+        }
+    }
+
+    /// The action that `word` names, if any; an empty text names none.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.word() == word)
+    }
+}
+
+/// What is being done with a component (BOS reference 2.3, "Phase").
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// Nothing is under way; the word is an empty text.
+    #[default]
+    None,
+    /// The node is to come up.
+    PoweringOn,
+    /// The node is to go down.
+    PoweringOff,
+    /// The node runs and is being configured.
+    Configuring,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 4] = [Self::None, Self::PoweringOn, Self::PoweringOff, Self::Configuring];
+
+    /// The word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::PoweringOn => "powering_on",
+            Self::PoweringOff => "powering_off",
+            Self::Configuring => "configuring",
+        }
+    }
+
+    /// The phase that `word` names, if any.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.word() == word)
+    }
+}
+
+impl Component {
+    /// A record with nothing but its id.
+    pub fn new(id: ComponentId) -> Self {
+        Self {
+            id,
+            actual_state: None,
+            desired_state: None,
+            staged_state: None,
+            last_action: None,
+            event_stats: None,
+            status: None,
+            enabled: None,
+            error: None,
+            session: None,
+            retry_policy: None,
+            revision: 0,
+            generation: 0,
+            preparation: None,
+            assignment: String::new(),
+            power_error: String::new(),
+        }
+    }
+
+    /// Whether Reveille acts on the node.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled == Some(true)
+    }
+
+    /// The phase; a missing one is none.
+    pub fn phase(&self) -> Phase {
+        self.status.as_ref().and_then(|status| status.phase).unwrap_or_default()
+    }
+
+    /// The status override; empty: none.
+    pub fn status_override(&self) -> &str {
+        self.status.as_ref().and_then(|status| status.status_override.as_deref()).unwrap_or_default()
+    }
+
+    /// What was last done, if anything.
+    pub fn last_action(&self) -> Option<Action> {
+        self.last_action.as_ref().and_then(|last| last.action)
+    }
+
+    /// Whether the last action is known not to have had its effect.
+    pub fn last_action_failed(&self) -> bool {
+        self.last_action.as_ref().is_some_and(|last| last.failed == Some(true))
+    }
+
+    /// When the last action began or failed; `None`: unknown, which counts as longer ago than any limit.
+    pub fn last_action_at(&self) -> Option<Timestamp> {
+        self.last_action.as_ref().and_then(|last| last.last_updated)
+    }
+
+    /// What the node should boot.
+    pub fn desired_artifacts(&self) -> Option<&BootArtifacts> {
+        self.desired_state.as_ref().and_then(|desired| desired.boot_artifacts.as_ref())
+    }
+
+    /// What the node said it booted.
+    pub fn actual_artifacts(&self) -> Option<&BootArtifacts> {
+        self.actual_state.as_ref().and_then(|actual| actual.boot_artifacts.as_ref())
+    }
+
+    /// Whether the node should be on.
+    pub fn kernel_wanted(&self) -> bool {
+        self.desired_artifacts().is_some_and(BootArtifacts::kernel_wanted)
+    }
+
+    /// The configuration as written; `None` and an empty text both mean that none is wanted, but they are
+    /// not equal when compared with what a peer has on record (BOS reference 5.2, "configuration set").
+    pub fn desired_configuration(&self) -> Option<&str> {
+        self.desired_state.as_ref().and_then(|desired| desired.configuration.as_deref())
+    }
+
+    /// Name of the session that owns the node; empty: none.
+    pub fn session_name(&self) -> &str {
+        self.session.as_deref().unwrap_or_default()
+    }
+
+    /// What is wrong, for people; empty: nothing.
+    pub fn error_text(&self) -> &str {
+        self.error.as_deref().unwrap_or_default()
+    }
+
+    /// How often `action` was tried; 0 for an action that is not counted.
+    pub fn attempts(&self, action: Action) -> u32 {
+        let Some(stats) = &self.event_stats else { return 0 };
+        let counter = match action {
+            Action::PoweringOn => stats.power_on_attempts,
+            Action::PoweringOffGracefully => stats.power_off_graceful_attempts,
+            Action::PoweringOffForcefully => stats.power_off_forceful_attempts,
+            Action::ActualStateCleanup
+            | Action::ApplyStaged
+            | Action::NewlyDiscovered
+            | Action::SessionSetup => None,
+        };
+        counter.unwrap_or(0)
+    }
+
+    /// Most attempts per power action (BOS reference 5.15).
+    pub fn retry_limit(&self, options: &Options) -> u32 {
+        self.retry_policy.unwrap_or(options.default_retry_policy)
+    }
+}
+
+/// Checks the parts of a record or patch that come from outside (BOS reference 2.3, 2.6.8).
+///
+/// # Errors
+/// Names the first field that breaks a limit, such as `desired_state.boot_artifacts.kernel`.
+pub fn validate(component: &Component) -> Result<(), Invalid> {
+    if let Some(actual) = &component.actual_state {
+        validate_actual(actual).map_err(|invalid| invalid.within("actual_state"))?;
+    }
+    if let Some(desired) = &component.desired_state {
+        validate_desired(desired).map_err(|invalid| invalid.within("desired_state"))?;
+    }
+    if let Some(staged) = &component.staged_state {
+        validate_staged(staged).map_err(|invalid| invalid.within("staged_state"))?;
+    }
+    if let Some(stats) = &component.event_stats {
+        validate_stats(stats).map_err(|invalid| invalid.within("event_stats"))?;
+    }
+    let status_override = component.status.as_ref().and_then(|status| status.status_override.as_deref());
+    at_most("status.status_override", status_override, LONGEST_TEXT)?;
+    at_most("error", component.error.as_deref(), LONGEST_TEXT)?;
+    name_or_empty("session", component.session.as_deref())?;
+    count("retry_policy", component.retry_policy)
+}
+
+fn validate_actual(actual: &ActualState) -> Result<(), Invalid> {
+    validate_artifacts(actual.boot_artifacts.as_ref())?;
+    at_most("bss_token", actual.bss_token.as_deref(), LONGEST_TOKEN)
+}
+
+fn validate_desired(desired: &DesiredState) -> Result<(), Invalid> {
+    validate_artifacts(desired.boot_artifacts.as_ref())?;
+    at_most("configuration", desired.configuration.as_deref(), LONGEST_CONFIGURATION)?;
+    at_most("bss_token", desired.bss_token.as_deref(), LONGEST_TOKEN)
+}
+
+fn validate_staged(staged: &StagedState) -> Result<(), Invalid> {
+    validate_artifacts(staged.boot_artifacts.as_ref())?;
+    at_most("configuration", staged.configuration.as_deref(), LONGEST_CONFIGURATION)?;
+    name_or_empty("session", staged.session.as_deref())
+}
+
+fn validate_artifacts(artifacts: Option<&BootArtifacts>) -> Result<(), Invalid> {
+    let Some(artifacts) = artifacts else { return Ok(()) };
+    at_most("kernel", artifacts.kernel.as_deref(), LONGEST_PATH)
+        .and_then(|()| {
+            at_most("kernel_parameters", artifacts.kernel_parameters.as_deref(), LONGEST_KERNEL_PARAMETERS)
+        })
+        .and_then(|()| at_most("initrd", artifacts.initrd.as_deref(), LONGEST_PATH))
+        .map_err(|invalid| invalid.within("boot_artifacts"))
+}
+
+fn validate_stats(stats: &EventStats) -> Result<(), Invalid> {
+    count("power_on_attempts", stats.power_on_attempts)?;
+    count("power_off_graceful_attempts", stats.power_off_graceful_attempts)?;
+    count("power_off_forceful_attempts", stats.power_off_forceful_attempts)
+}
+
+fn at_most(field: &str, text: Option<&str>, most: usize) -> Result<(), Invalid> {
+    text.map_or(Ok(()), |text| check_length(field, text, 0, most))
+}
+
+fn name_or_empty(field: &str, text: Option<&str>) -> Result<(), Invalid> {
+    match text {
+        None | Some("") => Ok(()),
+        Some(name) => check_name(field, name),
+    }
+}
+
+fn count(field: &str, value: Option<u32>) -> Result<(), Invalid> {
+    match value {
+        Some(value) if value > MOST_ATTEMPTS => {
+            Err(Invalid::new(field, format!("{value} is more than {MOST_ATTEMPTS}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: impl FnOnce(&mut Component)) -> Result<(), String> {
+        let mut component = Component::new(ComponentId::parse("x1").expect("valid"));
+        change(&mut component);
+        validate(&component).map_err(|invalid| invalid.field)
+    }
+
+    fn kernel(length: usize) -> Option<BootArtifacts> {
+        Some(BootArtifacts { kernel: Some("k".repeat(length).into()), ..BootArtifacts::default() })
+    }
+
+    fn parameters(length: usize) -> Option<BootArtifacts> {
+        // Two bytes each: the limit counts characters.
+        Some(BootArtifacts {
+            kernel_parameters: Some("ä".repeat(length).into()), ..BootArtifacts::default()
+        })
+    }
+
+    fn initrd(length: usize) -> Option<BootArtifacts> {
+        Some(BootArtifacts { initrd: Some("i".repeat(length).into()), ..BootArtifacts::default() })
+    }
+
+    #[test]
+    fn lengths_and_counts_are_limited() {
+        type Change = Box<dyn Fn(&mut Component, usize)>;
+        let rows: Vec<(&str, usize, Change)> = vec![
+            (
+                "desired_state.boot_artifacts.kernel",
+                4095,
+                Box::new(|c, n| {
+                    c.desired_state = Some(DesiredState { boot_artifacts: kernel(n), ..Default::default() });
+                }),
+            ),
+            (
+                "desired_state.boot_artifacts.kernel_parameters",
+                4096,
+                Box::new(|c, n| {
+                    c.desired_state =
+                        Some(DesiredState { boot_artifacts: parameters(n), ..Default::default() });
+                }),
+            ),
+            (
+                "desired_state.configuration",
+                127,
+                Box::new(|c, n| {
+                    let configuration = Some("c".repeat(n));
+                    c.desired_state = Some(DesiredState { configuration, ..Default::default() });
+                }),
+            ),
+            (
+                "desired_state.bss_token",
+                65535,
+                Box::new(|c, n| {
+                    let bss_token = Some("t".repeat(n));
+                    c.desired_state = Some(DesiredState { bss_token, ..Default::default() });
+                }),
+            ),
+            (
+                "actual_state.boot_artifacts.initrd",
+                4095,
+                Box::new(|c, n| {
+                    c.actual_state = Some(ActualState { boot_artifacts: initrd(n), ..Default::default() });
+                }),
+            ),
+            (
+                "actual_state.bss_token",
+                65535,
+                Box::new(|c, n| {
+                    c.actual_state =
+                        Some(ActualState { bss_token: Some("t".repeat(n)), ..Default::default() });
+                }),
+            ),
+            (
+                "staged_state.boot_artifacts.kernel",
+                4095,
+                Box::new(|c, n| {
+                    c.staged_state = Some(StagedState { boot_artifacts: kernel(n), ..Default::default() });
+                }),
+            ),
+            (
+                "staged_state.configuration",
+                127,
+                Box::new(|c, n| {
+                    let configuration = Some("c".repeat(n));
+                    c.staged_state = Some(StagedState { configuration, ..Default::default() });
+                }),
+            ),
+            (
+                "staged_state.session",
+                127,
+                Box::new(|c, n| {
+                    c.staged_state = Some(StagedState { session: Some("s".repeat(n)), ..Default::default() });
+                }),
+            ),
+            (
+                "event_stats.power_on_attempts",
+                1_048_576,
+                Box::new(|c, n| {
+                    c.event_stats =
+                        Some(EventStats { power_on_attempts: Some(n as u32), ..Default::default() });
+                }),
+            ),
+            (
+                "event_stats.power_off_graceful_attempts",
+                1_048_576,
+                Box::new(|c, n| {
+                    let power_off_graceful_attempts = Some(n as u32);
+                    c.event_stats = Some(EventStats { power_off_graceful_attempts, ..Default::default() });
+                }),
+            ),
+            (
+                "event_stats.power_off_forceful_attempts",
+                1_048_576,
+                Box::new(|c, n| {
+                    let power_off_forceful_attempts = Some(n as u32);
+                    c.event_stats = Some(EventStats { power_off_forceful_attempts, ..Default::default() });
+                }),
+            ),
+            (
+                "status.status_override",
+                65536,
+                Box::new(|c, n| {
+                    c.status = Some(Status { status_override: Some("o".repeat(n)), ..Default::default() });
+                }),
+            ),
+            ("error", 65536, Box::new(|c, n| c.error = Some("e".repeat(n)))),
+            ("session", 127, Box::new(|c, n| c.session = Some("s".repeat(n)))),
+            ("retry_policy", 1_048_576, Box::new(|c, n| c.retry_policy = Some(n as u32))),
+        ];
+        for (field, most, change) in rows {
+            assert_eq!(check(|c| change(c, most)), Ok(()), "{field}");
+            assert_eq!(check(|c| change(c, most + 1)), Err(field.to_owned()), "{field}");
+        }
+    }
+
+    #[test]
+    fn session_names_follow_the_pattern_or_are_empty() {
+        let rows = [("", Ok(())), ("s-1", Ok(())), ("-s", Err("session".to_owned()))];
+        for (name, expected) in rows {
+            assert_eq!(check(|c| c.session = Some(name.to_owned())), expected, "{name}");
+        }
+        let staged = StagedState { session: Some("a b".to_owned()), ..Default::default() };
+        assert_eq!(check(|c| c.staged_state = Some(staged)), Err("staged_state.session".to_owned()));
+    }
+
+    #[test]
+    fn words_name_actions_and_phases() {
+        for action in Action::ALL {
+            assert_eq!(Action::from_word(action.word()), Some(action));
+        }
+        for phase in Phase::ALL {
+            assert_eq!(Phase::from_word(phase.word()), Some(phase));
+        }
+        assert_eq!(Action::from_word(""), None);
+        assert_eq!(Action::from_word("POWERING_ON"), None);
+        assert_eq!(Phase::from_word("on_hold"), None);
+    }
+
+    #[test]
+    fn the_components_own_policy_goes_before_the_option() {
+        let mut component = Component::new(ComponentId::parse("x1").expect("valid"));
+        let options = Options::default();
+        assert_eq!(component.retry_limit(&options), 3);
+        component.retry_policy = Some(0);
+        assert_eq!(component.retry_limit(&options), 0);
+    }
+}

@@ -1,0 +1,274 @@
+//! Where a component stands, judged from its record and from what the upstreams said about it
+//! (BOS reference 5.3, with the faults of BUG-11 and BUG-32 mended).
+//!
+//! What is not known never decides anything: without a reading of the current generation a component stays
+//! where it is. A node that an upstream left out of its answer is held until it is seen again; it keeps its
+//! phase and stays enabled.
+
+use crate::{
+    artifacts,
+    component::{Action, Component, Phase},
+    options::Options,
+    status,
+    time::Timestamp,
+};
+
+mod reason;
+mod rows;
+
+pub use reason::Reason;
+
+/// The power upstream answered and left the node out.
+pub const ERROR_POWER_MISSING: &str = "Component information was not returned by pcs";
+/// The configuration upstream answered and left the node out.
+pub const ERROR_CONFIGURATION_MISSING: &str = "Component information was not returned by cfs";
+/// The configuration upstream gave up on the node.
+pub const ERROR_CONFIGURATION_FAILED: &str = "cfs configuration failed";
+/// The configuration upstream used a word that is not known; the word follows.
+pub const ERROR_CONFIGURATION_UNKNOWN: &str =
+    "cfs is not reporting a valid configuration status for this component: ";
+/// The power upstream knows the node but not its power state, and did not say why.
+pub const ERROR_POWER_UNDEFINED: &str = "the power state of the component is undefined";
+/// Every attempt was used up and nothing upstream said what is wrong.
+pub const ERROR_RETRIES_EXHAUSTED: &str =
+    "the retry limit was reached and no service gave a reason for the failure";
+
+/// An answer of the power upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PowerReading {
+    /// The node has power.
+    On,
+    /// The node has no power.
+    Off,
+    /// The node is known but its power state is not.
+    Undefined,
+    /// The answer left the node out.
+    Missing,
+}
+
+/// What is known about the power of a node now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PowerObservation {
+    /// Nothing: never asked, or not since the current generation began.
+    Unknown,
+    /// The upstream answered and left the node out.
+    Missing,
+    /// The upstream has no power state for the node.
+    Undefined {
+        /// What it said instead; may be empty.
+        error: String,
+    },
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+impl PowerObservation {
+    /// What a reading says about a component: nothing when it belongs to another generation than the
+    /// component's. An error beside the reading makes it undefined.
+    pub fn of(
+        reading: PowerReading,
+        error: &str,
+        observed_generation: u64,
+        component_generation: u64,
+    ) -> Self {
+        if observed_generation != component_generation {
+            return Self::Unknown;
+        }
+        match reading {
+            PowerReading::Missing => Self::Missing,
+            PowerReading::On if error.is_empty() => Self::On,
+            PowerReading::Off if error.is_empty() => Self::Off,
+            PowerReading::On | PowerReading::Off | PowerReading::Undefined => {
+                Self::Undefined { error: error.to_owned() }
+            }
+        }
+    }
+}
+
+/// What is known about the configuration of a node now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigurationObservation {
+    /// Nothing: never asked, or not since the current generation began.
+    Unknown,
+    /// The upstream answered and left the node out.
+    Missing,
+    /// The upstream described the node.
+    Known {
+        /// Configuration that it works towards; `None`: it has none on record.
+        desired: Option<String>,
+        /// Its word for how far it is; any letter case.
+        status: String,
+    },
+}
+
+impl ConfigurationObservation {
+    /// This observation if it belongs to the component's generation, else [`Self::Unknown`].
+    #[must_use]
+    pub fn of(self, observed_generation: u64, component_generation: u64) -> Self {
+        if observed_generation == component_generation { self } else { Self::Unknown }
+    }
+
+    /// Whether the upstream works towards what the component wants (BOS reference 5.2, "configuration
+    /// set"); `None`: not known.
+    ///
+    /// An empty name is not the same as none, with one exception: a component without a configuration
+    /// accepts the empty name, since that is what setting "none" leaves on record.
+    pub fn is_set(&self, component: &Component) -> Option<bool> {
+        let Self::Known { desired, .. } = self else { return None };
+        let wanted = component.desired_configuration();
+        Some(desired.as_deref() == wanted || (wanted.is_none() && desired.as_deref() == Some("")))
+    }
+}
+
+/// Everything that is known about a node besides its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Power.
+    pub power: PowerObservation,
+    /// Configuration.
+    pub configuration: ConfigurationObservation,
+}
+
+/// Where a component stands, why, and until when that holds while nothing else changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What is to be done.
+    pub phase: Phase,
+    /// Word that stands in for the computed status; empty: none.
+    pub status_override: String,
+    /// Finished or failed: stop acting on the component.
+    pub settled: bool,
+    /// The last action is known not to have had its effect.
+    pub action_failed: bool,
+    /// What is wrong; `None`: the text stays, `Some("")`: it goes.
+    pub error: Option<String>,
+    /// The rule that decided.
+    pub reason: Reason,
+    /// First moment at which the same evidence leads to another decision; `None`: never.
+    pub until: Option<Timestamp>,
+}
+
+impl Decision {
+    /// Whether `component` differs from the decision, so that it has to be reported.
+    pub fn changes(&self, component: &Component) -> bool {
+        self.phase != component.phase()
+            || self.status_override != component.status_override()
+            || (self.settled && component.is_enabled())
+            || (self.action_failed && !component.last_action_failed())
+            || self.error.as_deref().is_some_and(|error| error != component.error_text())
+    }
+}
+
+/// Decides where `component` stands.
+///
+/// Power is looked at first and configuration only where the answer depends on it, except that a node that
+/// the configuration upstream left out is always held. A component that is not enabled is left alone.
+pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
+    let mut decision = rows::judge(component, evidence, options, now);
+    if decision.reason.is_waiting() {
+        return decision;
+    }
+    if component.status_override() == status::FAILED {
+        fail(&mut decision, Reason::AlreadyFailed);
+        return decision;
+    }
+    if decision.reason.is_held() {
+        return decision;
+    }
+    show_trouble(&mut decision, component);
+    give_up_when_exhausted(&mut decision, component, options, now);
+    decision
+}
+
+/// Ends the work on a component without success.
+fn fail(decision: &mut Decision, reason: Reason) {
+    decision.status_override = status::FAILED.to_owned();
+    decision.settled = true;
+    decision.reason = reason;
+    decision.until = None;
+}
+
+/// Chooses the error text of a decision that has none of its own.
+///
+/// While the power is being changed, what an upstream refused is shown: the preparation of the coming
+/// power-on, else the last power action. Once an action has begun and was not refused, older texts go, as
+/// BOS clears them when it acts. A text of our own about missing evidence goes as soon as the evidence is
+/// there. Every other text stays, so a finished node still shows what was wrong on the way.
+fn show_trouble(decision: &mut Decision, component: &Component) {
+    if decision.error.is_some() {
+        return;
+    }
+    let status = progress(decision, component);
+    let trouble = match status {
+        status::POWER_ON_PENDING => preparation_error(component).or(power_error(component)),
+        status::POWER_OFF_PENDING => power_error(component),
+        status if is_called(status) => Some(component.power_error.as_str()),
+        _ => None,
+    };
+    let about_evidence = [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED]
+        .contains(&component.error_text());
+    decision.error = trouble.or(about_evidence.then_some("")).map(str::to_owned);
+}
+
+fn preparation_error(component: &Component) -> Option<&str> {
+    let attempt = component.attempts(Action::PoweringOn) + 1;
+    let preparation = component.preparation.as_ref()?;
+    let current = preparation.generation == component.generation && preparation.attempt == attempt;
+    (current && !preparation.error.is_empty()).then_some(preparation.error.as_str())
+}
+
+fn power_error(component: &Component) -> Option<&str> {
+    (!component.power_error.is_empty()).then_some(component.power_error.as_str())
+}
+
+/// Fails a component that waits for an action of which no attempt is left (BOS reference 5.15).
+///
+/// BOS finds this out when it is about to act; here it belongs to the decision, so a component never waits
+/// for an action that will not come.
+fn give_up_when_exhausted(decision: &mut Decision, component: &Component, options: &Options, now: Timestamp) {
+    let exhausted = |action| component.attempts(action) >= component.retry_limit(options);
+    let out_of_attempts = match progress(decision, component) {
+        status::POWER_ON_PENDING => exhausted(Action::PoweringOn),
+        status::POWER_OFF_PENDING => exhausted(Action::PoweringOffGracefully),
+        status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED
+            if exhausted(Action::PoweringOffForcefully) =>
+        {
+            decision.until = wait_ends(component, options.power_off_wait());
+            decision.until.is_none_or(|until| now >= until)
+        }
+        _ => false,
+    };
+    if !out_of_attempts {
+        return;
+    }
+    fail(decision, Reason::RetriesExhausted);
+    let text = decision.error.as_deref().unwrap_or(component.error_text());
+    if text.is_empty() {
+        decision.error = Some(ERROR_RETRIES_EXHAUSTED.to_owned());
+    }
+}
+
+/// First moment at which the last action is older than `wait`: one millisecond after the wait, since ages
+/// are compared strictly (BOS reference 3.9). `None`: it is older at any time.
+pub(crate) fn wait_ends(component: &Component, wait: std::time::Duration) -> Option<Timestamp> {
+    let ends = component.last_action_at()?.plus(wait);
+    Some(Timestamp(ends.0.saturating_add(1)))
+}
+
+/// The status that the component will have by phase and last action once the decision is written.
+fn progress(decision: &Decision, component: &Component) -> &'static str {
+    let failed = decision.action_failed || component.last_action_failed();
+    status::progress(decision.phase, component.last_action(), failed)
+}
+
+fn is_called(status: &str) -> bool {
+    [status::POWER_ON_CALLED, status::POWER_OFF_GRACEFULLY_CALLED, status::POWER_OFF_FORCEFULLY_CALLED]
+        .contains(&status)
+}
+
+/// Whether the node runs what it should.
+fn booted(component: &Component) -> bool {
+    artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
+}

@@ -1,0 +1,150 @@
+//! The truth table of BOS reference 5.3.1, row by row.
+
+use super::{
+    ConfigurationObservation, Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING,
+    ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, PowerObservation,
+    Reason, booted, wait_ends,
+};
+use crate::{
+    component::{Action, Component, Phase},
+    options::Options,
+    status,
+    time::Timestamp,
+};
+
+/// The row that fits, before failures of the past and the retry limit are looked at.
+pub(super) fn judge(
+    component: &Component,
+    evidence: &Evidence,
+    options: &Options,
+    now: Timestamp,
+) -> Decision {
+    if !component.is_enabled() {
+        return stay(component, Reason::NotEnabled);
+    }
+    let left_out = evidence.configuration == ConfigurationObservation::Missing;
+    match &evidence.power {
+        PowerObservation::Unknown => stay(component, Reason::AwaitingPower),
+        PowerObservation::Missing => hold(component, Reason::PowerMissing, ERROR_POWER_MISSING),
+        PowerObservation::Undefined { error } if left_out && error.is_empty() => {
+            hold(component, Reason::PowerMissing, ERROR_POWER_MISSING)
+        }
+        _ if left_out => hold(component, Reason::ConfigurationMissing, ERROR_CONFIGURATION_MISSING),
+        PowerObservation::Undefined { error } => undefined(component, error),
+        PowerObservation::Off => off(component, options, now),
+        PowerObservation::On => on(component, &evidence.configuration, options, now),
+    }
+}
+
+/// The component stays exactly where it is.
+fn stay(component: &Component, reason: Reason) -> Decision {
+    Decision {
+        phase: component.phase(),
+        status_override: component.status_override().to_owned(),
+        settled: false,
+        action_failed: false,
+        error: None,
+        reason,
+        until: None,
+    }
+}
+
+fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
+    Decision {
+        status_override: status::ON_HOLD.to_owned(),
+        error: Some(error.to_owned()),
+        ..stay(component, reason)
+    }
+}
+
+fn undefined(component: &Component, error: &str) -> Decision {
+    let error = if error.is_empty() { ERROR_POWER_UNDEFINED } else { error };
+    Decision { error: Some(error.to_owned()), ..stay(component, Reason::PowerUndefined) }
+}
+
+fn go(phase: Phase, reason: Reason) -> Decision {
+    Decision {
+        phase,
+        status_override: String::new(),
+        settled: false,
+        action_failed: false,
+        error: None,
+        reason,
+        until: None,
+    }
+}
+
+fn finish(reason: Reason) -> Decision {
+    Decision { settled: true, ..go(Phase::None, reason) }
+}
+
+fn give_up(reason: Reason, error: String) -> Decision {
+    Decision {
+        status_override: status::FAILED.to_owned(),
+        settled: true,
+        error: Some(error),
+        ..go(Phase::Configuring, reason)
+    }
+}
+
+/// Rows 1 to 3.
+fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
+    if !component.kernel_wanted() {
+        return finish(Reason::OffAsWanted);
+    }
+    if component.last_action() != Some(Action::PoweringOn) {
+        return go(Phase::PoweringOn, Reason::PowerOnNeeded);
+    }
+    match wait_ends(component, options.power_on_wait()) {
+        Some(until) if now < until && component.last_action_failed() => {
+            go(Phase::PoweringOn, Reason::PowerOnNeeded)
+        }
+        Some(until) if now < until => {
+            Decision { until: Some(until), ..go(Phase::PoweringOn, Reason::PowerOnAwaited) }
+        }
+        _ => Decision { action_failed: true, ..go(Phase::PoweringOn, Reason::PowerOnWithoutEffect) },
+    }
+}
+
+/// Rows 4 to 12.
+fn on(
+    component: &Component,
+    configuration: &ConfigurationObservation,
+    options: &Options,
+    now: Timestamp,
+) -> Decision {
+    if !component.kernel_wanted() {
+        return go(Phase::PoweringOff, Reason::PowerOffNeeded);
+    }
+    if booted(component) {
+        return configured(component, configuration);
+    }
+    let switched_on = component.last_action() == Some(Action::PoweringOn);
+    match wait_ends(component, options.boot_wait()) {
+        Some(until) if switched_on && now < until => {
+            Decision { until: Some(until), ..go(Phase::PoweringOn, Reason::BootAwaited) }
+        }
+        _ => go(Phase::PoweringOff, Reason::RebootNeeded),
+    }
+}
+
+/// Rows 5 to 10.
+fn configured(component: &Component, configuration: &ConfigurationObservation) -> Decision {
+    let ConfigurationObservation::Known { status, .. } = configuration else {
+        return stay(component, Reason::AwaitingConfiguration);
+    };
+    if configuration.is_set(component) != Some(true) {
+        return go(Phase::Configuring, Reason::ConfigurationDiffers);
+    }
+    if component.desired_configuration().unwrap_or_default().is_empty() {
+        return finish(Reason::Booted);
+    }
+    match status.to_ascii_lowercase().as_str() {
+        "configured" => finish(Reason::Configured),
+        "pending" => go(Phase::Configuring, Reason::ConfigurationPending),
+        "failed" => give_up(Reason::ConfigurationFailed, ERROR_CONFIGURATION_FAILED.to_owned()),
+        // A word that has not come yet says nothing: BOS gives up here, which fails nodes that are fine.
+        "" => go(Phase::Configuring, Reason::ConfigurationSilent),
+        _ => give_up(Reason::ConfigurationUnknown, format!("{ERROR_CONFIGURATION_UNKNOWN}{status}")),
+    }
+}

@@ -1,0 +1,32 @@
+//! Every rule of Reveille, as functions of values.
+//!
+//! This crate decides and nothing else: it reads no clock, opens no file or socket, knows no database, no
+//! wire format and no task. Whatever a rule needs to know comes in as an argument, the time included, and
+//! a rule answers for every input: what is not known is an observation, not an error.
+//!
+//! Where a rule follows the Boot Orchestration Service, its documentation names the section of the BOS
+//! reference that describes it, such as "BOS reference 5.3".
+
+pub mod artifacts;
+pub mod bos_time;
+pub mod compatibility;
+pub mod completion;
+pub mod component;
+pub mod configuration;
+pub mod evaluation;
+pub mod id;
+pub mod invalid;
+pub mod inventory;
+pub mod limit;
+pub mod membership;
+pub mod options;
+pub mod power;
+pub mod preparation;
+pub mod report;
+pub mod session;
+pub mod session_status;
+pub mod status;
+pub mod target;
+pub mod template;
+pub mod time;
+pub mod write;

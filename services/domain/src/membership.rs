@@ -1,0 +1,347 @@
+//! Which nodes a session acts on, and why it leaves the others alone (BOS reference 5.4.1, 5.4.3).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    compatibility::Compatibility,
+    id::ComponentId,
+    invalid::Invalid,
+    inventory::{Inventory, NamedSets},
+    limit::Limit,
+    template::{Arch, BootSet, SessionTemplate},
+};
+
+/// Why a node that the template names is no member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Exclusion {
+    /// The limit does not select it.
+    NotInLimit,
+    /// It is locked against power operations.
+    Locked,
+    /// It belongs to another tenant than the session.
+    ForeignTenant,
+    /// The inventory does not list it.
+    UnknownToInventory,
+    /// Its architecture is not that of the boot set.
+    WrongArchitecture,
+    /// The inventory does not let it be used.
+    Disabled,
+    /// A boot set whose name sorts later takes it.
+    InLaterBootSet,
+}
+
+impl Exclusion {
+    /// Every reason, in the order in which they are looked for.
+    pub const ALL: [Self; 7] = [
+        Self::NotInLimit,
+        Self::Locked,
+        Self::ForeignTenant,
+        Self::UnknownToInventory,
+        Self::WrongArchitecture,
+        Self::Disabled,
+        Self::InLaterBootSet,
+    ];
+
+    /// The word for the reason.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotInLimit => "not_in_limit",
+            Self::Locked => "locked",
+            Self::ForeignTenant => "foreign_tenant",
+            Self::UnknownToInventory => "unknown_to_inventory",
+            Self::WrongArchitecture => "wrong_architecture",
+            Self::Disabled => "disabled",
+            Self::InLaterBootSet => "in_later_boot_set",
+        }
+    }
+}
+
+/// The nodes of one boot set, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// Nodes to act on.
+    pub members: Vec<ComponentId>,
+    /// Nodes that the boot set names and the session leaves alone.
+    pub excluded: Vec<(ComponentId, Exclusion)>,
+}
+
+/// What a session asks for beyond its template.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection<'a> {
+    /// Which nodes to take.
+    pub limit: &'a Limit,
+    /// Whether nodes that the inventory does not let be used are taken too.
+    pub include_disabled: bool,
+    /// The nodes of the session's tenant; `None`: the session has no tenant and may use every node.
+    pub tenant_nodes: Option<&'a BTreeSet<ComponentId>>,
+    /// How to treat nodes whose architecture is not known.
+    pub compatibility: Compatibility,
+}
+
+/// Why a session can act on nothing. The first two texts are those of the BOS reference, A.2.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoMembers {
+    /// Every boot set came out empty.
+    #[error("No nodes were found to act upon.")]
+    Nobody,
+    /// A node list names nodes that the session's tenant does not have.
+    #[error(
+        "Session template includes nodes which do not exist or are not available to this tenant: {}",
+        listed(.0)
+    )]
+    Foreign(Vec<ComponentId>),
+    /// A node list has an entry that cannot be an id.
+    #[error("session template: {0}")]
+    Malformed(Invalid),
+}
+
+fn listed(ids: &[ComponentId]) -> String {
+    ids.iter().map(ComponentId::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// The membership of every boot set of `template`, by name. No node is a member of two boot sets: the one
+/// whose name sorts last takes it.
+///
+/// # Errors
+/// When no node is left to act on, or the template names nodes that the session must not use.
+pub fn resolve(
+    template: &SessionTemplate,
+    inventory: &Inventory,
+    selection: Selection<'_>,
+) -> Result<BTreeMap<String, Membership>, NoMembers> {
+    let mut memberships = BTreeMap::new();
+    for (name, boot_set) in &template.boot_sets {
+        memberships.insert(name.clone(), members(boot_set, inventory, selection)?);
+    }
+    let mut taken = BTreeSet::new();
+    for membership in memberships.values_mut().rev() {
+        leave_to_later(membership, &mut taken);
+    }
+    if taken.is_empty() { Err(NoMembers::Nobody) } else { Ok(memberships) }
+}
+
+/// The membership of one boot set by itself.
+///
+/// # Errors
+/// When its node list names nodes that the session's tenant does not have, or no possible id.
+pub fn members(
+    boot_set: &BootSet,
+    inventory: &Inventory,
+    selection: Selection<'_>,
+) -> Result<Membership, NoMembers> {
+    let candidates = candidates(boot_set, inventory, selection.tenant_nodes)?;
+    let selected = selection.limit.select(&candidates, inventory);
+    let arch = boot_set.arch.unwrap_or_default();
+    let mut membership = Membership::default();
+    for id in &candidates {
+        let outside = (!selected.contains(id)).then_some(Exclusion::NotInLimit);
+        match outside.or_else(|| exclusion(id, arch, inventory, selection)) {
+            Some(reason) => membership.excluded.push((id.clone(), reason)),
+            None => membership.members.push(id.clone()),
+        }
+    }
+    Ok(membership)
+}
+
+/// Everybody that the boot set names: its node list, and the members of those of its groups and roles that
+/// the inventory knows.
+fn candidates(
+    boot_set: &BootSet,
+    inventory: &Inventory,
+    tenant_nodes: Option<&BTreeSet<ComponentId>>,
+) -> Result<BTreeSet<ComponentId>, NoMembers> {
+    let listed = boot_set.node_list.iter().flatten().map(|name| ComponentId::parse(name));
+    let mut candidates: BTreeSet<_> = listed
+        .collect::<Result<_, _>>()
+        .map_err(|e| NoMembers::Malformed(Invalid::new("node_list", e.reason)))?;
+    if let Some(own) = tenant_nodes {
+        let foreign: Vec<_> = candidates.difference(own).cloned().collect();
+        if !foreign.is_empty() {
+            return Err(NoMembers::Foreign(foreign));
+        }
+    }
+    candidates.extend(named(inventory.groups(), boot_set.node_groups.as_deref()));
+    candidates.extend(named(inventory.roles(), boot_set.node_roles_groups.as_deref()));
+    Ok(candidates)
+}
+
+fn named<'a>(sets: &'a NamedSets, names: Option<&'a [String]>) -> impl Iterator<Item = ComponentId> + 'a {
+    names.unwrap_or_default().iter().filter_map(|name| sets.get(name)).flatten().cloned()
+}
+
+/// Why a node that passed the limit is left alone, if it is. BOS asks the inventory about many nodes at
+/// once and takes whoever is in the answer; here every node is looked up by its own id, so that an id with a
+/// meaning of its own, such as `all`, never stands for anybody else.
+fn exclusion(
+    id: &ComponentId,
+    arch: Arch,
+    inventory: &Inventory,
+    selection: Selection<'_>,
+) -> Option<Exclusion> {
+    let known = inventory.get(id.as_str());
+    if known.is_some_and(|node| node.locked) {
+        return Some(Exclusion::Locked);
+    }
+    if selection.tenant_nodes.is_some_and(|own| !own.contains(id)) {
+        return Some(Exclusion::ForeignTenant);
+    }
+    let Some(node) = known else { return Some(Exclusion::UnknownToInventory) };
+    if !accepts(arch, node.arch.as_deref(), selection.compatibility) {
+        return Some(Exclusion::WrongArchitecture);
+    }
+    (!node.enabled && !selection.include_disabled).then_some(Exclusion::Disabled)
+}
+
+/// Whether a boot set of architecture `wanted` may boot a node whose architecture the inventory gives as
+/// `listed`. A node of unknown architecture counts as X86.
+fn accepts(wanted: Arch, listed: Option<&str>, compatibility: Compatibility) -> bool {
+    let strict = compatibility.strict_bos;
+    match (wanted, listed) {
+        (Arch::X86, Some("X86" | "UNKNOWN")) => true,
+        (Arch::X86, None) => !strict,
+        (Arch::Arm, listed) => listed == Some("ARM"),
+        (Arch::Other, listed) => listed == Some("Other"),
+        (Arch::Unknown, Some("Unknown") | None) => true,
+        (Arch::Unknown, Some("UNKNOWN")) => !strict,
+        (Arch::X86 | Arch::Unknown, Some(_)) => false,
+    }
+}
+
+/// Gives up the members that are already `taken` and takes the others.
+fn leave_to_later(membership: &mut Membership, taken: &mut BTreeSet<ComponentId>) {
+    let (lost, kept): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut membership.members).into_iter().partition(|id| taken.contains(id));
+    taken.extend(kept.iter().cloned());
+    membership.members = kept;
+    membership.excluded.extend(lost.into_iter().map(|id| (id, Exclusion::InLaterBootSet)));
+    membership.excluded.sort_unstable();
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::{
+        inventory::{
+            Hardware,
+            tests::{group, ids, node},
+        },
+        template::tests::{boot_set, template, texts},
+    };
+
+    const STRICT: Compatibility = Compatibility { strict_bos: true };
+
+    fn selection(limit: &Limit) -> Selection<'_> {
+        Selection {
+            limit,
+            include_disabled: false,
+            tenant_nodes: None,
+            compatibility: Compatibility::default(),
+        }
+    }
+
+    fn show(membership: &Membership) -> String {
+        let excluded: String =
+            membership.excluded.iter().map(|(id, why)| format!(" {id}:{}", why.word())).collect();
+        format!("{} |{excluded}", listed(&membership.members))
+    }
+
+    fn machine() -> Inventory {
+        Inventory::new(
+            [
+                node("n0"),
+                Hardware { sub_role: Some("GPU".into()), ..node("n1") },
+                Hardware { locked: true, enabled: false, ..node("n2") },
+                Hardware { enabled: false, ..node("n3") },
+                Hardware { arch: Some("ARM".into()), enabled: false, ..node("n4") },
+                Hardware { arch: None, role: Some("Service".into()), ..node("n5") },
+            ],
+            [group("g", "n0 n3 gone"), group("h", "n1")],
+            [group("p", "n0 n1")],
+        )
+    }
+
+    #[test]
+    fn every_step_says_whom_it_leaves_out() {
+        let by_role = |roles: &str| BootSet { node_roles_groups: Some(texts(roles)), ..boot_set("") };
+        let by_group = |groups: &str| BootSet { node_groups: Some(texts(groups)), ..boot_set("") };
+        let arm = BootSet { arch: Some(Arch::Arm), ..by_role("Compute") };
+        let mixed = BootSet { node_list: Some(texts("n5 n5 gone")), ..by_group("h") };
+        let own: BTreeSet<_> = ids("n0 n2 n5").into_iter().collect();
+        let limited = |limit| Limit::parse(limit).expect("valid");
+        let mut rows = String::new();
+        for (case, boot_set, limit, include_disabled, tenant_nodes) in [
+            ("node list", boot_set("n1 n0 n9"), "", false, None),
+            ("role", by_role("Compute nothing"), "", false, None),
+            ("role, disabled too", by_role("Compute"), "", true, None),
+            ("sub-role", by_role("Compute_GPU"), "", false, None),
+            ("group", by_group("g unheard"), "", false, None),
+            ("a partition is no group", by_group("p"), "", false, None),
+            ("list and group", mixed, "", false, None),
+            ("limit", by_role("Compute"), "p,!n0", false, None),
+            ("limit to nobody", by_role("Compute"), "!n0", false, None),
+            ("architecture", arm.clone(), "", false, None),
+            ("architecture, disabled too", arm, "", true, None),
+            ("tenant", by_role("Compute Service"), "", true, Some(&own)),
+            ("not the whole machine", boot_set("all s0 n0"), "all", false, None),
+        ] {
+            let limit = limited(limit);
+            let selection = Selection { include_disabled, tenant_nodes, ..selection(&limit) };
+            let membership = members(&boot_set, &machine(), selection).expect("possible");
+            rows += &format!("{case}: {}\n", show(&membership));
+        }
+        expect![[""]].assert_eq(&rows);
+    }
+
+    #[test]
+    fn nodes_of_unknown_architecture_count_as_x86() {
+        let mut rows = String::new();
+        for compatibility in [Compatibility::default(), STRICT] {
+            for wanted in Arch::ALL {
+                let listed =
+                    [None, Some("UNKNOWN"), Some("Unknown"), Some("X86"), Some("ARM"), Some("Other")];
+                let accepted: Vec<_> = listed
+                    .into_iter()
+                    .filter(|listed| accepts(wanted, *listed, compatibility))
+                    .map(|listed| listed.unwrap_or("(absent)"))
+                    .collect();
+                let mode = if compatibility == STRICT { "strict" } else { "" };
+                rows += &format!("{:8} {mode:6} {}\n", wanted.word(), accepted.join(" "));
+            }
+        }
+        expect![[""]].assert_eq(&rows);
+    }
+
+    #[test]
+    fn a_tenant_must_own_every_listed_node() {
+        let own = ids("n0").into_iter().collect();
+        let limit = Limit::default();
+        let selection = Selection { tenant_nodes: Some(&own), ..selection(&limit) };
+        let refused = members(&boot_set("n1 n0 gone"), &machine(), selection);
+        assert_eq!(refused, Err(NoMembers::Foreign(ids("gone n1"))));
+        expect![[""]].assert_eq(&refused.expect_err("refused").to_string());
+    }
+
+    #[test]
+    fn a_node_belongs_to_the_boot_set_whose_name_sorts_last() {
+        let template = template([
+            ("a", boot_set("n0 n1 n3")),
+            ("b", boot_set("n0 n3")),
+            ("c", BootSet { arch: Some(Arch::Arm), ..boot_set("n1") }),
+        ]);
+        let limit = Limit::default();
+        let memberships = resolve(&template, &machine(), selection(&limit)).expect("somebody");
+        let rows: String = memberships.iter().map(|(name, m)| format!("{name}: {}\n", show(m))).collect();
+        expect![[""]].assert_eq(&rows);
+    }
+
+    #[test]
+    fn a_session_without_members_says_so() {
+        let limit = Limit::parse("!n0").expect("valid");
+        let nobody = resolve(&template([("a", boot_set("n0"))]), &machine(), selection(&limit));
+        assert_eq!(nobody, Err(NoMembers::Nobody));
+        assert_eq!(NoMembers::Nobody.to_string(), "No nodes were found to act upon.");
+        assert_eq!(resolve(&template([]), &machine(), selection(&limit)), Err(NoMembers::Nobody));
+    }
+}

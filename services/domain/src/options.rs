@@ -1,0 +1,359 @@
+//! The twenty settings that operators may change while Reveille runs (BOS reference 4).
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use crate::{
+    invalid::{Invalid, check_length},
+    time::Age,
+};
+
+/// Read timeouts, seconds.
+const READ_TIMEOUTS: RangeInclusive<u32> = 10..=86_400;
+/// Waits and frequencies, seconds; retry policies.
+const COUNTS: RangeInclusive<u32> = 0..=1_048_576;
+/// Seconds between looks for new nodes.
+const DISCOVERY: RangeInclusive<u32> = 0..=33_554_432;
+/// Components in one upstream call.
+const BATCHES: RangeInclusive<u32> = 0..=131_071;
+/// The words for how much is logged, in any letter case.
+const LOGGING_LEVELS: [&str; 5] = ["debug", "info", "warning", "error", "critical"];
+/// The age at which a report is distrusted unless an operator says otherwise.
+const DEFAULT_ACTUAL_STATE_TTL: Duration = Duration::from_secs(4 * 60 * 60);
+
+/// The settings in force. Texts are kept as they were sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Read timeout for the boot script server, seconds.
+    pub bss_read_timeout: u32,
+    /// Read timeout for the configuration service, seconds.
+    pub cfs_read_timeout: u32,
+    /// Read timeout for the inventory, seconds.
+    pub hsm_read_timeout: u32,
+    /// Read timeout for the image service, seconds.
+    pub ims_read_timeout: u32,
+    /// Read timeout for the power service, seconds.
+    pub pcs_read_timeout: u32,
+    /// Age since their start at which complete sessions are deleted; any zero: never.
+    pub cleanup_completed_session_ttl: String,
+    /// Whether applying a staged state erases it.
+    pub clear_stage: bool,
+    /// Age at which a reported boot is distrusted; also tells nodes how often to report.
+    pub component_actual_state_ttl: String,
+    /// Most attempts per power action of a component without a policy of its own; 0: none.
+    pub default_retry_policy: u32,
+    /// Seconds between looks for new nodes.
+    pub discovery_frequency: u32,
+    /// Whether an image service that cannot be reached makes a template wrong.
+    pub ims_errors_fatal: bool,
+    /// Whether an image that the image service does not have makes a template wrong.
+    pub ims_images_must_exist: bool,
+    /// How much is logged: one of five words in any letter case.
+    pub logging_level: String,
+    /// Seconds from power-on until a node that runs but did not report the wanted boot is rebooted.
+    pub max_boot_wait_time: u32,
+    /// Most components in one upstream call; 0: no limit.
+    pub max_component_batch_size: u32,
+    /// Seconds until a power-off without effect is forced, or forced again.
+    pub max_power_off_wait_time: u32,
+    /// Seconds until a power-on without effect is repeated.
+    pub max_power_on_wait_time: u32,
+    /// Kept for the contract: nothing in Reveille waits for a poll.
+    pub polling_frequency: u32,
+    /// Whether names that look like node numbers are errors.
+    pub reject_nids: bool,
+    /// Whether every session needs a limit.
+    pub session_limit_required: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bss_read_timeout: 20,
+            cfs_read_timeout: 20,
+            hsm_read_timeout: 20,
+            ims_read_timeout: 20,
+            pcs_read_timeout: 20,
+            cleanup_completed_session_ttl: "7d".to_owned(),
+            clear_stage: false,
+            component_actual_state_ttl: "4h".to_owned(),
+            default_retry_policy: 3,
+            discovery_frequency: 300,
+            ims_errors_fatal: false,
+            ims_images_must_exist: false,
+            logging_level: "INFO".to_owned(),
+            max_boot_wait_time: 1200,
+            max_component_batch_size: 2800,
+            max_power_off_wait_time: 300,
+            max_power_on_wait_time: 120,
+            polling_frequency: 15,
+            reject_nids: false,
+            session_limit_required: false,
+        }
+    }
+}
+
+/// A change of some settings; what is `None` stays. The members mean what they mean in [`Options`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "every member is documented where it is stored, in Options")]
+pub struct OptionsPatch {
+    pub bss_read_timeout: Option<u32>,
+    pub cfs_read_timeout: Option<u32>,
+    pub hsm_read_timeout: Option<u32>,
+    pub ims_read_timeout: Option<u32>,
+    pub pcs_read_timeout: Option<u32>,
+    pub cleanup_completed_session_ttl: Option<String>,
+    pub clear_stage: Option<bool>,
+    pub component_actual_state_ttl: Option<String>,
+    pub default_retry_policy: Option<u32>,
+    pub discovery_frequency: Option<u32>,
+    pub ims_errors_fatal: Option<bool>,
+    pub ims_images_must_exist: Option<bool>,
+    pub logging_level: Option<String>,
+    pub max_boot_wait_time: Option<u32>,
+    pub max_component_batch_size: Option<u32>,
+    pub max_power_off_wait_time: Option<u32>,
+    pub max_power_on_wait_time: Option<u32>,
+    pub polling_frequency: Option<u32>,
+    pub reject_nids: Option<bool>,
+    pub session_limit_required: Option<bool>,
+}
+
+impl Options {
+    /// The settings with `patch` applied, all of it or none.
+    ///
+    /// # Errors
+    /// Names the first member of the patch that breaks its limit.
+    pub fn apply(&self, patch: OptionsPatch) -> Result<Self, Invalid> {
+        validate(&patch)?;
+        let stay = self.clone();
+        Ok(Self {
+            bss_read_timeout: patch.bss_read_timeout.unwrap_or(stay.bss_read_timeout),
+            cfs_read_timeout: patch.cfs_read_timeout.unwrap_or(stay.cfs_read_timeout),
+            hsm_read_timeout: patch.hsm_read_timeout.unwrap_or(stay.hsm_read_timeout),
+            ims_read_timeout: patch.ims_read_timeout.unwrap_or(stay.ims_read_timeout),
+            pcs_read_timeout: patch.pcs_read_timeout.unwrap_or(stay.pcs_read_timeout),
+            cleanup_completed_session_ttl: patch
+                .cleanup_completed_session_ttl
+                .unwrap_or(stay.cleanup_completed_session_ttl),
+            clear_stage: patch.clear_stage.unwrap_or(stay.clear_stage),
+            component_actual_state_ttl: patch
+                .component_actual_state_ttl
+                .unwrap_or(stay.component_actual_state_ttl),
+            default_retry_policy: patch.default_retry_policy.unwrap_or(stay.default_retry_policy),
+            discovery_frequency: patch.discovery_frequency.unwrap_or(stay.discovery_frequency),
+            ims_errors_fatal: patch.ims_errors_fatal.unwrap_or(stay.ims_errors_fatal),
+            ims_images_must_exist: patch.ims_images_must_exist.unwrap_or(stay.ims_images_must_exist),
+            logging_level: patch.logging_level.unwrap_or(stay.logging_level),
+            max_boot_wait_time: patch.max_boot_wait_time.unwrap_or(stay.max_boot_wait_time),
+            max_component_batch_size: patch.max_component_batch_size.unwrap_or(stay.max_component_batch_size),
+            max_power_off_wait_time: patch.max_power_off_wait_time.unwrap_or(stay.max_power_off_wait_time),
+            max_power_on_wait_time: patch.max_power_on_wait_time.unwrap_or(stay.max_power_on_wait_time),
+            polling_frequency: patch.polling_frequency.unwrap_or(stay.polling_frequency),
+            reject_nids: patch.reject_nids.unwrap_or(stay.reject_nids),
+            session_limit_required: patch.session_limit_required.unwrap_or(stay.session_limit_required),
+        })
+    }
+
+    /// How long a node that runs may take to report the wanted boot after its power-on.
+    pub fn boot_wait(&self) -> Duration {
+        Duration::from_secs(self.max_boot_wait_time.into())
+    }
+
+    /// How long a power-off may take to have its effect.
+    pub fn power_off_wait(&self) -> Duration {
+        Duration::from_secs(self.max_power_off_wait_time.into())
+    }
+
+    /// How long a power-on may take to have its effect.
+    pub fn power_on_wait(&self) -> Duration {
+        Duration::from_secs(self.max_power_on_wait_time.into())
+    }
+
+    /// Age at which a reported boot is distrusted. A text that [`Options::apply`] would have refused gives
+    /// the default, so that a damaged setting never makes every report too old at once.
+    pub fn actual_state_ttl(&self) -> Duration {
+        match ttl("component_actual_state_ttl", &self.component_actual_state_ttl) {
+            Ok(age) => age.duration(),
+            Err(_) => DEFAULT_ACTUAL_STATE_TTL,
+        }
+    }
+
+    /// The same age as nodes read it from their kernel command line: they understand lower case only.
+    pub fn actual_state_ttl_parameter(&self) -> String {
+        self.component_actual_state_ttl.to_ascii_lowercase()
+    }
+
+    /// Age at which complete sessions are deleted; `None`: never, also for a text that is no age.
+    pub fn completed_session_ttl(&self) -> Option<Duration> {
+        let age = Age::parse("cleanup_completed_session_ttl", &self.cleanup_completed_session_ttl).ok()?;
+        (!age.duration().is_zero()).then(|| age.duration())
+    }
+}
+
+fn validate(patch: &OptionsPatch) -> Result<(), Invalid> {
+    for (field, value, limits) in [
+        ("bss_read_timeout", patch.bss_read_timeout, READ_TIMEOUTS),
+        ("cfs_read_timeout", patch.cfs_read_timeout, READ_TIMEOUTS),
+        ("hsm_read_timeout", patch.hsm_read_timeout, READ_TIMEOUTS),
+        ("ims_read_timeout", patch.ims_read_timeout, READ_TIMEOUTS),
+        ("pcs_read_timeout", patch.pcs_read_timeout, READ_TIMEOUTS),
+        ("default_retry_policy", patch.default_retry_policy, COUNTS),
+        ("discovery_frequency", patch.discovery_frequency, DISCOVERY),
+        ("max_boot_wait_time", patch.max_boot_wait_time, COUNTS),
+        ("max_component_batch_size", patch.max_component_batch_size, BATCHES),
+        ("max_power_off_wait_time", patch.max_power_off_wait_time, COUNTS),
+        ("max_power_on_wait_time", patch.max_power_on_wait_time, COUNTS),
+        ("polling_frequency", patch.polling_frequency, COUNTS),
+    ] {
+        within(field, value, limits)?;
+    }
+    if let Some(text) = &patch.cleanup_completed_session_ttl {
+        Age::parse("cleanup_completed_session_ttl", text)?;
+    }
+    if let Some(text) = &patch.component_actual_state_ttl {
+        ttl("component_actual_state_ttl", text)?;
+    }
+    patch.logging_level.as_deref().map_or(Ok(()), logging_level)
+}
+
+fn within(field: &str, value: Option<u32>, limits: RangeInclusive<u32>) -> Result<(), Invalid> {
+    match value {
+        Some(value) if !limits.contains(&value) => {
+            let (least, most) = limits.into_inner();
+            Err(Invalid::new(field, format!("{value} is not between {least} and {most}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads an age of at least one hour: neither minutes nor zero (BOS reference 2.3, "TtlString").
+fn ttl(field: &str, text: &str) -> Result<Age, Invalid> {
+    check_length(field, text, 2, 8)?;
+    let age = Age::parse(field, text)?;
+    if age.duration().is_zero() || text.ends_with(['m', 'M']) {
+        return Err(Invalid::new(
+            field,
+            format!("'{text}' is not a number of hours, days or weeks above zero"),
+        ));
+    }
+    Ok(age)
+}
+
+fn logging_level(text: &str) -> Result<(), Invalid> {
+    if LOGGING_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(text)) {
+        return Ok(());
+    }
+    Err(Invalid::new("logging_level", format!("'{text}' is not one of {}", LOGGING_LEVELS.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change<V> = fn(&mut OptionsPatch, V);
+
+    fn check<V>(change: Change<V>, value: V) -> Result<(), String> {
+        let mut patch = OptionsPatch::default();
+        change(&mut patch, value);
+        Options::default().apply(patch).map(|_| ()).map_err(|invalid| invalid.field)
+    }
+
+    #[test]
+    fn numbers_have_limits() {
+        let rows: [(&str, u32, u32, Change<u32>); 12] = [
+            ("bss_read_timeout", 10, 86_400, |p, v| p.bss_read_timeout = Some(v)),
+            ("cfs_read_timeout", 10, 86_400, |p, v| p.cfs_read_timeout = Some(v)),
+            ("hsm_read_timeout", 10, 86_400, |p, v| p.hsm_read_timeout = Some(v)),
+            ("ims_read_timeout", 10, 86_400, |p, v| p.ims_read_timeout = Some(v)),
+            ("pcs_read_timeout", 10, 86_400, |p, v| p.pcs_read_timeout = Some(v)),
+            ("default_retry_policy", 0, 1_048_576, |p, v| p.default_retry_policy = Some(v)),
+            ("discovery_frequency", 0, 33_554_432, |p, v| p.discovery_frequency = Some(v)),
+            ("max_boot_wait_time", 0, 1_048_576, |p, v| p.max_boot_wait_time = Some(v)),
+            ("max_component_batch_size", 0, 131_071, |p, v| p.max_component_batch_size = Some(v)),
+            ("max_power_off_wait_time", 0, 1_048_576, |p, v| p.max_power_off_wait_time = Some(v)),
+            ("max_power_on_wait_time", 0, 1_048_576, |p, v| p.max_power_on_wait_time = Some(v)),
+            ("polling_frequency", 0, 1_048_576, |p, v| p.polling_frequency = Some(v)),
+        ];
+        for (field, least, most, change) in rows {
+            assert_eq!(check(change, least), Ok(()), "{field}");
+            assert_eq!(check(change, most), Ok(()), "{field}");
+            assert_eq!(check(change, most + 1), Err(field.to_owned()), "{field}");
+            if let Some(less) = least.checked_sub(1) {
+                assert_eq!(check(change, less), Err(field.to_owned()), "{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn reports_are_trusted_for_an_hour_at_least() {
+        let change: Change<&str> = |p, v| p.component_actual_state_ttl = Some(v.to_owned());
+        for good in ["1h", "4H", "9999999w", "2d", "1W"] {
+            assert_eq!(check(change, good), Ok(()), "{good}");
+        }
+        for bad in ["", "0", "0h", "60m", "1M", "04h", "h", "99999999w", "1s", "1 h"] {
+            assert_eq!(check(change, bad), Err("component_actual_state_ttl".to_owned()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn finished_sessions_may_be_kept_for_ever() {
+        for (text, hours) in [("7d", Some(168)), ("0", None), ("0W", None), ("90M", Some(1)), ("junk", None)]
+        {
+            let options = Options { cleanup_completed_session_ttl: text.to_owned(), ..Options::default() };
+            assert_eq!(options.completed_session_ttl().map(|ttl| ttl.as_secs() / 3600), hours, "{text}");
+        }
+        let change: Change<&str> = |p, v| p.cleanup_completed_session_ttl = Some(v.to_owned());
+        assert_eq!(check(change, "0"), Ok(()));
+        assert_eq!(check(change, "1y"), Err("cleanup_completed_session_ttl".to_owned()));
+    }
+
+    #[test]
+    fn logging_levels_are_five_words() {
+        let change: Change<&str> = |p, v| p.logging_level = Some(v.to_owned());
+        for good in ["INFO", "info", "Warning", "critical", "DEBUG", "error"] {
+            assert_eq!(check(change, good), Ok(()), "{good}");
+        }
+        for bad in ["WARN", "", "trace"] {
+            assert_eq!(check(change, bad), Err("logging_level".to_owned()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn upper_case_ages_are_kept_and_understood() {
+        let patch =
+            OptionsPatch { component_actual_state_ttl: Some("2H".to_owned()), ..OptionsPatch::default() };
+        let options = Options::default().apply(patch).expect("valid");
+        assert_eq!(options.component_actual_state_ttl, "2H");
+        assert_eq!(options.actual_state_ttl(), Duration::from_secs(7200));
+        assert_eq!(options.actual_state_ttl_parameter(), "2h");
+    }
+
+    #[test]
+    fn a_patch_changes_what_it_names() {
+        let patch = OptionsPatch {
+            max_boot_wait_time: Some(5),
+            clear_stage: Some(true),
+            logging_level: Some("debug".to_owned()),
+            ..OptionsPatch::default()
+        };
+        let expected = Options {
+            max_boot_wait_time: 5,
+            clear_stage: true,
+            logging_level: "debug".to_owned(),
+            ..Options::default()
+        };
+        assert_eq!(Options::default().apply(patch), Ok(expected));
+        assert_eq!(Options::default().apply(OptionsPatch::default()), Ok(Options::default()));
+    }
+
+    #[test]
+    fn one_wrong_member_refuses_the_whole_patch() {
+        let patch = OptionsPatch {
+            max_boot_wait_time: Some(5),
+            pcs_read_timeout: Some(9),
+            ..OptionsPatch::default()
+        };
+        let error = Options::default().apply(patch).expect_err("a timeout is too short");
+        assert_eq!(error.to_string(), "pcs_read_timeout: 9 is not between 10 and 86400");
+    }
+}

@@ -1,0 +1,285 @@
+//! What a statement of one of the mesh's own services does to a component.
+//!
+//! Each kind of report has one author and changes only that author's fields. A report about a past that is
+//! gone is [`Stale`]: it changes nothing, and its author states anew once it sees the component as it is.
+//! A report that says what the record already holds gives `Ok(None)`, so that repeating is harmless.
+
+use crate::{
+    artifacts::BootArtifacts,
+    component::{
+        Action, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase, StagedState, Status,
+    },
+    id::ComponentId,
+    time::Timestamp,
+    write::{begin_generation, cleared_actual_state, hooked_merge},
+};
+
+/// What a session wants of a member. Written by the session manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Unique id of the session: repeating an assignment under the same id changes nothing.
+    pub assignment_id: String,
+    /// Name of the session as components show it.
+    pub session: String,
+    /// What to boot.
+    pub boot_artifacts: BootArtifacts,
+    /// The wanted configuration; empty: none.
+    pub configuration: String,
+    /// Forget what the node booted, so that it boots again (reboot).
+    pub clear_actual_state: bool,
+    /// Forget the token of the desired state (shutdown).
+    pub clear_bss_token: bool,
+    /// Only stage the state.
+    pub stage: bool,
+}
+
+/// Where a component stands. Written by the status evaluator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusReport {
+    /// The component.
+    pub id: ComponentId,
+    /// Revision of the record that was evaluated.
+    pub revision: u64,
+    /// What is being done.
+    pub phase: Phase,
+    /// Word that stands in for the computed status; empty: none.
+    pub status_override: String,
+    /// Finished or failed: stop acting on the component.
+    pub settled: bool,
+    /// The last action is known not to have had its effect.
+    pub action_failed: bool,
+    /// What is wrong; `None`: the text stays.
+    pub error: Option<String>,
+}
+
+/// A power action that begins now, or was refused. Written by the power controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionReport {
+    /// The component.
+    pub id: ComponentId,
+    /// Generation that the action belongs to.
+    pub generation: u64,
+    /// One of the three powering actions.
+    pub action: Action,
+    /// Which attempt this is, counted from 1.
+    pub attempt: u32,
+    /// Why it was refused, in the words of the peer; empty: it was not.
+    pub error: String,
+}
+
+/// What became of preparing a power-on. Written by the config coordinator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparationReport {
+    /// The component.
+    pub id: ComponentId,
+    /// Generation that was prepared.
+    pub generation: u64,
+    /// Power-on attempt that was prepared, counted from 1.
+    pub attempt: u32,
+    /// Token of the boot script server; empty: no boot data were needed or the preparation failed.
+    pub bss_token: String,
+    /// Why it failed; empty: it succeeded.
+    pub error: String,
+}
+
+/// The component has moved on since the author of a report looked at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the component has changed since it was looked at")]
+pub struct Stale;
+
+/// Gives a component to a session (BOS reference 5.4.4, 5.4.6). Never stale: the latest session wins.
+///
+/// # Errors
+/// None; the form is that of every report.
+pub fn assign(
+    component: &Component,
+    assignment: &Assignment,
+    now: Timestamp,
+) -> Result<Option<Component>, Stale> {
+    if assignment.stage {
+        return Ok(stage(component, assignment, now));
+    }
+    if component.assignment == assignment.assignment_id && component.session_name() == assignment.session {
+        return Ok(None);
+    }
+    let patch = Component {
+        actual_state: assignment.clear_actual_state.then(cleared_actual_state),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(assignment.boot_artifacts.clone()),
+            configuration: Some(assignment.configuration.clone()),
+            bss_token: assignment.clear_bss_token.then(String::new),
+            last_updated: None,
+        }),
+        last_action: Some(LastAction {
+            action: Some(Action::SessionSetup),
+            failed: Some(false),
+            last_updated: None,
+        }),
+        enabled: Some(true),
+        error: Some(String::new()),
+        session: Some(assignment.session.clone()),
+        ..Component::new(component.id.clone())
+    };
+    let mut assigned = hooked_merge(component, patch, |_| None, now);
+    assigned.assignment = assignment.assignment_id.clone();
+    begin_generation(&mut assigned);
+    Ok(Some(assigned))
+}
+
+/// Stages a state for later. A shutdown names its session too, so that it can be applied (BUG-20).
+fn stage(component: &Component, assignment: &Assignment, now: Timestamp) -> Option<Component> {
+    let staged = StagedState {
+        boot_artifacts: Some(assignment.boot_artifacts.clone()),
+        configuration: Some(assignment.configuration.clone()),
+        session: Some(assignment.session.clone()),
+        last_updated: None,
+    };
+    if component.staged_state.as_ref().is_some_and(|stored| same_stage(stored, &staged)) {
+        return None;
+    }
+    let patch = Component {
+        staged_state: Some(staged),
+        error: Some(String::new()),
+        ..Component::new(component.id.clone())
+    };
+    Some(hooked_merge(component, patch, |_| None, now))
+}
+
+fn same_stage(stored: &StagedState, staged: &StagedState) -> bool {
+    let artifacts = match (&stored.boot_artifacts, &staged.boot_artifacts) {
+        (Some(stored), Some(staged)) => stored.same_texts(staged),
+        (stored, staged) => stored.is_none() && staged.is_none(),
+    };
+    artifacts && stored.configuration == staged.configuration && stored.session == staged.session
+}
+
+/// Writes where a component stands, with the consequences of BOS reference 5.3.2: a finished phase zeroes
+/// the counters of attempts, and leaving `powering_off` forgets what was booted.
+///
+/// # Errors
+/// When the component has changed in any way since it was evaluated.
+pub fn status(
+    component: &Component,
+    report: &StatusReport,
+    now: Timestamp,
+) -> Result<Option<Component>, Stale> {
+    if report.revision != component.revision {
+        return Err(Stale);
+    }
+    if !says_something_new(component, report) {
+        return Ok(None);
+    }
+    let old_phase = component.phase();
+    let moved = report.phase != old_phase;
+    let failed_now = report.action_failed && !component.last_action_failed();
+    let patch = Component {
+        actual_state: (moved && old_phase == Phase::PoweringOff).then(cleared_actual_state),
+        event_stats: (moved && report.phase == Phase::None).then(EventStats::zeros),
+        last_action: failed_now.then(|| LastAction { failed: Some(true), ..LastAction::default() }),
+        status: Some(Status {
+            phase: moved.then_some(report.phase),
+            status_override: Some(report.status_override.clone()),
+        }),
+        enabled: report.settled.then_some(false),
+        error: report.error.clone(),
+        ..Component::new(component.id.clone())
+    };
+    Ok(Some(hooked_merge(component, patch, |_| None, now)))
+}
+
+fn says_something_new(component: &Component, report: &StatusReport) -> bool {
+    report.phase != component.phase()
+        || report.status_override != component.status_override()
+        || report.settled && component.is_enabled()
+        || report.action_failed && !component.last_action_failed()
+        || report.error.as_deref().is_some_and(|error| error != component.error_text())
+}
+
+/// Records that an attempt at a power action begins, before the upstream is asked, or that the upstream
+/// refused it. The first report of an attempt counts it; later ones only carry the refusal. A report about
+/// an attempt that others have followed says nothing about the last action and changes nothing.
+///
+/// # Errors
+/// When the generation has passed, or when an attempt would begin on a component that is disabled, held or
+/// in a phase that does not ask for the action: its author decided on an older record.
+pub fn action(
+    component: &Component,
+    report: &ActionReport,
+    now: Timestamp,
+) -> Result<Option<Component>, Stale> {
+    if report.generation != component.generation {
+        return Err(Stale);
+    }
+    if report.attempt > component.attempts(report.action) {
+        return if asks_for(component, report.action) {
+            Ok(Some(begin(component, report, now)))
+        } else {
+            Err(Stale)
+        };
+    }
+    let latest =
+        report.attempt == component.attempts(report.action) && component.last_action() == Some(report.action);
+    if !latest || component.power_error == report.error {
+        return Ok(None);
+    }
+    Ok(Some(Component { power_error: report.error.clone(), ..component.clone() }))
+}
+
+fn asks_for(component: &Component, action: Action) -> bool {
+    let phase = match action {
+        Action::PoweringOn => Phase::PoweringOn,
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => Phase::PoweringOff,
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            return false;
+        }
+    };
+    component.is_enabled() && component.status_override().is_empty() && component.phase() == phase
+}
+
+fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Component {
+    let counter = |action| (report.action == action).then_some(report.attempt);
+    let patch = Component {
+        last_action: Some(LastAction {
+            action: Some(report.action),
+            failed: Some(false),
+            last_updated: None,
+        }),
+        event_stats: Some(EventStats {
+            power_on_attempts: counter(Action::PoweringOn),
+            power_off_graceful_attempts: counter(Action::PoweringOffGracefully),
+            power_off_forceful_attempts: counter(Action::PoweringOffForcefully),
+        }),
+        ..Component::new(component.id.clone())
+    };
+    let merged = hooked_merge(component, patch, |_| None, now);
+    Component { power_error: report.error.clone(), ..merged }
+}
+
+/// Records what became of preparing a power-on. The token of the accepted boot data becomes part of the
+/// desired state without counting as a change of it (BOS reference 5.5, step 4b).
+///
+/// # Errors
+/// When the generation has passed.
+pub fn preparation(
+    component: &Component,
+    report: &PreparationReport,
+    _now: Timestamp,
+) -> Result<Option<Component>, Stale> {
+    if report.generation != component.generation {
+        return Err(Stale);
+    }
+    let known = component.preparation.as_ref().filter(|known| known.generation == report.generation);
+    if known.is_some_and(|known| known.attempt > report.attempt) {
+        return Ok(None);
+    }
+    let mut prepared = component.clone();
+    prepared.preparation = Some(BootPreparation {
+        generation: report.generation,
+        attempt: report.attempt,
+        error: report.error.clone(),
+    });
+    if !report.bss_token.is_empty() {
+        prepared.desired_state.get_or_insert_default().bss_token = Some(report.bss_token.clone());
+    }
+    Ok((prepared != *component).then_some(prepared))
+}

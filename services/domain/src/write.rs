@@ -1,0 +1,276 @@
+//! What a write to a component does beyond what it says: hooks on the incoming data, then the merge
+//! (BOS reference 3.3, 3.4).
+
+use crate::{
+    artifacts::BootArtifacts,
+    component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
+    id::ComponentId,
+    status::{self, computed_status},
+    time::Timestamp,
+};
+
+/// The record that replaces `previous` when `incoming` is put in its place (BOS reference 2.6.3).
+///
+/// Hooks run on the whole record. `tokens` gives the artifacts that a token stands for. A put always begins
+/// a generation; what the mesh keeps about the old one, whatever `incoming` says about it, is dropped.
+pub fn put(
+    previous: Option<&Component>,
+    incoming: Component,
+    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    now: Timestamp,
+) -> Component {
+    let mut record = incoming;
+    apply_hooks(&mut record, tokens, now);
+    record.revision = previous.map_or(0, |previous| previous.revision);
+    record.generation = previous.map_or(0, |previous| previous.generation);
+    record.assignment = String::new();
+    begin_generation(&mut record);
+    record
+}
+
+/// `stored` with `patch` merged into it (BOS reference 2.6.5). The id of the patch and whatever belongs to
+/// the registry are ignored.
+///
+/// A patch that sets anew what is wanted or how actions are counted begins a generation; a node report or
+/// an error text does not.
+pub fn patch(
+    stored: &Component,
+    patch: Component,
+    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    now: Timestamp,
+) -> Component {
+    let begins = begins_generation(&patch);
+    let wants = patch.desired_state.is_some();
+    let mut merged = hooked_merge(stored, patch, tokens, now);
+    if wants {
+        merged.assignment = String::new();
+    }
+    if begins {
+        begin_generation(&mut merged);
+    }
+    merged
+}
+
+/// A node cannot report its boot while its component is being changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("actual state cannot be written while the status is '{status}'")]
+pub struct ActualStateLocked {
+    /// The computed status that forbids the report.
+    pub status: String,
+}
+
+/// Whether a node may report its boot now (BOS reference 2.6.6): when nothing is being done with it, or
+/// when it was switched on and is expected to report. A record without `enabled` counts as not enabled,
+/// one without a last action as not switched on (BUG-05).
+///
+/// # Errors
+/// When the component is enabled and being changed in another way.
+pub fn guard_actual_state(stored: &Component) -> Result<(), ActualStateLocked> {
+    let status = computed_status(stored);
+    let free = !stored.is_enabled() || status == status::STABLE;
+    if free || stored.last_action() == Some(Action::PoweringOn) {
+        return Ok(());
+    }
+    Err(ActualStateLocked { status: status.to_owned() })
+}
+
+/// The first record of a node that was found in the inventory (BOS reference 3.2).
+pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
+    let record = Component {
+        actual_state: Some(cleared_actual_state()),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(BootArtifacts::empty()),
+            configuration: Some(String::new()),
+            bss_token: Some(String::new()),
+            last_updated: None,
+        }),
+        staged_state: Some(StagedState::default()),
+        last_action: Some(LastAction {
+            action: Some(Action::NewlyDiscovered),
+            failed: Some(false),
+            last_updated: None,
+        }),
+        enabled: Some(false),
+        error: Some(String::new()),
+        session: Some(String::new()),
+        ..Component::new(id)
+    };
+    put(None, record, |_| None, now)
+}
+
+/// A node that runs nothing we know of.
+pub fn cleared_actual_state() -> ActualState {
+    ActualState {
+        boot_artifacts: Some(BootArtifacts::empty()),
+        bss_token: Some(String::new()),
+        last_updated: None,
+    }
+}
+
+/// Begins a generation: evidence, preparations and refusals of the old one no longer count.
+pub(crate) fn begin_generation(component: &mut Component) {
+    component.generation += 1;
+    component.preparation = None;
+    component.power_error = String::new();
+}
+
+/// Runs the hooks on `patch` and merges it into a copy of `stored`, without touching the generation.
+pub(crate) fn hooked_merge(
+    stored: &Component,
+    mut patch: Component,
+    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    now: Timestamp,
+) -> Component {
+    apply_hooks(&mut patch, tokens, now);
+    let mut merged = stored.clone();
+    merge(&mut merged, patch);
+    merged
+}
+
+/// Whether a patch sets anew what is wanted of the node or how its actions are counted.
+fn begins_generation(patch: &Component) -> bool {
+    patch.enabled == Some(true)
+        || patch.desired_state.as_ref().is_some_and(sets_what_to_run)
+        || patch.last_action.is_some()
+        || patch.event_stats.is_some()
+        || patch.status.is_some()
+}
+
+fn sets_what_to_run(desired: &DesiredState) -> bool {
+    desired.boot_artifacts.is_some() || desired.configuration.is_some()
+}
+
+/// The five hooks of BOS reference 3.3, in their order: each sees what the ones before it did.
+fn apply_hooks(incoming: &mut Component, tokens: impl Fn(&str) -> Option<BootArtifacts>, now: Timestamp) {
+    look_up_token(incoming, tokens);
+    stamp(incoming, now);
+    hold(incoming);
+    detach(incoming);
+    reset_stats(incoming);
+}
+
+/// Hook 1: a known token says what was booted, whatever else was sent. An unknown one says nothing, and
+/// because hook 2 then leaves the time stamp alone the old report keeps ageing.
+fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<BootArtifacts>) {
+    let Some(actual) = &mut incoming.actual_state else { return };
+    let Some(token) = actual.bss_token.as_deref().filter(|token| !token.is_empty()) else { return };
+    if let Some(artifacts) = tokens(token) {
+        actual.boot_artifacts = Some(artifacts);
+    }
+}
+
+/// Hook 2: time stamps, except for a state that consists of a token only.
+fn stamp(incoming: &mut Component, now: Timestamp) {
+    if let Some(actual) = &mut incoming.actual_state {
+        let token_only =
+            matches!(actual, ActualState { boot_artifacts: None, bss_token: Some(_), last_updated: None });
+        actual.last_updated = (!token_only).then_some(now);
+    }
+    if let Some(desired) = &mut incoming.desired_state {
+        let token_only =
+            !sets_what_to_run(desired) && desired.bss_token.is_some() && desired.last_updated.is_none();
+        desired.last_updated = (!token_only).then_some(now);
+    }
+    if let Some(staged) = &mut incoming.staged_state {
+        staged.last_updated = Some(now);
+    }
+    if let Some(last) = &mut incoming.last_action {
+        last.last_updated = Some(now);
+    }
+}
+
+/// Hook 3: whoever is enabled waits for fresh evidence first.
+fn hold(incoming: &mut Component) {
+    if incoming.is_enabled() {
+        let status = incoming.status.get_or_insert_default();
+        status.status_override = Some(status::ON_HOLD.to_owned());
+    }
+}
+
+/// Hook 4: a node whose desired state is written without naming a session belongs to none.
+fn detach(incoming: &mut Component) {
+    if incoming.desired_state.is_some() && incoming.session_name().is_empty() {
+        incoming.session = Some(String::new());
+    }
+}
+
+/// Hook 5: attempts are counted for one thing to run.
+fn reset_stats(incoming: &mut Component) {
+    if incoming.desired_state.as_ref().is_some_and(sets_what_to_run) {
+        incoming.event_stats = Some(EventStats::zeros());
+    }
+}
+
+/// Merges member by member; what the patch does not name stays (BOS reference 3.4).
+fn merge(stored: &mut Component, patch: Component) {
+    merge_part(&mut stored.actual_state, patch.actual_state, merge_actual);
+    merge_part(&mut stored.desired_state, patch.desired_state, merge_desired);
+    merge_part(&mut stored.staged_state, patch.staged_state, merge_staged);
+    merge_part(&mut stored.last_action, patch.last_action, merge_last_action);
+    merge_part(&mut stored.event_stats, patch.event_stats, merge_stats);
+    merge_part(&mut stored.status, patch.status, merge_status);
+    replace(&mut stored.enabled, patch.enabled);
+    replace(&mut stored.error, patch.error);
+    replace(&mut stored.session, patch.session);
+    replace(&mut stored.retry_policy, patch.retry_policy);
+}
+
+/// A part that is missing on one side comes from the other as it is.
+fn merge_part<T>(stored: &mut Option<T>, patch: Option<T>, merge: impl FnOnce(&mut T, T)) {
+    match (stored.as_mut(), patch) {
+        (Some(stored), Some(patch)) => merge(stored, patch),
+        (None, Some(patch)) => *stored = Some(patch),
+        (_, None) => {}
+    }
+}
+
+fn replace<T>(stored: &mut Option<T>, patch: Option<T>) {
+    if patch.is_some() {
+        *stored = patch;
+    }
+}
+
+fn merge_actual(stored: &mut ActualState, patch: ActualState) {
+    merge_part(&mut stored.boot_artifacts, patch.boot_artifacts, merge_artifacts);
+    replace(&mut stored.bss_token, patch.bss_token);
+    replace(&mut stored.last_updated, patch.last_updated);
+}
+
+fn merge_desired(stored: &mut DesiredState, patch: DesiredState) {
+    merge_part(&mut stored.boot_artifacts, patch.boot_artifacts, merge_artifacts);
+    replace(&mut stored.configuration, patch.configuration);
+    replace(&mut stored.bss_token, patch.bss_token);
+    replace(&mut stored.last_updated, patch.last_updated);
+}
+
+fn merge_staged(stored: &mut StagedState, patch: StagedState) {
+    merge_part(&mut stored.boot_artifacts, patch.boot_artifacts, merge_artifacts);
+    replace(&mut stored.configuration, patch.configuration);
+    replace(&mut stored.session, patch.session);
+    replace(&mut stored.last_updated, patch.last_updated);
+}
+
+/// Artifacts without a time stamp leave the old one behind, as in BOS.
+fn merge_artifacts(stored: &mut BootArtifacts, patch: BootArtifacts) {
+    replace(&mut stored.kernel, patch.kernel);
+    replace(&mut stored.kernel_parameters, patch.kernel_parameters);
+    replace(&mut stored.initrd, patch.initrd);
+    replace(&mut stored.timestamp, patch.timestamp);
+}
+
+fn merge_last_action(stored: &mut LastAction, patch: LastAction) {
+    replace(&mut stored.action, patch.action);
+    replace(&mut stored.failed, patch.failed);
+    replace(&mut stored.last_updated, patch.last_updated);
+}
+
+fn merge_stats(stored: &mut EventStats, patch: EventStats) {
+    replace(&mut stored.power_on_attempts, patch.power_on_attempts);
+    replace(&mut stored.power_off_graceful_attempts, patch.power_off_graceful_attempts);
+    replace(&mut stored.power_off_forceful_attempts, patch.power_off_forceful_attempts);
+}
+
+fn merge_status(stored: &mut Status, patch: Status) {
+    replace(&mut stored.phase, patch.phase);
+    replace(&mut stored.status_override, patch.status_override);
+}

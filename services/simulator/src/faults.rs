@@ -1,0 +1,238 @@
+//! Injected faults: which kinds there are, how they are asked for, and which nodes get them.
+
+use std::str::FromStr;
+
+use rand::{SeedableRng, rngs::SmallRng, seq::SliceRandom};
+
+/// What is wrong with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Never turns on.
+    StuckOff,
+    /// A soft power-off has no effect; forcing it works.
+    IgnoresGracefulOff,
+    /// Boots, but never says so.
+    NeverReports,
+    /// Its configuration always ends as failed.
+    ConfigurationFails,
+}
+
+impl Fault {
+    /// Every kind, in the order in which a fraction is spread over them.
+    pub const ALL: [Self; 4] =
+        [Self::StuckOff, Self::IgnoresGracefulOff, Self::NeverReports, Self::ConfigurationFails];
+
+    /// The word for it in settings, flags and the simulation API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::StuckOff => "stuck-off",
+            Self::IgnoresGracefulOff => "ignores-graceful-off",
+            Self::NeverReports => "never-reports",
+            Self::ConfigurationFails => "configuration-fails",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.word() == word)
+    }
+}
+
+/// Why faults cannot be injected as asked.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum BadFaults {
+    /// A name that no kind of fault has.
+    #[error("{0:?} is not a fault; the faults are {known}", known = Fault::ALL.map(Fault::word).join(", "))]
+    UnknownFault(String),
+    /// A word that is neither a fraction nor `name=number`.
+    #[error("{0:?} is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01")]
+    NotAmount(String),
+    /// A number that is neither a count nor a fraction.
+    #[error("{fault}={amount:?}: must be a count of nodes or a fraction such as 0.1")]
+    BadAmount {
+        /// The kind it was given for.
+        fault: &'static str,
+        /// The number as it was written.
+        amount: String,
+    },
+    /// The fleet is too small.
+    #[error("{wanted} nodes are to have a fault and the fleet has {nodes}")]
+    TooMany {
+        /// Sum over all kinds.
+        wanted: usize,
+        /// Size of the fleet.
+        nodes: usize,
+    },
+}
+
+/// How many nodes have which fault.
+///
+/// Written as a fraction of the fleet (`0.05`), which is spread evenly over all kinds, or as a list of kinds with a
+/// count or a fraction each (`stuck-off=2,never-reports=0.01`). In a list, a number with a point is a fraction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Faults {
+    /// Fraction of the fleet, over all kinds in turn.
+    Spread(f64),
+    /// Each kind by itself.
+    Each(Vec<(Fault, Amount)>),
+}
+
+/// How many nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// So many nodes.
+    Count(usize),
+    /// So much of the fleet, from 0 to 1, rounded up: a fraction above zero is always felt.
+    Fraction(f64),
+}
+
+impl Amount {
+    fn of(self, nodes: usize) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::Fraction(fraction) => (fraction * nodes as f64).ceil() as usize,
+        }
+    }
+}
+
+impl FromStr for Faults {
+    type Err = BadFaults;
+
+    fn from_str(text: &str) -> Result<Self, BadFaults> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(Self::Each(Vec::new()));
+        }
+        match fraction(text) {
+            Some(fraction) => Ok(Self::Spread(fraction)),
+            None => text.split(',').map(one).collect::<Result<_, _>>().map(Self::Each),
+        }
+    }
+}
+
+fn one(item: &str) -> Result<(Fault, Amount), BadFaults> {
+    let (name, amount) = item.split_once('=').ok_or_else(|| unknown_or_bare(item))?;
+    let fault = Fault::from_word(name.trim()).ok_or_else(|| BadFaults::UnknownFault(name.trim().to_owned()))?;
+    let amount = amount.trim();
+    let parsed = match amount.contains('.') {
+        true => fraction(amount).map(Amount::Fraction),
+        false => amount.parse().ok().map(Amount::Count),
+    };
+    let bad = || BadFaults::BadAmount { fault: fault.word(), amount: amount.to_owned() };
+    parsed.map(|amount| (fault, amount)).ok_or_else(bad)
+}
+
+fn unknown_or_bare(item: &str) -> BadFaults {
+    match Fault::from_word(item.trim()) {
+        Some(fault) => BadFaults::BadAmount { fault: fault.word(), amount: String::new() },
+        None => BadFaults::NotAmount(item.trim().to_owned()),
+    }
+}
+
+fn fraction(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction))
+}
+
+impl Faults {
+    /// Gives the fault of every node of a fleet, by position. The same seed picks the same nodes, and no node gets
+    /// two faults.
+    pub fn assign(&self, nodes: usize, seed: u64) -> Result<Vec<Option<Fault>>, BadFaults> {
+        let faults = self.list(nodes);
+        if faults.len() > nodes {
+            return Err(BadFaults::TooMany { wanted: faults.len(), nodes });
+        }
+        let mut order: Vec<usize> = (0..nodes).collect();
+        order.shuffle(&mut SmallRng::seed_from_u64(seed));
+        let mut assigned = vec![None; nodes];
+        for (index, fault) in order.into_iter().zip(faults) {
+            assigned[index] = Some(fault);
+        }
+        Ok(assigned)
+    }
+
+    fn list(&self, nodes: usize) -> Vec<Fault> {
+        match self {
+            Self::Spread(fraction) => {
+                let count = Amount::Fraction(*fraction).of(nodes);
+                Fault::ALL.into_iter().cycle().take(count).collect()
+            }
+            Self::Each(kinds) => kinds
+                .iter()
+                .flat_map(|(fault, amount)| std::iter::repeat_n(*fault, amount.of(nodes).min(nodes + 1)))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn takes_a_fraction_or_a_list() {
+        let texts = [
+            "",
+            "0",
+            "0.05",
+            "1",
+            "stuck-off=2,ignores-graceful-off=3,never-reports=1,configuration-fails=2",
+            "stuck-off=0.1, never-reports = 4",
+            "1.5",
+            "-0.1",
+            "NaN",
+            "stuck-on=2",
+            "stuck-off=2,reports-never=1",
+            "stuck-off",
+            "lots",
+            "stuck-off=few",
+            "stuck-off=-1",
+            "stuck-off=1.5",
+            "stuck-off=1,,",
+        ];
+        let seen: String = texts
+            .map(|text| match text.parse::<Faults>() {
+                Ok(faults) => format!("{text:?}: {faults:?}\n"),
+                Err(error) => format!("{text:?}: error: {error}\n"),
+            })
+            .concat();
+        expect![[""]].assert_eq(&seen);
+    }
+
+    fn counts(text: &str, nodes: usize) -> String {
+        let faults: Faults = text.parse().expect("the test's own text");
+        match faults.assign(nodes, 1) {
+            Ok(assigned) => {
+                let mut counts = BTreeMap::new();
+                assigned.iter().flatten().for_each(|fault| *counts.entry(fault.word()).or_insert(0) += 1);
+                format!("{text} of {nodes}: {counts:?}\n")
+            }
+            Err(error) => format!("{text} of {nodes}: error: {error}\n"),
+        }
+    }
+
+    #[test]
+    fn gives_as_many_nodes_a_fault_as_were_asked_for() {
+        let rows = [
+            ("0", 96),
+            ("0.05", 96),
+            ("0.05", 10_000),
+            ("0.001", 96),
+            ("1", 8),
+            ("stuck-off=2,never-reports=0.1", 96),
+            ("stuck-off=5,never-reports=4", 8),
+            ("stuck-off=18446744073709551615", 8),
+        ];
+        expect![[""]].assert_eq(&rows.map(|(text, nodes)| counts(text, nodes)).concat());
+    }
+
+    #[test]
+    fn the_seed_decides_which_nodes_get_them() {
+        let faults: Faults = "0.05".parse().expect("a fraction");
+        let of = |seed| faults.assign(96, seed).expect("the fleet is large enough");
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+}

@@ -1,0 +1,248 @@
+//! The machine in real time: calls go in, one task lets its time pass, and whoever subscribed hears of changes.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use parking_lot::Mutex;
+use proto::{
+    configuration::ConfigurationReading,
+    inventory::{Group, Hardware},
+    power::PowerReading,
+    simulation::{
+        NodeConfiguration, NodeFault, NodePower, PutBootParametersRequest, WatchConfigurationsResponse,
+        WatchPowerResponse,
+    },
+};
+use tokio::{
+    sync::{Notify, broadcast, mpsc},
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    boot::BootData,
+    faults::Fault,
+    hardware::Timing,
+    machine::{Changes, Machine},
+    node::{Node, PowerCommand, WantedConfiguration},
+    reporter::Report,
+    topology::NODE,
+    transitions::{Transition, Transitions},
+};
+
+/// Messages that a subscriber may be behind before it is told to start over. Most have one node, so this is the
+/// burst of a large fleet and less than a megabyte.
+const BACKLOG: usize = 4096;
+
+/// Nodes in one message to subscribers: well below the 4 MiB that gRPC clients take unless told otherwise.
+const BATCH: usize = 1000;
+
+/// Things that are done under one lock when much is due at once, so that calls get their turn in between.
+const MOST_AT_ONCE: usize = 4096;
+
+/// What a fleet is made of.
+pub(crate) struct Blueprint {
+    pub(crate) hardware: Vec<Hardware>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) timing: Timing,
+    /// By position among the nodes, other hardware left out.
+    pub(crate) faults: Vec<Option<Fault>>,
+    /// Whether the nodes are up at the start, with some image of unknown origin.
+    pub(crate) up: bool,
+}
+
+/// A node that the fleet does not have.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("{0} is not a node of the fleet")]
+pub(crate) struct UnknownNode(pub(crate) String);
+
+/// The simulated fleet and the upstreams that know it.
+pub(crate) struct Fleet {
+    hardware: Vec<Hardware>,
+    groups: Vec<Group>,
+    started: Instant,
+    state: Mutex<State>,
+    rescheduled: Notify,
+    power: broadcast::Sender<WatchPowerResponse>,
+    configurations: broadcast::Sender<WatchConfigurationsResponse>,
+    reports: mpsc::UnboundedSender<Report>,
+}
+
+struct State {
+    machine: Machine,
+    transitions: Transitions,
+}
+
+/// The members of the inventory that can be turned on.
+pub(crate) fn nodes(hardware: &[Hardware]) -> impl Iterator<Item = &Hardware> {
+    hardware.iter().filter(|piece| piece.r#type == NODE)
+}
+
+impl Fleet {
+    /// A fleet at the beginning of its time. Nodes that booted send what they report to `reports`, which holds at most
+    /// one report for each boot.
+    pub(crate) fn new(blueprint: Blueprint, reports: mpsc::UnboundedSender<Report>) -> Self {
+        let Blueprint { hardware, groups, timing, faults, up } = blueprint;
+        let node = |(index, (piece, fault)): (usize, (&Hardware, Option<Fault>))| {
+            Node::new(piece.id.as_str().into(), timing.pace(index), fault, piece.locked, up)
+        };
+        let nodes = nodes(&hardware).zip(faults).enumerate().map(node).collect();
+        Self {
+            hardware,
+            groups,
+            started: Instant::now(),
+            state: Mutex::new(State { machine: Machine::new(nodes), transitions: Transitions::default() }),
+            rescheduled: Notify::new(),
+            power: broadcast::Sender::new(BACKLOG),
+            configurations: broadcast::Sender::new(BACKLOG),
+            reports,
+        }
+    }
+
+    /// Lets time pass until `shutdown`.
+    pub(crate) async fn run(&self, shutdown: CancellationToken) {
+        loop {
+            let next = self.advance().map(|due| self.started + due);
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.rescheduled.notified() => {}
+                () = sleep_until(next.unwrap_or(self.started)), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// Does what is due and answers when there is more to do.
+    fn advance(&self) -> Option<Duration> {
+        let mut state = self.state.lock();
+        let changes = state.machine.advance(self.started.elapsed(), MOST_AT_ONCE);
+        self.publish(&state.machine, changes);
+        state.machine.next_due()
+    }
+
+    /// Tells subscribers. Called with the lock held, or an older reading could overtake a newer one. A send fails only
+    /// when nobody listens, which is nobody's loss.
+    fn publish(&self, machine: &Machine, changes: Changes) {
+        if self.power.receiver_count() > 0 {
+            for batch in changes.power.chunks(BATCH) {
+                let nodes = batch.iter().map(|&position| power(&machine.nodes()[position])).collect();
+                let _ = self.power.send(WatchPowerResponse { nodes });
+            }
+        }
+        if self.configurations.receiver_count() > 0 {
+            for batch in changes.configuration.chunks(BATCH) {
+                let nodes = batch.iter().map(|&position| configuration(&machine.nodes()[position])).collect();
+                let _ = self.configurations.send(WatchConfigurationsResponse { nodes });
+            }
+        }
+        for report in changes.reports {
+            let _ = self.reports.send(report);
+        }
+    }
+
+    pub(crate) fn hardware(&self) -> &[Hardware] {
+        &self.hardware
+    }
+
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    pub(crate) fn watch_power(&self) -> broadcast::Receiver<WatchPowerResponse> {
+        self.power.subscribe()
+    }
+
+    pub(crate) fn watch_configurations(&self) -> broadcast::Receiver<WatchConfigurationsResponse> {
+        self.configurations.subscribe()
+    }
+
+    /// Power of `ids`, or of every node if there are none. Unknown ones are left out.
+    pub(crate) fn power(&self, ids: &[String]) -> Vec<NodePower> {
+        self.read(ids, power)
+    }
+
+    /// Configuration of `ids`, or of every node if there are none. Unknown ones are left out.
+    pub(crate) fn configurations(&self, ids: &[String]) -> Vec<NodeConfiguration> {
+        self.read(ids, configuration)
+    }
+
+    fn read<T>(&self, ids: &[String], read: impl Fn(&Node) -> T) -> Vec<T> {
+        let state = self.state.lock();
+        if ids.is_empty() {
+            return state.machine.nodes().iter().map(read).collect();
+        }
+        let positions = known(&state.machine, ids);
+        positions.into_iter().map(|position| read(&state.machine.nodes()[position])).collect()
+    }
+
+    /// Accepts a transition for all of `ids` or, if one of them is unknown, for none, and gives its id.
+    pub(crate) fn start_transition(
+        &self,
+        command: PowerCommand,
+        ids: &[String],
+    ) -> Result<String, UnknownNode> {
+        let mut state = self.state.lock();
+        let position = |id: &String| state.machine.position(id).ok_or_else(|| UnknownNode(id.clone()));
+        let positions = ids.iter().map(position).collect::<Result<Vec<_>, _>>()?;
+        let members = positions.iter().map(|&position| state.machine.nodes()[position].id.clone()).collect();
+        let id = uuid::Uuid::new_v4().to_string();
+        let created_at = SystemTime::now();
+        state.transitions.push(Transition { id: id.clone(), command, members, created_at });
+        let changes = state.machine.command(self.started.elapsed(), command, &positions);
+        self.publish(&state.machine, changes);
+        self.rescheduled.notify_one();
+        Ok(id)
+    }
+
+    pub(crate) fn transitions_since(&self, since: SystemTime) -> Vec<Transition> {
+        self.state.lock().transitions.since(since)
+    }
+
+    /// Sets what the hosts boot the next time they turn on, and gives the token that names it. Unknown hosts are
+    /// passed over: the real server keeps data for any host.
+    pub(crate) fn put_boot_parameters(&self, request: &PutBootParametersRequest) -> String {
+        let data = Arc::new(BootData::accept(request));
+        let machine = &mut self.state.lock().machine;
+        let positions = known(machine, &request.hosts);
+        machine.set_boot_data(&data, &positions);
+        data.token.to_string()
+    }
+
+    /// Tells the configuration service about `ids`. Unknown ones are passed over, as the real service does.
+    pub(crate) fn configure(&self, wanted: &WantedConfiguration, ids: &[String]) {
+        let mut state = self.state.lock();
+        let positions = known(&state.machine, ids);
+        let changes = state.machine.configure(self.started.elapsed(), wanted, &positions);
+        self.publish(&state.machine, changes);
+        self.rescheduled.notify_one();
+    }
+
+    pub(crate) fn faults(&self) -> Vec<NodeFault> {
+        let state = self.state.lock();
+        let fault = |node: &Node| {
+            let fault = node.fault?.word().to_owned();
+            Some(NodeFault { id: node.id.to_string(), fault })
+        };
+        state.machine.nodes().iter().filter_map(fault).collect()
+    }
+}
+
+fn known(machine: &Machine, ids: &[String]) -> Vec<usize> {
+    ids.iter().filter_map(|id| machine.position(id)).collect()
+}
+
+fn power(node: &Node) -> NodePower {
+    let reading = if node.is_on() { PowerReading::On } else { PowerReading::Off };
+    NodePower { id: node.id.to_string(), reading: reading.into(), error: String::new() }
+}
+
+fn configuration(node: &Node) -> NodeConfiguration {
+    let (desired, status) = node.configuration();
+    NodeConfiguration {
+        id: node.id.to_string(),
+        reading: ConfigurationReading::Known.into(),
+        desired_configuration: Some(desired.to_owned()),
+        status: status.word().to_owned(),
+    }
+}

@@ -1,0 +1,329 @@
+//! Files as the hardware state manager (HSM) answers: `GET /hsm/v2/State/Components` and `GET /hsm/v2/groups`.
+//!
+//! Exports differ between releases, so members that are not needed may be absent and members that are not known are
+//! passed over. What is there must have the right shape; an error says where it has not.
+
+use std::{collections::HashSet, fs, io, path::Path};
+
+use proto::inventory::{Group, Hardware};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::topology::{self, NODE};
+
+/// Why a file of the hardware inventory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// The file cannot be read at all.
+    #[error("{file}: cannot be read")]
+    Unreadable {
+        /// Path as it was given.
+        file: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The text is not JSON, or a member does not have the shape that HSM gives it.
+    #[error("{file}: line {line} column {column}: {reason}")]
+    Malformed {
+        /// Path as it was given.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// Begins with the path of the member, such as `Components[3].NID`, where there is one.
+        reason: String,
+    },
+    /// Well-formed, but contradicts itself.
+    #[error("{file}: {path}: {reason}")]
+    Contradictory {
+        /// Path as it was given.
+        file: String,
+        /// Path of the member, such as `Components[3].ID`.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads the answer to `GET /hsm/v2/State/Components` from a file.
+pub fn read_inventory(path: &Path) -> Result<Vec<Hardware>, Unusable> {
+    parse_inventory(&path.display().to_string(), &read(path)?)
+}
+
+/// Reads the answer to `GET /hsm/v2/groups` from a file.
+pub fn read_groups(path: &Path) -> Result<Vec<Group>, Unusable> {
+    parse_groups(&path.display().to_string(), &read(path)?)
+}
+
+fn read(path: &Path) -> Result<String, Unusable> {
+    fs::read_to_string(path)
+        .map_err(|source| Unusable::Unreadable { file: path.display().to_string(), source })
+}
+
+/// Takes the text of an answer to `GET /hsm/v2/State/Components`; `file` names it in errors.
+pub fn parse_inventory(file: &str, text: &str) -> Result<Vec<Hardware>, Unusable> {
+    let components = parse::<Components>(file, text)?.components;
+    let mut seen = HashSet::new();
+    for (index, component) in components.iter().enumerate() {
+        if !seen.insert(component.id.0.as_str()) {
+            return Err(Unusable::Contradictory {
+                file: file.to_owned(),
+                path: format!("Components[{index}].ID"),
+                reason: format!("{} is listed twice", component.id.0),
+            });
+        }
+    }
+    Ok(components.into_iter().map(Hardware::from).collect())
+}
+
+/// Takes the text of an answer to `GET /hsm/v2/groups`; `file` names it in errors.
+pub fn parse_groups(file: &str, text: &str) -> Result<Vec<Group>, Unusable> {
+    let groups: Vec<LabelledGroup> = parse(file, text)?;
+    Ok(groups.into_iter().map(Group::from).collect())
+}
+
+fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Unusable> {
+    let mut input = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut input).map_err(|error| {
+        let path = error.path().to_string();
+        malformed(file, Some(path.as_str()).filter(|path| *path != "."), error.inner())
+    })?;
+    input.end().map_err(|error| malformed(file, None, &error))?;
+    Ok(value)
+}
+
+fn malformed(file: &str, path: Option<&str>, error: &serde_json::Error) -> Unusable {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    let reason = path.map_or_else(|| reason.to_owned(), |path| format!("{path}: {reason}"));
+    Unusable::Malformed { file: file.to_owned(), line, column, reason }
+}
+
+/// The first `nodes` nodes of the made-up machine as HSM would list them, a component a line.
+pub fn inventory_json(nodes: u32) -> String {
+    let components = topology::generate(nodes).into_iter().map(Component::from);
+    format!("{{\"Components\":[\n{}\n]}}\n", lines(components))
+}
+
+/// The groups of the made-up machine with `nodes` nodes as HSM would list them, a group a line.
+pub fn groups_json(nodes: u32) -> String {
+    let groups = topology::groups(&topology::generate(nodes)).into_iter().map(LabelledGroup::from);
+    format!("[\n{}\n]\n", lines(groups))
+}
+
+fn lines(items: impl Iterator<Item = impl Serialize>) -> String {
+    let line = |item| serde_json::to_string(&item).expect("plain strings and numbers are always valid JSON");
+    items.map(line).collect::<Vec<_>>().join(",\n")
+}
+
+#[derive(Deserialize)]
+struct Components {
+    #[serde(rename = "Components")]
+    components: Vec<Component>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Component {
+    #[serde(rename = "ID")]
+    id: Id,
+    r#type: Option<String>,
+    #[serde(skip_deserializing)]
+    state: &'static str,
+    #[serde(skip_deserializing)]
+    flag: &'static str,
+    enabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub_role: Option<String>,
+    #[serde(rename = "NID")]
+    nid: Option<Nid>,
+    #[serde(skip_deserializing)]
+    net_type: &'static str,
+    arch: Option<String>,
+    #[serde(skip_deserializing)]
+    class: &'static str,
+    locked: Option<bool>,
+}
+
+impl From<Component> for Hardware {
+    fn from(component: Component) -> Self {
+        let implied = || if topology::is_node(&component.id.0) { NODE.to_owned() } else { String::new() };
+        Self {
+            r#type: component.r#type.unwrap_or_else(implied),
+            id: component.id.0,
+            role: component.role.unwrap_or_default(),
+            sub_role: component.sub_role.unwrap_or_default(),
+            arch: component.arch.unwrap_or_default(),
+            enabled: component.enabled.unwrap_or(true),
+            locked: component.locked.unwrap_or(false),
+            nid: component.nid.map_or(0, |nid| nid.0),
+        }
+    }
+}
+
+impl From<Hardware> for Component {
+    fn from(hardware: Hardware) -> Self {
+        Self {
+            id: Id(hardware.id),
+            r#type: Some(hardware.r#type),
+            state: "Off",
+            flag: "OK",
+            enabled: Some(hardware.enabled),
+            role: Some(hardware.role).filter(|role| !role.is_empty()),
+            sub_role: Some(hardware.sub_role).filter(|role| !role.is_empty()),
+            nid: Some(Nid(hardware.nid)),
+            net_type: "Sling",
+            arch: Some(hardware.arch),
+            class: "Mountain",
+            locked: Some(hardware.locked),
+        }
+    }
+}
+
+/// Name of a piece of hardware, within the limits that component ids have (BOS reference 2.3).
+#[derive(Deserialize, Serialize)]
+#[serde(try_from = "String")]
+struct Id(String);
+
+impl TryFrom<String> for Id {
+    type Error = &'static str;
+
+    fn try_from(id: String) -> Result<Self, Self::Error> {
+        match id.chars().count() {
+            1..=127 => Ok(Self(id)),
+            _ => Err("must have 1 to 127 characters"),
+        }
+    }
+}
+
+/// Numeric id of a node. HSM writes -1 where it has none; here that is 0.
+#[derive(Deserialize, Serialize)]
+#[serde(try_from = "i64")]
+struct Nid(u32);
+
+impl TryFrom<i64> for Nid {
+    type Error = &'static str;
+
+    fn try_from(nid: i64) -> Result<Self, Self::Error> {
+        u32::try_from(nid.max(0)).map(Self).map_err(|_| "must be below 4294967296")
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct LabelledGroup {
+    label: String,
+    #[serde(skip_deserializing)]
+    description: String,
+    #[serde(skip_deserializing)]
+    tags: [String; 0],
+    members: Members,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Members {
+    ids: Option<Vec<Id>>,
+}
+
+impl From<LabelledGroup> for Group {
+    fn from(group: LabelledGroup) -> Self {
+        let ids = group.members.ids.unwrap_or_default();
+        Self { label: group.label, ids: ids.into_iter().map(|id| id.0).collect() }
+    }
+}
+
+impl From<Group> for LabelledGroup {
+    fn from(group: Group) -> Self {
+        Self {
+            description: format!("chassis row {}", group.label),
+            label: group.label,
+            tags: [],
+            members: Members { ids: Some(group.ids.into_iter().map(Id).collect()) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{expect, expect_file};
+
+    use super::*;
+
+    fn outcomes<T: std::fmt::Debug>(texts: &[&str], parse: impl Fn(&str) -> Result<T, Unusable>) -> String {
+        let outcome = |text: &&str| match parse(text) {
+            Ok(value) => format!("{value:?}\n"),
+            Err(error) => format!("error: {error}\n"),
+        };
+        texts.iter().map(outcome).collect()
+    }
+
+    #[test]
+    fn takes_what_exports_contain() {
+        let texts = [
+            r#"{"Components":[]}"#,
+            r#"{"Components":[{"ID":"x1000c0s0b0n0"}]}"#,
+            r#"{"Components":[{"ID":"x1000c0s0b0"}]}"#,
+            r#"{"Components":[{"ID":"x1c0s0b0n0","Type":"Node","State":"Ready","Flag":"OK","Enabled":false,
+                "SoftwareStatus":"","Role":"Application","SubRole":"UAN","NID":7,"NetType":"Sling","Arch":"ARM",
+                "Class":"River","ReservationDisabled":true,"Locked":true}]}"#,
+            r#"{"Components":[{"ID":"x1000c0s0b0","Type":"NodeBMC","State":"Ready","NID":-1,"Role":null}],"Extra":1}"#,
+        ];
+        expect![[""]].assert_eq(&outcomes(&texts, |text| parse_inventory("hsm.json", text)));
+    }
+
+    #[test]
+    fn says_where_an_inventory_is_malformed() {
+        let texts = [
+            "",
+            "[]",
+            "{\"Components\":[\n{\"ID\":\"x1000c0s0b0n0\",}\n]}",
+            "{\"Components\":[\n{\"ID\":\"x1000c0s0b0n0\",\"NID\":1},\n{\"ID\":\"x1000c0s0b0n1\",\"NID\":\"2\"}\n]}",
+            r#"{"Components":[{"Type":"Node"}]}"#,
+            r#"{"Components":[{"ID":""}]}"#,
+            r#"{"Components":[{"ID":"x1000c0s0b0n0","Enabled":"yes"}]}"#,
+            r#"{"Components":[{"ID":"x1000c0s0b0n0","NID":4294967296}]}"#,
+            r#"{"Components":[{"ID":"x1"},{"ID":"x2"},{"ID":"x1"}]}"#,
+            r#"{"Components":{}}"#,
+            r#"{"components":[]}"#,
+            "{\"Components\":[]}\nmore",
+        ];
+        expect![[""]].assert_eq(&outcomes(&texts, |text| parse_inventory("hsm.json", text)));
+    }
+
+    #[test]
+    fn reads_groups_or_says_where_they_are_malformed() {
+        let texts = [
+            "[]",
+            r#"[{"label":"blue","description":"row","tags":["a"],"exclusiveGroup":"x","members":{"ids":["x1","x2"]}}]"#,
+            r#"[{"label":"empty","members":{}}]"#,
+            r#"[{"label":"blue"}]"#,
+            r#"[{"members":{"ids":[]}}]"#,
+            r#"[{"label":"blue","members":{"ids":["x1",2]}}]"#,
+            r#"{"label":"blue"}"#,
+        ];
+        expect![[""]].assert_eq(&outcomes(&texts, |text| parse_groups("groups.json", text)));
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = read_inventory(Path::new("no/such/inventory.json")).expect_err("there is no such file");
+        expect![[""]].assert_eq(&error.to_string());
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let hardware = topology::generate(300);
+        assert_eq!(parse_inventory("", &inventory_json(300)).expect("own format"), hardware);
+        assert_eq!(parse_groups("", &groups_json(300)).expect("own format"), topology::groups(&hardware));
+    }
+
+    /// The defaults of the demo are files that people can look at and start from; they must stay what `--nodes 96`
+    /// generates.
+    #[test]
+    fn the_files_of_the_demo_are_the_generated_fleet_of_96() {
+        expect_file!["../../all-in-one/demo/inventory.json"].assert_eq(&inventory_json(96));
+        expect_file!["../../all-in-one/demo/groups.json"].assert_eq(&groups_json(96));
+    }
+}

@@ -1,0 +1,11 @@
+//! The simulated fleet as a process of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chassis::run(
+        "simulator",
+        |settings| settings.simulator.listen,
+        |context, listener| async move { simulator::start(&context, listener).await },
+    )
+}
