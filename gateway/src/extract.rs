@@ -14,19 +14,18 @@ use crate::problem::Problem;
 const LONGEST_DETAIL: usize = 1000;
 
 /// A body that is JSON of the shape `T`.
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let media_type = media_type(request.headers());
-        let body = Bytes::from_request(request, state).await.map_err(|rejection| {
-            match rejection.status() {
+        let body =
+            Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
                 StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
                 _ => Problem::bad_request("the request body could not be read"),
-            }
-        })?;
+            })?;
         if media_type.is_empty() && body.is_empty() {
             return Err(Problem::bad_request("a request body is required"));
         }
@@ -53,7 +52,7 @@ fn is_json(media_type: &str) -> bool {
 ///
 /// # Errors
 /// When the text is no JSON, or JSON of another shape; then the place of the mismatch is named.
-pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     // Straight into the shape is fast and right for every good body except one that repeats a member, where
     // the last one has to win (BOS reference 2.1). The second reading settles that, and knows better what is
     // wrong: a body that breaks off is no JSON, however wrong its shape was before.
@@ -73,12 +72,12 @@ fn misfit(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Proble
 }
 
 /// Says where in the document something is wrong, as BOS does.
-pub fn at(path: impl Display, text: impl Display) -> String {
+pub(crate) fn at(path: impl Display, text: impl Display) -> String {
     format!("{text} - '{path}'")
 }
 
 /// The last part of the path: the id or name of one resource.
-pub struct Name(pub String);
+pub(crate) struct Name(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = Problem;
@@ -86,5 +85,237 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(name)| Self(name)).map_err(|_| Problem::bad_request("the path is not valid UTF-8"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::wire::{
+        bulk_patch::BulkPatch,
+        component::Component,
+        options::Options,
+        session::{NewSession, SessionPatch},
+        strict::Object,
+        template::SessionTemplate,
+    };
+
+    fn check<T: DeserializeOwned>(bodies: &[&str], expected: Expect) {
+        let lines = bodies.iter().map(|body| {
+            let outcome = parse::<T>(body.as_bytes());
+            format!("{body} -> {}\n", outcome.as_ref().err().map_or("fits", Problem::detail))
+        });
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    fn read<T: DeserializeOwned + Debug>(body: &str) -> T {
+        parse(body.as_bytes()).unwrap_or_else(|problem| panic!("{body}: {}", problem.detail()))
+    }
+
+    #[test]
+    fn components_of_another_shape_are_refused() {
+        check::<Object<Component>>(
+            &[
+                r#"{"bogus": 1}"#,
+                r#"{"enabled": "x"}"#,
+                r#"{"enabled": null}"#,
+                r#"{"enabled": 1}"#,
+                r#"{"error": 5}"#,
+                r#"{"session": null}"#,
+                r#"{"retry_policy": -1}"#,
+                r#"{"retry_policy": 1.5}"#,
+                r#"{"retry_policy": 15.0}"#,
+                r#"{"retry_policy": true}"#,
+                r#"{"retry_policy": "3"}"#,
+                r#"{"retry_policy": 4294967296}"#,
+                r#"{"status": {"phase": "hmm"}}"#,
+                r#"{"status": {"phase": {"configuring": null}}}"#,
+                r#"{"status": {"status": "stable"}}"#,
+                r#"{"status": {"bogus": 1}}"#,
+                r#"{"status": "x"}"#,
+                r#"{"status": []}"#,
+                r#"{"last_action": {"action": "hmm"}}"#,
+                r#"{"last_action": {"action": ""}}"#,
+                r#"{"last_action": {"failed": "no"}}"#,
+                r#"{"last_action": {"last_updated": "2020-01-01T00:00:00Z"}}"#,
+                r#"{"actual_state": {"last_updated": "2020-01-01T00:00:00Z"}}"#,
+                r#"{"actual_state": {"configuration": "c"}}"#,
+                r#"{"actual_state": {"bss_token": null}}"#,
+                r#"{"actual_state": {"boot_artifacts": {"rootfs": "r"}}}"#,
+                r#"{"actual_state": {"boot_artifacts": {"timestamp": "t"}}}"#,
+                r#"{"desired_state": {"session": "s"}}"#,
+                r#"{"staged_state": {"session": null}}"#,
+                r#"{"staged_state": {"bss_token": "t"}}"#,
+                r#"{"event_stats": {"power_on_attempts": -1}}"#,
+                r#"{"event_stats": {"bogus": 1}}"#,
+                "[]",
+                "[1]",
+                r#""x""#,
+                "5",
+                "null",
+                "{bad",
+                "",
+                r#"{"enabled": "x", bad"#,
+            ],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn components_at_the_edge_fit() {
+        check::<Object<Component>>(
+            &[
+                "{}",
+                r#"{"session": ""}"#,
+                r#"{"retry_policy": 0}"#,
+                r#"{"retry_policy": 1048576}"#,
+                r#"{"staged_state": {"session": ""}}"#,
+                r#"{"status": {"phase": ""}}"#,
+                r#"{"actual_state": {}}"#,
+                r#"{"last_action": {}}"#,
+            ],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn bulk_patches_have_two_shapes() {
+        check::<BulkPatch>(
+            &[
+                "[]",
+                r#"[{"id": "a", "error": "e"}, {"id": "b"}]"#,
+                r#"[{"id": "a"}, {"id": "b", "bogus": 1}]"#,
+                r#"[{"id": "a"}, []]"#,
+                r#"[{"id": "a"}, null]"#,
+                r#"{"patch": {"error": "a"}, "filters": {"ids": "a"}}"#,
+                r#"{"patch": {"error": "a"}, "filters": {"ids": "a", "session": null}}"#,
+                "{}",
+                r#"{"patch": {"error": "a"}}"#,
+                r#"{"filters": {"ids": "a"}}"#,
+                r#"{"patch": {"error": "a"}, "filters": {"enabled": true}}"#,
+                r#"{"patch": {"bogus": 1}, "filters": {"ids": "a"}}"#,
+                r#"{"patch": {"error": "a"}, "filters": {"ids": "a"}, "more": 1}"#,
+                r#"{"patch": null, "filters": {"ids": "a"}}"#,
+                r#""x""#,
+                "1",
+            ],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn options_of_another_shape_are_refused() {
+        check::<Object<Options>>(
+            &[
+                r#"{"bss_read_timeout": "20"}"#,
+                r#"{"bss_read_timeout": 20.5}"#,
+                r#"{"bss_read_timeout": true}"#,
+                r#"{"bss_read_timeout": null}"#,
+                r#"{"bss_read_timeout": [20]}"#,
+                r#"{"bss_read_timeout": -1}"#,
+                r#"{"clear_stage": "true"}"#,
+                r#"{"clear_stage": 1}"#,
+                r#"{"clear_stage": null}"#,
+                r#"{"cleanup_completed_session_ttl": 7}"#,
+                r#"{"logging_level": null}"#,
+                r#"{"no_such_option": {"of": ["any", "kind"]}}"#,
+                "[]",
+                r#"[{"clear_stage": true}]"#,
+                r#""x""#,
+                "1",
+            ],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn templates_of_another_shape_are_refused() {
+        check::<Object<SessionTemplate>>(
+            &[
+                r#"{"boot_sets": null}"#,
+                r#"{"boot_sets": []}"#,
+                r#"{"boot_sets": {"c": null}}"#,
+                r#"{"boot_sets": {"c": []}}"#,
+                r#"{"boot_sets": {"c": {}}}"#,
+                r#"{"boot_sets": {"c": {"path": "p", "node_list": ["x1"]}}}"#,
+                r#"{"boot_sets": {"c": {"path": "p", "type": "s3", "node_list": "x1"}}}"#,
+                r#"{"boot_sets": {"c": {"path": "p", "type": "s3", "node_list": [null]}}}"#,
+                r#"{"boot_sets": {"c": {"path": "p", "type": "s3", "bogus": 1}}}"#,
+                r#"{"boot_sets": {"c": {"path": "p", "type": "s3", "cfs": {"config": "x"}}}}"#,
+                r#"{"boot_sets": {"c": {"path": "p", "type": "s3", "name": "c", "cfs": {}}}}"#,
+                r#"{"bogus": 1}"#,
+                r#"{"name": "n"}"#,
+                r#"{"tenant": "t"}"#,
+                r#"{"links": []}"#,
+                r#"{"description": null}"#,
+                r#"{"enable_cfs": "yes"}"#,
+                r#"{"enable_cfs": null}"#,
+                r#"{"cfs": null}"#,
+                "[]",
+                r#""x""#,
+                "{}",
+            ],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn wishes_for_sessions_of_another_shape_are_refused() {
+        check::<Object<NewSession>>(
+            &[
+                r#"{"operation": "boot", "template_name": "t"}"#,
+                r#"{"operation": "boot", "template_name": "t", "limit": null}"#,
+                r#"{"operation": "boot"}"#,
+                r#"{"template_name": "t"}"#,
+                r#"{"operation": "Boot", "template_name": "t"}"#,
+                r#"{"operation": "boot", "template_name": "t", "name": null}"#,
+                r#"{"operation": "boot", "template_name": "t", "stage": null}"#,
+                r#"{"operation": "boot", "template_name": "t", "staged": true}"#,
+                r#"{"operation": "boot", "template_name": "t", "include_disabled": "no"}"#,
+                "[]",
+            ],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn null_clears_what_may_be_null() {
+        let Object(patch) = read::<Object<SessionPatch>>(r#"{"status": {"end_time": null, "error": "e"}}"#);
+        let status = patch.status.unwrap();
+        assert_eq!((status.end_time, status.error), (Some(None), Some(Some("e".to_owned()))));
+        check::<Object<SessionPatch>>(
+            &["{}", r#"{"status": null}"#, r#"{"status": {"start_time": null}}"#, r#"{"name": "n"}"#],
+            expect![[""]],
+        );
+    }
+
+    #[test]
+    fn the_last_of_a_repeated_member_counts() {
+        let Object(component) =
+            read::<Object<Component>>(r#"{"error": "1", "enabled": 5, "error": "2", "enabled": true}"#);
+        assert_eq!((component.error.as_deref(), component.enabled), (Some("2"), Some(true)));
+    }
+
+    #[test]
+    fn a_text_about_a_long_value_is_short() {
+        let body = format!(r#"{{"enabled": "{}"}}"#, "x".repeat(1 << 20));
+        let problem = parse::<Object<Component>>(body.as_bytes()).unwrap_err();
+        assert!(problem.detail().len() < LONGEST_DETAIL + 100, "{} bytes", problem.detail().len());
+    }
+
+    #[test]
+    fn any_json_type_will_do() {
+        let given = ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"];
+        let other = ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "json"];
+        for (types, fits) in [(&given[..], true), (&other[..], false)] {
+            for text in types {
+                let headers = HeaderMap::from_iter([(CONTENT_TYPE, text.parse().unwrap())]);
+                assert_eq!(is_json(&media_type(&headers)), fits, "{text}");
+            }
+        }
     }
 }

@@ -14,16 +14,16 @@ use tonic_health::pb::health_client::HealthClient;
 
 /// How long a service may take to answer. BOS gave up on a request after 30 seconds (BOS reference, appendix
 /// B), so clients expect an answer, good or bad, within that time.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What the component registry is called in errors.
-pub const REGISTRY: &str = "component registry";
+pub(crate) const REGISTRY: &str = "component registry";
 /// What the session manager is called in errors.
-pub const SESSIONS: &str = "session manager";
+pub(crate) const SESSIONS: &str = "session manager";
 
 /// Clients of the services, and how closely to follow BOS. Clones share connections.
 #[derive(Clone)]
-pub struct Mesh {
+pub(crate) struct Mesh {
     /// Components, at the component registry.
     pub components: ComponentServiceClient<Channel>,
     /// Options, at the component registry.
@@ -45,7 +45,7 @@ impl Mesh {
     ///
     /// # Errors
     /// When an address cannot be read.
-    pub fn new(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         let registry = chassis::channel(&settings.component_registry.url)?;
         let manager = chassis::channel(&settings.session_manager.url)?;
         Ok(Self {
@@ -66,7 +66,7 @@ impl Mesh {
 ///
 /// # Errors
 /// What the service says, or that it did not answer in time.
-pub async fn answer<T>(
+pub(crate) async fn answer<T>(
     part: &'static str,
     call: impl Future<Output = Result<Response<T>, Status>>,
 ) -> Result<T, Fault> {
@@ -77,7 +77,7 @@ pub async fn answer<T>(
 ///
 /// # Errors
 /// As [`answer`].
-pub async fn answer_within<T>(
+pub(crate) async fn answer_within<T>(
     deadline: Duration,
     part: &'static str,
     call: impl Future<Output = Result<Response<T>, Status>>,
@@ -88,7 +88,7 @@ pub async fn answer_within<T>(
 }
 
 /// What a status of `part` means.
-pub fn fault(part: &'static str, status: Status) -> Fault {
+pub(crate) fn fault(part: &'static str, status: Status) -> Fault {
     if status.code() == Code::DeadlineExceeded {
         return Fault::unavailable(part, "did not answer in time");
     }
@@ -100,7 +100,7 @@ pub fn fault(part: &'static str, status: Status) -> Fault {
 }
 
 /// A call that its service may give up on once nobody waits for it any more.
-pub fn call<T>(message: T) -> Request<T> {
+pub(crate) fn call<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(DEADLINE);
     request

@@ -9,7 +9,7 @@ use crate::tenant::Tenant;
 
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     status: StatusCode,
     title: &'static str,
     detail: String,
@@ -27,37 +27,37 @@ struct Document<'a> {
 
 impl Problem {
     /// The request breaks a rule.
-    pub fn bad_request(detail: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "Bad Request", detail)
     }
 
     /// There is no such path.
-    pub fn no_such_path() -> Self {
+    pub(crate) fn no_such_path() -> Self {
         let detail = "The requested URL was not found on the server. If you entered the URL manually please \
                       check your spelling and try again.";
         Self::new(StatusCode::NOT_FOUND, "Not Found", detail)
     }
 
     /// The path does not take this method.
-    pub fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let detail = "The method is not allowed for the requested URL.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", detail)
     }
 
     /// The body is not declared to be JSON.
-    pub fn unsupported_media_type(given: &str) -> Self {
+    pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let detail = format!("Invalid Content-type ({given}), expected JSON data");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type", detail)
     }
 
     /// The body is longer than this path takes.
-    pub fn too_large() -> Self {
+    pub(crate) fn too_large() -> Self {
         let detail = "the request body is larger than this path accepts";
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", detail)
     }
 
     /// A defect of ours. The cause is logged under the request id, which is all that the caller learns.
-    pub fn internal(cause: &str) -> Self {
+    pub(crate) fn internal(cause: &str) -> Self {
         let id = request_id::current().unwrap_or_default();
         tracing::error!(cause, request_id = id, "request failed");
         let detail = format!("the request could not be done; its id is {id}");
@@ -66,7 +66,7 @@ impl Problem {
 
     /// What a refusal by a service means to somebody who asked as `tenant`, whose name is part of the texts
     /// about sessions and templates.
-    pub fn of(fault: Fault, tenant: &Tenant) -> Self {
+    pub(crate) fn of(fault: Fault, tenant: &Tenant) -> Self {
         match fault {
             Fault::NotFound { kind, name } => {
                 let detail = format!("{} does not exist", absent(&kind, &name, tenant));
@@ -86,18 +86,19 @@ impl Problem {
         }
     }
 
+    /// What is wrong.
+    #[cfg(test)]
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Puts `text` before the detail of a 400, where BOS says which step refused the request.
     #[must_use]
-    pub fn prefixed(mut self, text: &str) -> Self {
+    pub(crate) fn prefixed(mut self, text: &str) -> Self {
         if self.status == StatusCode::BAD_REQUEST {
             self.detail.insert_str(0, text);
         }
         self
-    }
-
-    /// The detail, for logs.
-    pub fn detail(&self) -> &str {
-        &self.detail
     }
 
     fn unavailable(detail: &str) -> Self {
@@ -152,5 +153,63 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&document).expect("texts and numbers can always be written as JSON");
         let content_type = (CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         (self.status, [content_type], body).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use expect_test::expect;
+    use tonic_types::StatusExt;
+
+    use super::*;
+
+    #[test]
+    fn refusals_have_the_titles_and_texts_of_the_contract() {
+        let taken = |kind: &str, name: &str| Fault::AlreadyExists { kind: kind.into(), name: name.into() };
+        let invalid = |field: &str, reason: &str| {
+            let mut details = tonic_types::ErrorDetails::with_error_info("INVALID", "", HashMap::new());
+            details.add_bad_request_violation(field, reason);
+            Fault::from(tonic::Status::with_error_details(tonic::Code::InvalidArgument, "", details))
+        };
+        let busy =
+            Fault::Locked { kind: "component".into(), name: "x1".into(), reason: "powering off".into() };
+        let faults = [
+            (Fault::not_found("component", "x1"), ""),
+            (Fault::not_found("component", "x1"), "blue"),
+            (Fault::not_found("session", "s1"), ""),
+            (Fault::not_found("session", "s1"), "blue"),
+            (Fault::not_found("session template", "t1"), ""),
+            (Fault::not_found("session template", "t1"), "blue"),
+            (taken("session", "s1"), ""),
+            (taken("session", "s1"), "blue"),
+            (invalid("desired_state.configuration", "is too long"), ""),
+            (invalid("", "is too long"), ""),
+            (busy, ""),
+            (Fault::unavailable("database", "connection refused"), ""),
+            (Fault::ResumeExpired(3), ""),
+            (Fault::Internal("secret".into()), ""),
+        ];
+        let lines = faults.into_iter().map(|(fault, tenant)| {
+            let problem = Problem::of(fault, &Tenant(tenant.to_owned()));
+            format!("{} {}: {}\n", problem.status.as_u16(), problem.title, problem.detail)
+        });
+        expect![[""]].assert_eq(&lines.collect::<String>());
+    }
+
+    #[tokio::test]
+    async fn documents_have_four_sorted_members() {
+        let response = Problem::bad_request("it is \"wrong\"").into_response();
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        expect![[""]].assert_eq(std::str::from_utf8(&body).unwrap());
+    }
+
+    #[test]
+    fn only_bad_requests_say_what_was_being_done() {
+        let told = |problem: Problem| problem.prefixed("not done: ").detail;
+        assert_eq!(told(Problem::bad_request("why")), "not done: why");
+        assert_eq!(told(Fault::unavailable("database", "gone").into()), "database: gone");
     }
 }

@@ -9,14 +9,14 @@ use crate::{problem::Problem, wire::words::Word};
 
 /// The parameters of a request. Nobody minds unknown ones, and of a repeated one the last counts.
 #[derive(Debug, Clone, Default)]
-pub struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     /// A truth value in any letter case.
     ///
     /// # Errors
     /// When the value is anything else, such as `1` or empty.
-    pub fn boolean(&self, name: &str) -> Result<Option<bool>, Problem> {
+    pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>, Problem> {
         self.last(name)
             .map(|text| match text {
                 _ if text.eq_ignore_ascii_case("true") => Ok(true),
@@ -30,7 +30,7 @@ impl Query {
     ///
     /// # Errors
     /// When the value is no integer or out of range.
-    pub fn integer(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Problem> {
+    pub(crate) fn integer(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Problem> {
         let Some(text) = self.last(name) else { return Ok(None) };
         let number: i128 = text.parse().map_err(|_| wrong_type("integer", name))?;
         let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
@@ -44,7 +44,7 @@ impl Query {
     ///
     /// # Errors
     /// When the text is too short or too long.
-    pub fn text(&self, name: &str, lengths: RangeInclusive<usize>) -> Result<Option<&str>, Problem> {
+    pub(crate) fn text(&self, name: &str, lengths: RangeInclusive<usize>) -> Result<Option<&str>, Problem> {
         let Some(text) = self.last(name) else { return Ok(None) };
         let length = text.chars().count();
         if lengths.contains(&length) {
@@ -58,7 +58,7 @@ impl Query {
     ///
     /// # Errors
     /// When no session can have that name.
-    pub fn session_name(&self, name: &str) -> Result<Option<String>, Problem> {
+    pub(crate) fn session_name(&self, name: &str) -> Result<Option<String>, Problem> {
         let Some(text) = self.last(name) else { return Ok(None) };
         if is_session_name(text) {
             return Ok(Some(text.to_owned()));
@@ -70,14 +70,14 @@ impl Query {
     ///
     /// # Errors
     /// When it is another word.
-    pub fn word<E: Word>(&self, name: &str) -> Result<Option<E>, Problem> {
+    pub(crate) fn word<E: Word>(&self, name: &str) -> Result<Option<E>, Problem> {
         let Some(text) = self.last(name) else { return Ok(None) };
         let variant = E::parse(text);
         variant.map(Some).ok_or_else(|| refused(name, &format!("'{text}' is not one of {}", E::choices())))
     }
 
     /// Whether the parameter was given at all.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.last(name).is_some()
     }
 
@@ -98,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 
 /// Whether a session can have that name (BOS reference 2.3, SessionName): 1 to 127 letters, digits, dots,
 /// underscores and hyphens, with a letter or digit at either end.
-pub fn is_session_name(text: &str) -> bool {
+pub(crate) fn is_session_name(text: &str) -> bool {
     let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let bytes = text.as_bytes();
@@ -111,4 +111,87 @@ fn wrong_type(kind: &str, name: &str) -> Problem {
 
 fn refused(name: &str, why: &str) -> Problem {
     Problem::bad_request(format!("query parameter '{name}': {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proto::component::Phase;
+
+    use super::*;
+
+    async fn query(text: &str) -> Query {
+        let request = http::Request::get(format!("/?{text}")).body(()).unwrap();
+        let (mut parts, ()) = request.into_parts();
+        let Ok(query) = Query::from_request_parts(&mut parts, &()).await;
+        query
+    }
+
+    async fn check<T: std::fmt::Debug>(
+        texts: &[&str],
+        read: fn(&Query) -> Result<T, Problem>,
+        expected: Expect,
+    ) {
+        let mut lines = String::new();
+        for text in texts {
+            let outcome = match read(&query(text).await) {
+                Ok(value) => format!("{value:?}"),
+                Err(problem) => problem.detail().to_owned(),
+            };
+            lines.push_str(&format!("{text} -> {outcome}\n"));
+        }
+        expected.assert_eq(&lines);
+    }
+
+    #[tokio::test]
+    async fn booleans_are_words_in_any_case() {
+        check(
+            &["", "x=true", "x=True", "x=FALSE", "x=1", "x=", "x=maybe", "x=maybe&x=true", "y=true"],
+            |query| query.boolean("x"),
+            expect![[""]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn integers_are_decimal_and_within_range() {
+        check(
+            &["", "x=0", "x=7", "x=8", "x=-1", "x=x", "x=1.5", "x=", "x=99999999999999999999", "x=9&x=1"],
+            |query| query.integer("x", 0..=7),
+            expect![[""]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn texts_have_lengths_in_characters() {
+        check(
+            &["", "x=", "x=a", "x=%C3%A4%C3%B6", "x=abc", "x=a%20b", "x=a+&x=b"],
+            |query| query.text("x", 1..=2).map(|text| text.map(str::to_owned)),
+            expect![[""]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn names_of_sessions_follow_the_pattern() {
+        let longest = format!("x={}", "s".repeat(127));
+        let longer = format!("x={}", "s".repeat(128));
+        check(
+            &["x=a", "x=a.b-c_D9", "x=", "x=-a", "x=a-", "x=bad%20name", &longest, &longer],
+            |query| query.session_name("x"),
+            expect![[""]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn words_are_those_of_the_contract() {
+        check(
+            &["", "x=", "x=configuring", "x=Configuring", "x=hmm"],
+            |query| query.word::<Phase>("x"),
+            expect![[""]],
+        )
+        .await;
+    }
 }

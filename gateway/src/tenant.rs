@@ -12,16 +12,16 @@ const HEADER: &str = "cray-tenant-name";
 ///
 /// Nobody checks here whether the tenant exists or the caller may speak for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tenant(pub String);
+pub(crate) struct Tenant(pub String);
 
 impl Tenant {
     /// The tenant as a filter of lists; the administrator sees the resources of everybody.
-    pub fn filter(&self) -> Option<String> {
+    pub(crate) fn filter(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.clone())
     }
 
     /// ` for tenant 't'`, or nothing.
-    pub fn suffix(&self) -> String {
+    pub(crate) fn suffix(&self) -> String {
         if self.0.is_empty() { String::new() } else { format!(" for tenant '{}'", self.0) }
     }
 }

@@ -81,7 +81,7 @@ impl From<wire::Status> for message::Status {
 
 /// A component as a read answers it: with the computed status, and without what only the registry needs
 /// (BOS reference 2.6.1).
-pub fn rendered(component: message::Component) -> wire::Component {
+pub(crate) fn rendered(component: message::Component) -> wire::Component {
     let status = rendered_status(component.status.clone().unwrap_or_default());
     let mut component = wire::Component { status: Some(status), ..stored(component) };
     let booted = component.actual_state.as_mut().and_then(|actual| actual.boot_artifacts.as_mut());
@@ -93,9 +93,14 @@ pub fn rendered(component: message::Component) -> wire::Component {
 
 /// The status of a record that never had one is shown with empty members.
 fn rendered_status(status: message::Status) -> wire::Status {
-    let computed = if status.status.is_empty() { STATUS_OF_NOTHING.to_owned() } else { status.status.clone() };
+    let computed =
+        if status.status.is_empty() { STATUS_OF_NOTHING.to_owned() } else { status.status.clone() };
     let shown = if status.phase.is_none() && status.status_override.is_none() {
-        wire::Status { phase: Some(Spelled(message::Phase::None)), status_override: Some(String::new()), ..Default::default() }
+        wire::Status {
+            phase: Some(Spelled(message::Phase::None)),
+            status_override: Some(String::new()),
+            ..Default::default()
+        }
     } else {
         stored_status(status)
     };
@@ -106,8 +111,9 @@ fn rendered_status(status: message::Status) -> wire::Status {
 const STATUS_OF_NOTHING: &str = "stable";
 
 /// A component as a write answers it: the record as it is kept (BOS reference 2.6.3).
-pub fn stored(component: message::Component) -> wire::Component {
-    let written = component.status.filter(|status| status.phase.is_some() || status.status_override.is_some());
+pub(crate) fn stored(component: message::Component) -> wire::Component {
+    let written =
+        component.status.filter(|status| status.phase.is_some() || status.status_override.is_some());
     wire::Component {
         actual_state: component.actual_state.map(Into::into),
         desired_state: component.desired_state.map(Into::into),
@@ -190,5 +196,112 @@ impl From<message::EventStats> for wire::EventStats {
             power_off_graceful_attempts: stats.power_off_graceful_attempts,
             power_on_attempts: stats.power_on_attempts,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use prost_types::Timestamp;
+
+    use super::*;
+
+    /// 2026-03-04 05:06:07.89 UTC.
+    const WHEN: Timestamp = Timestamp { seconds: 1_772_600_767, nanos: 890_000_000 };
+
+    fn full() -> message::Component {
+        let artifacts = message::BootArtifacts {
+            kernel: Some("k".into()),
+            kernel_parameters: Some("p".into()),
+            initrd: Some("i".into()),
+            timestamp: Some(WHEN),
+        };
+        message::Component {
+            id: "x1".into(),
+            actual_state: Some(message::ActualState {
+                boot_artifacts: Some(artifacts.clone()),
+                bss_token: Some("t".into()),
+                last_updated: Some(WHEN),
+            }),
+            desired_state: Some(message::DesiredState {
+                boot_artifacts: Some(artifacts),
+                configuration: Some("c".into()),
+                bss_token: Some(String::new()),
+                last_updated: Some(WHEN),
+            }),
+            staged_state: Some(message::StagedState { last_updated: Some(WHEN), ..Default::default() }),
+            last_action: Some(message::LastAction {
+                action: Some(message::Action::PoweringOn.into()),
+                failed: Some(false),
+                last_updated: Some(WHEN),
+            }),
+            event_stats: Some(message::EventStats {
+                power_on_attempts: Some(1),
+                power_off_graceful_attempts: Some(2),
+                power_off_forceful_attempts: Some(3),
+            }),
+            status: Some(message::Status {
+                phase: Some(message::Phase::PoweringOn.into()),
+                status_override: Some(String::new()),
+                status: "power_on_called".into(),
+            }),
+            enabled: Some(true),
+            error: Some(String::new()),
+            session: Some("s".into()),
+            retry_policy: Some(2),
+            revision: 9,
+            generation: 8,
+            preparation: Some(message::BootPreparation::default()),
+            assignment: "a".into(),
+            power_error: "refused".into(),
+        }
+    }
+
+    fn bare(status: Option<message::Status>) -> message::Component {
+        message::Component { id: "x1".into(), enabled: Some(false), status, ..Default::default() }
+    }
+
+    fn lines(components: impl IntoIterator<Item = wire::Component>) -> String {
+        let text = |component| serde_json::to_string(&component).unwrap() + "\n";
+        components.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn reads_show_the_computed_status_and_writes_the_record() {
+        let whole = |component: wire::Component| serde_json::to_string_pretty(&component).unwrap();
+        expect![[""]].assert_eq(&whole(rendered(full())));
+        let mut written = full();
+        written.desired_state = None;
+        expect![[""]].assert_eq(&lines([stored(written)]));
+    }
+
+    #[test]
+    fn a_read_always_shows_a_status() {
+        let computed = message::Status { status: "stable".into(), ..Default::default() };
+        let held = message::Status {
+            status_override: Some("on_hold".into()),
+            status: "on_hold".into(),
+            ..Default::default()
+        };
+        expect![[""]]
+            .assert_eq(&lines([None, Some(computed.clone()), Some(held.clone())].map(bare).map(rendered)));
+        expect![[""]].assert_eq(&lines([None, Some(computed), Some(held)].map(bare).map(stored)));
+    }
+
+    #[test]
+    fn what_was_written_is_what_the_service_gets() {
+        let body = r#"{
+            "id": "x1", "enabled": false, "error": "e", "session": "s", "retry_policy": 2,
+            "actual_state": {"bss_token": "t", "boot_artifacts": {"kernel": "k"}},
+            "desired_state": {"configuration": "c", "boot_artifacts": {}},
+            "staged_state": {"session": ""},
+            "last_action": {"action": "session_setup", "failed": true},
+            "event_stats": {"power_on_attempts": 1, "power_off_forceful_attempts": 0},
+            "status": {"phase": "", "status_override": "failed"}
+        }"#;
+        let written: wire::Component = serde_json::from_str(body).unwrap();
+        let given: serde_json::Value = serde_json::from_str(body).unwrap();
+        let kept = stored(message::Component::from(written));
+        assert_eq!(serde_json::to_value(kept).unwrap(), given);
     }
 }

@@ -1,9 +1,9 @@
 //! Between the JSON of the contract and the messages of the mesh. Nothing is judged here.
 
-pub mod component;
-pub mod options;
-pub mod session;
-pub mod template;
+pub(crate) mod component;
+pub(crate) mod options;
+pub(crate) mod session;
+pub(crate) mod template;
 
 /// An empty text stands for "none" in messages and `null` in JSON.
 fn none_if_empty(text: String) -> Option<String> {

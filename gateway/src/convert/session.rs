@@ -27,7 +27,7 @@ impl From<message::Session> for wire::Session {
 }
 
 /// The call that creates the session which `tenant` wishes for.
-pub fn creation(wish: wire::NewSession, tenant: String) -> message::CreateSessionRequest {
+pub(crate) fn creation(wish: wire::NewSession, tenant: String) -> message::CreateSessionRequest {
     message::CreateSessionRequest {
         name: wish.name.unwrap_or_default(),
         tenant,
@@ -40,7 +40,11 @@ pub fn creation(wish: wire::NewSession, tenant: String) -> message::CreateSessio
 }
 
 /// The call that changes the session `name` of `tenant`.
-pub fn update(patch: wire::SessionPatch, name: String, tenant: String) -> message::UpdateSessionRequest {
+pub(crate) fn update(
+    patch: wire::SessionPatch,
+    name: String,
+    tenant: String,
+) -> message::UpdateSessionRequest {
     let status = patch.status.unwrap_or_default();
     message::UpdateSessionRequest {
         name,
@@ -57,9 +61,10 @@ pub fn update(patch: wire::SessionPatch, name: String, tenant: String) -> messag
 
 impl From<message::SessionStatus> for wire::SessionStatus {
     fn from(status: message::SessionStatus) -> Self {
-        let errors = status.error_summary.into_iter().map(|summary| {
-            (summary.error, wire::ErrorSummary { count: summary.count, list: summary.list })
-        });
+        let errors = status
+            .error_summary
+            .into_iter()
+            .map(|summary| (summary.error, wire::ErrorSummary { count: summary.count, list: summary.list }));
         Self {
             error_summary: errors.collect(),
             managed_components_count: status.managed_components_count,
@@ -79,5 +84,43 @@ impl From<message::SessionStatus> for wire::SessionStatus {
                 start_time: status.start_time,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::to_string_pretty;
+
+    use super::*;
+
+    #[test]
+    fn sessions_show_every_member() {
+        let session = message::Session {
+            name: "s1".into(),
+            operation: Operation::Boot.into(),
+            template_name: "t1".into(),
+            components: vec!["x1".into(), "x2".into()],
+            progress: Progress::Running.into(),
+            start_time: "2026-03-04T05:06:07".into(),
+            id: "internal".into(),
+            ..Default::default()
+        };
+        expect![[""]].assert_eq(&to_string_pretty(&wire::Session::from(session)).unwrap());
+    }
+
+    #[test]
+    fn shares_keep_their_decimal() {
+        let status = message::SessionStatus {
+            progress: Progress::Complete.into(),
+            managed_components_count: 3,
+            percent_successful: 66.67,
+            percent_complete: 100.0,
+            error_summary: vec![message::ErrorSummary { error: "e".into(), count: 1, list: "x1".into() }],
+            start_time: "2026-03-04T05:06:07".into(),
+            duration: "0:02:17".into(),
+            ..Default::default()
+        };
+        expect![[""]].assert_eq(&to_string_pretty(&wire::SessionStatus::from(status)).unwrap());
     }
 }

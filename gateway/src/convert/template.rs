@@ -6,7 +6,11 @@ use super::none_if_empty;
 use crate::wire::{strict::Object, template as wire};
 
 /// The template `name` of `tenant`, or a patch of it.
-pub fn named(template: wire::SessionTemplate, name: String, tenant: String) -> message::SessionTemplate {
+pub(crate) fn named(
+    template: wire::SessionTemplate,
+    name: String,
+    tenant: String,
+) -> message::SessionTemplate {
     let sets = template.boot_sets.unwrap_or_default();
     message::SessionTemplate {
         name,
@@ -84,5 +88,30 @@ impl From<message::BootSet> for wire::BootSet {
             rootfs_provider_passthrough: set.rootfs_provider_passthrough,
             kind: set.r#type,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn templates_come_back_as_they_were_sent() {
+        let set = json!({
+            "path": "p", "type": "s3", "etag": "", "kernel_parameters": "k=v", "node_list": ["x1"],
+            "node_groups": ["g"], "node_roles_groups": [], "arch": "X86", "rootfs_provider": "sbps",
+            "rootfs_provider_passthrough": "p", "cfs": {"configuration": "c"},
+        });
+        let mut body = json!({
+            "boot_sets": {"c": set, "d": {"path": "p", "type": "s3"}}, "cfs": {}, "description": "text",
+            "enable_cfs": false,
+        });
+        let template: wire::SessionTemplate = serde_json::from_value(body.clone()).unwrap();
+        let kept = wire::SessionTemplate::from(named(template, "t1".into(), String::new()));
+        body["name"] = json!("t1");
+        body["tenant"] = Value::Null;
+        assert_eq!(serde_json::to_value(kept).unwrap(), body);
     }
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     stamp::Stamp,
-    strict::{Object, given, object},
+    strict::{given, object},
     words::Spelled,
 };
 
 /// A component record, or a patch of one: what is absent was not given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Component {
+pub(crate) struct Component {
     /// What the node said it booted.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub actual_state: Option<ActualState>,
@@ -51,7 +51,7 @@ pub struct Component {
 /// The three artifacts that identify a boot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct BootArtifacts {
+pub(crate) struct BootArtifacts {
     /// Path of the initial RAM disk.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub initrd: Option<String>,
@@ -69,7 +69,7 @@ pub struct BootArtifacts {
 /// What the node said it booted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ActualState {
+pub(crate) struct ActualState {
     /// What was booted.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub boot_artifacts: Option<BootArtifacts>,
@@ -84,7 +84,7 @@ pub struct ActualState {
 /// What the node should run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct DesiredState {
+pub(crate) struct DesiredState {
     /// What to boot.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub boot_artifacts: Option<BootArtifacts>,
@@ -102,7 +102,7 @@ pub struct DesiredState {
 /// What the node should run once the stage is applied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct StagedState {
+pub(crate) struct StagedState {
     /// What to boot.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub boot_artifacts: Option<BootArtifacts>,
@@ -120,7 +120,7 @@ pub struct StagedState {
 /// What was last done to a component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LastAction {
+pub(crate) struct LastAction {
     /// Which action it was.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub action: Option<Spelled<Action>>,
@@ -135,7 +135,7 @@ pub struct LastAction {
 /// How often each power action was tried.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct EventStats {
+pub(crate) struct EventStats {
     /// Forced power-offs.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub power_off_forceful_attempts: Option<u32>,
@@ -150,7 +150,7 @@ pub struct EventStats {
 /// Where a component stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Status {
+pub(crate) struct Status {
     /// What is being done with the component.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub phase: Option<Spelled<Phase>>,
@@ -160,24 +160,4 @@ pub struct Status {
     /// Word that replaces the computed one.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub status_override: Option<String>,
-}
-
-/// The members of a bulk patch that apply one patch to many components (BOS reference 2.6.4).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FilterPatch {
-    /// Which components.
-    pub filters: Object<Filters>,
-    /// What to change on each.
-    pub patch: Object<Component>,
-}
-
-/// Exactly one of these selects components; the other may be absent, `null` or empty.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Filters {
-    /// Ids, separated by commas.
-    pub ids: Option<String>,
-    /// Name of a session.
-    pub session: Option<String>,
 }

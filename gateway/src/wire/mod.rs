@@ -4,10 +4,11 @@
 //! that people may not write are skipped when reading, so that a request which carries one is refused as if
 //! it had an unknown member (BOS reference 2.1, "read-only fields").
 
-pub mod component;
-pub mod options;
-pub mod session;
-pub mod stamp;
-pub mod strict;
-pub mod template;
-pub mod words;
+pub(crate) mod bulk_patch;
+pub(crate) mod component;
+pub(crate) mod options;
+pub(crate) mod session;
+pub(crate) mod stamp;
+pub(crate) mod strict;
+pub(crate) mod template;
+pub(crate) mod words;

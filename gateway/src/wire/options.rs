@@ -5,11 +5,10 @@ use serde_json::{Map, Value};
 
 use super::strict::given;
 
-/// The twenty options, or a change of some of them.
+/// The twenty options, or a change of some of them. What they mean stands with the message of the same name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "the options are described where they are defined, in option.proto")]
-pub struct Options {
+pub(crate) struct Options {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub bss_read_timeout: Option<u32>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use super::{
 
 /// A session as people see it. Every member is always there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Session {
+pub(crate) struct Session {
     /// Ids of the members, separated by commas.
     pub components: String,
     /// Whether nodes that the inventory disables take part.
@@ -35,7 +35,7 @@ pub struct Session {
 
 /// How far a session is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SessionProgress {
+pub(crate) struct SessionProgress {
     /// When it became complete.
     pub end_time: Option<String>,
     /// What went wrong.
@@ -49,7 +49,7 @@ pub struct SessionProgress {
 /// The wish for a session (BOS reference 2.9.1).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NewSession {
+pub(crate) struct NewSession {
     /// Whether nodes that the inventory disables take part.
     #[serde(default)]
     pub include_disabled: bool,
@@ -71,7 +71,7 @@ pub struct NewSession {
 /// A change of a session (BOS reference 2.9.3).
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SessionPatch {
+pub(crate) struct SessionPatch {
     /// Ids of the members, separated by commas.
     #[serde(deserialize_with = "given")]
     pub components: Option<String>,
@@ -83,7 +83,7 @@ pub struct SessionPatch {
 /// A change of how far a session is. The inner option is `null`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ProgressPatch {
+pub(crate) struct ProgressPatch {
     /// When it became complete.
     #[serde(deserialize_with = "given")]
     pub end_time: Option<Option<String>>,
@@ -100,7 +100,7 @@ pub struct ProgressPatch {
 
 /// How the members of a session are doing (BOS reference 3.8).
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SessionStatus {
+pub(crate) struct SessionStatus {
     /// By error text.
     pub error_summary: BTreeMap<String, ErrorSummary>,
     /// Number of members.
@@ -121,17 +121,16 @@ pub struct SessionStatus {
 
 /// Members with the same error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ErrorSummary {
+pub(crate) struct ErrorSummary {
     /// How many.
     pub count: u32,
     /// The first of them.
     pub list: String,
 }
 
-/// Shares of the members by phase.
+/// Shares of the members by phase, in percent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say everything: shares of the members in percent")]
-pub struct Phases {
+pub(crate) struct Phases {
     pub percent_complete: f64,
     pub percent_configuring: f64,
     pub percent_powering_off: f64,
@@ -140,7 +139,7 @@ pub struct Phases {
 
 /// When a session ran and for how long.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// As people read it, such as `0:02:17`.
     pub duration: String,
     /// When it became complete.

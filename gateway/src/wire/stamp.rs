@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 /// A point in time, written `YYYY-MM-DDTHH:MM:SS` in UTC without a fraction or zone (BOS reference 3.9).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stamp(DateTime<Utc>);
+pub(crate) struct Stamp(DateTime<Utc>);
 
 impl From<Timestamp> for Stamp {
     fn from(time: Timestamp) -> Self {

@@ -11,7 +11,7 @@ use serde::{
 
 /// A value that is written as a JSON object and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Object<T>(pub T);
+pub(crate) struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -37,7 +37,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
 ///
 /// # Errors
 /// When the value does not have the type `T`.
-pub fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -49,7 +49,7 @@ where
 ///
 /// # Errors
 /// When the value is no object, or one with other members than `T` has.
-pub fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

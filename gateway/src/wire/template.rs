@@ -9,7 +9,7 @@ use super::strict::{Object, given, object};
 /// A session template, or a patch of one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SessionTemplate {
+pub(crate) struct SessionTemplate {
     /// What some of the nodes should run, by name.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub boot_sets: Option<BTreeMap<String, Object<BootSet>>>,
@@ -33,7 +33,7 @@ pub struct SessionTemplate {
 /// Which configuration nodes get.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Cfs {
+pub(crate) struct Cfs {
     /// Name of the configuration.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
@@ -42,7 +42,7 @@ pub struct Cfs {
 /// What some of the nodes should run, and which (BOS reference 2.8.2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BootSet {
+pub(crate) struct BootSet {
     /// Architecture of the nodes.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub arch: Option<String>,

@@ -7,7 +7,7 @@ use proto::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// An enum with one word for each variant that people may see.
-pub trait Word: Copy + PartialEq + 'static {
+pub(crate) trait Word: Copy + PartialEq + 'static {
     /// Every variant with its word.
     const WORDS: &'static [(&'static str, Self)];
 
@@ -61,7 +61,7 @@ impl Word for Progress {
 
 /// An enum as a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spelled<E>(pub E);
+pub(crate) struct Spelled<E>(pub E);
 
 impl<E: Word> Serialize for Spelled<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use sea_orm::{
-    ConnectOptions, Database, DatabaseConnection, DbErr, EntityTrait, Iterable,
+    ConnectOptions, Database, DatabaseConnection, DbErr, EntityTrait, IdenStatic, Iterable,
     sea_query::OnConflict,
     sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous},
 };
@@ -50,12 +50,12 @@ pub async fn upsert<E, A>(
 where
     E: EntityTrait,
     A: sea_orm::ActiveModelTrait<Entity = E>,
-    E::Column: Copy + PartialEq,
+    E::Column: Copy,
 {
     let mut rows = rows.into_iter().peekable();
     while rows.peek().is_some() {
         let chunk: Vec<A> = rows.by_ref().take(ROWS).collect();
-        let others = E::Column::iter().filter(|column| format!("{column:?}") != format!("{key:?}"));
+        let others = E::Column::iter().filter(|column| column.as_str() != key.as_str());
         let overwrite = OnConflict::column(key).update_columns(others).to_owned();
         E::insert_many(chunk).on_conflict(overwrite).exec_without_returning(on).await?;
     }

@@ -36,6 +36,10 @@ impl Resource for Component {
     fn revision(&self) -> u64 {
         self.revision
     }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
 }
 
 impl Mirrored for Component {
@@ -83,6 +87,10 @@ impl Resource for OptionsRecord {
     fn revision(&self) -> u64 {
         self.revision
     }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
 }
 
 impl Mirrored for OptionsRecord {
@@ -113,6 +121,10 @@ impl Resource for PowerState {
     fn revision(&self) -> u64 {
         self.revision
     }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
 }
 
 impl Mirrored for PowerState {
@@ -141,6 +153,10 @@ impl Resource for Transition {
     fn revision(&self) -> u64 {
         self.revision
     }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
 }
 
 impl Resource for ConfigurationState {
@@ -152,6 +168,10 @@ impl Resource for ConfigurationState {
 
     fn revision(&self) -> u64 {
         self.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// A thing of one kind, with a key that is unique within the kind and the revision of its last change.
-pub trait Resource: Send + Sync + 'static {
+pub trait Resource: Clone + Send + Sync + 'static {
     /// The word for the kind in errors, logs and metrics, such as `component`.
     const KIND: &'static str;
 
@@ -12,6 +12,9 @@ pub trait Resource: Send + Sync + 'static {
 
     /// Revision of the last change, in the order of commits of the store that owns the kind.
     fn revision(&self) -> u64;
+
+    /// Sets the revision of the last change; only the store that owns the kind does.
+    fn set_revision(&mut self, revision: u64);
 }
 
 /// A resource that no longer exists.

@@ -1,1 +1,88 @@
-//! Placeholder.
+//! The component registry: the one place that knows every component.
+//!
+//! It owns the records of components, the tokens of boots, the options, and the connection to the inventory.
+//! Everybody reads and watches it. What a write does to a record is decided by `domain::write` and
+//! `domain::report`; the registry runs those rules on the newest record and makes the result durable.
+//!
+//! It acts on nothing outside and decides nothing about where a component should go.
+
+mod convert;
+mod discovery;
+mod inventory;
+mod rpc;
+mod store;
+
+use std::sync::Arc;
+
+use chassis::{
+    Context, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord, ledger::Ledger,
+};
+use parking_lot::Mutex;
+use proto::{
+    component::{
+        component_service_server::ComponentServiceServer, report_service_server::ReportServiceServer,
+    },
+    inventory::inventory_service_server::InventoryServiceServer,
+    option::options_service_server::OptionsServiceServer,
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use inventory::Driver;
+pub use store::{BootToken, BootTokens, Components, Migrator, StoredOptions};
+
+/// What the registry's services share.
+pub(crate) struct Registry {
+    components: Ledger<Components>,
+    tokens: Ledger<BootTokens>,
+    options: Ledger<StoredOptions>,
+    inventory: Driver,
+    interner: Mutex<Interner>,
+    shutdown: CancellationToken,
+}
+
+/// Starts the registry on `listener`.
+///
+/// # Errors
+/// When the database cannot be opened or the inventory's address is none.
+pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+    let settings = &context.settings;
+    let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
+    let database = chassis::database::connect::<Migrator>(&url).await?;
+    let registry = Arc::new(Registry {
+        components: Ledger::open(&context, database.clone()).await?,
+        tokens: Ledger::open(&context, database.clone()).await?,
+        options: Ledger::open(&context, database).await?,
+        inventory: Driver::simulated(&settings.simulator.url)?,
+        interner: Mutex::default(),
+        shutdown: context.tasks.shutdown(),
+    });
+    registry.fill_in_options().await?;
+
+    let mut server = Server::default();
+    server.add(
+        ComponentServiceServer::from_arc(Arc::clone(&registry)).max_decoding_message_size(LARGEST_MESSAGE),
+    );
+    server
+        .add(ReportServiceServer::from_arc(Arc::clone(&registry)).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
+    server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
+    let ready = chassis::serve(&context, "component-registry", listener, server).await?;
+    context.tasks.spawn("discovery", discovery::run(registry));
+    ready.now().await;
+    Ok(())
+}
+
+impl Registry {
+    /// Stores the default options on the very first start.
+    async fn fill_in_options(&self) -> anyhow::Result<()> {
+        let fill_in = |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+            if draft.get(OptionsRecord::KEY).is_none() {
+                draft.put(OptionsRecord::default());
+            }
+            Ok(())
+        };
+        self.options.write(fill_in).await?;
+        Ok(())
+    }
+}

@@ -134,6 +134,12 @@ mod tests {
     }
 
     #[test]
+    fn no_time_is_too_far_away_to_be_written() {
+        assert_eq!(text(Timestamp(i64::MAX)), "292278994-08-17T07:12:55");
+        assert_eq!(text(Timestamp(i64::MIN)), "-292275055-05-16T16:47:04");
+    }
+
+    #[test]
     fn every_day_of_four_centuries_reads_back() {
         for day in -80_000..80_000 {
             let noon = Timestamp(day * DAY + 12 * HOUR);

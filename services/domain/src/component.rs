@@ -11,6 +11,9 @@ use crate::{
     time::Timestamp,
 };
 
+#[cfg(test)]
+pub(crate) mod view;
+
 /// Largest attempt counter and retry policy.
 const MOST_ATTEMPTS: u32 = 1_048_576;
 /// Longest path of a kernel or an initial RAM disk, in characters.

@@ -54,7 +54,8 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
     if !component.is_enabled() {
         return nothing(ConfigurationIdle::NotEnabled);
     }
-    if computed_status(component) != status::CONFIGURING {
+    // An override may be any text, so also the word that is looked for.
+    if !component.status_override().is_empty() || computed_status(component) != status::CONFIGURING {
         return nothing(ConfigurationIdle::NotConfiguring);
     }
     match observation.is_set(component) {
@@ -69,4 +70,72 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
 
 fn nothing(reason: ConfigurationIdle) -> ConfigurationDecision {
     ConfigurationDecision::Nothing { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::{DesiredState, Phase, Status, view::bare};
+
+    fn configuring(configuration: Option<&str>) -> Component {
+        Component {
+            enabled: Some(true),
+            desired_state: Some(DesiredState {
+                configuration: configuration.map(str::to_owned),
+                ..DesiredState::default()
+            }),
+            session: Some("s1".to_owned()),
+            status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
+            ..bare()
+        }
+    }
+
+    fn known(desired: Option<&str>) -> ConfigurationObservation {
+        ConfigurationObservation::Known { desired: desired.map(str::to_owned), status: "pending".to_owned() }
+    }
+
+    fn set(configuration: &str) -> ConfigurationDecision {
+        ConfigurationDecision::Set { configuration: configuration.to_owned(), session: "s1".to_owned() }
+    }
+
+    #[test]
+    fn configurations_that_differ_are_set() {
+        let already = nothing(ConfigurationIdle::AlreadySet);
+        let unseen = nothing(ConfigurationIdle::NotObserved);
+        let rows = [
+            (Some("c"), known(Some("c")), already.clone()),
+            (Some("c"), known(Some("d")), set("c")),
+            (Some("c"), known(None), set("c")),
+            (Some(""), known(Some("d")), set("")),
+            (Some(""), known(None), set("")),
+            (None, known(Some("d")), set("")),
+            (None, known(None), already.clone()),
+            // What setting "none" leaves on record; otherwise it would be set for ever.
+            (None, known(Some("")), already),
+            (Some("c"), ConfigurationObservation::Unknown, unseen.clone()),
+            (Some("c"), ConfigurationObservation::Missing, unseen),
+        ];
+        for (wanted, observation, expected) in rows {
+            assert_eq!(decide(&configuring(wanted), &observation), expected, "{wanted:?} {observation:?}");
+        }
+    }
+
+    #[test]
+    fn only_nodes_that_are_being_configured_are_touched() {
+        let at = |phase, word: &str| Component {
+            status: Some(Status { phase: Some(phase), status_override: Some(word.to_owned()) }),
+            ..configuring(Some("c"))
+        };
+        let disabled = Component { enabled: None, ..configuring(Some("c")) };
+        let rows = [
+            ("disabled", disabled, ConfigurationIdle::NotEnabled),
+            ("held", at(Phase::Configuring, "on_hold"), ConfigurationIdle::NotConfiguring),
+            ("misleading", at(Phase::None, "configuring"), ConfigurationIdle::NotConfiguring),
+            ("failed", at(Phase::Configuring, "failed"), ConfigurationIdle::NotConfiguring),
+            ("booting", at(Phase::PoweringOn, ""), ConfigurationIdle::NotConfiguring),
+        ];
+        for (name, component, reason) in rows {
+            assert_eq!(decide(&component, &known(None)), nothing(reason), "{name}");
+        }
+    }
 }

@@ -5,6 +5,8 @@
 //! where it is. A node that an upstream left out of its answer is held until it is seen again; it keeps its
 //! phase and stays enabled.
 
+use std::time::Duration;
+
 use crate::{
     artifacts,
     component::{Action, Component, Phase},
@@ -252,9 +254,8 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
 
 /// First moment at which the last action is older than `wait`: one millisecond after the wait, since ages
 /// are compared strictly (BOS reference 3.9). `None`: it is older at any time.
-pub(crate) fn wait_ends(component: &Component, wait: std::time::Duration) -> Option<Timestamp> {
-    let ends = component.last_action_at()?.plus(wait);
-    Some(Timestamp(ends.0.saturating_add(1)))
+pub(crate) fn wait_ends(component: &Component, wait: Duration) -> Option<Timestamp> {
+    Some(component.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
 }
 
 /// The status that the component will have by phase and last action once the decision is written.
@@ -272,3 +273,6 @@ fn is_called(status: &str) -> bool {
 fn booted(component: &Component) -> bool {
     artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,10 +73,11 @@ impl Limit {
             match (item.operator, item.set(inventory)) {
                 (Operator::Add, set) => selected.extend(set.among(candidates)),
                 (Operator::Keep, set) => selected.retain(|id| set.holds(id)),
-                (Operator::Remove, Set::One(id)) => {
-                    selected.remove(id);
+                (Operator::Remove, set) => {
+                    for id in set.among(candidates) {
+                        selected.remove(id);
+                    }
                 }
-                (Operator::Remove, set) => selected.retain(|id| !set.holds(id)),
             }
         }
         selected

@@ -291,7 +291,21 @@ mod tests {
             let membership = members(&boot_set, &machine(), selection).expect("possible");
             rows += &format!("{case}: {}\n", show(&membership));
         }
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+            node list: n0,n1 | n9:unknown_to_inventory
+            role: n0,n1 | n2:locked n3:disabled n4:wrong_architecture
+            role, disabled too: n0,n1,n3 | n2:locked n4:wrong_architecture
+            sub-role: n1 |
+            group: n0 | gone:unknown_to_inventory n3:disabled
+            a partition is no group:  |
+            list and group: n1,n5 | gone:unknown_to_inventory
+            limit: n1 | n0:not_in_limit n2:not_in_limit n3:not_in_limit n4:not_in_limit
+            limit to nobody:  | n0:not_in_limit n1:not_in_limit n2:not_in_limit n3:not_in_limit n4:not_in_limit
+            architecture:  | n0:wrong_architecture n1:wrong_architecture n2:locked n3:wrong_architecture n4:disabled
+            architecture, disabled too: n4 | n0:wrong_architecture n1:wrong_architecture n2:locked n3:wrong_architecture
+            tenant: n0,n5 | n1:foreign_tenant n2:locked n3:foreign_tenant n4:foreign_tenant
+            not the whole machine: n0 | all:unknown_to_inventory s0:unknown_to_inventory
+        "#]].assert_eq(&rows);
     }
 
     #[test]
@@ -310,7 +324,17 @@ mod tests {
                 rows += &format!("{:8} {mode:6} {}\n", wanted.word(), accepted.join(" "));
             }
         }
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+            X86             (absent) UNKNOWN X86
+            ARM             ARM
+            Other           Other
+            Unknown         (absent) UNKNOWN Unknown
+            X86      strict UNKNOWN X86
+            ARM      strict ARM
+            Other    strict Other
+            Unknown  strict (absent) Unknown
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]
@@ -320,7 +344,10 @@ mod tests {
         let selection = Selection { tenant_nodes: Some(&own), ..selection(&limit) };
         let refused = members(&boot_set("n1 n0 gone"), &machine(), selection);
         assert_eq!(refused, Err(NoMembers::Foreign(ids("gone n1"))));
-        expect![[""]].assert_eq(&refused.expect_err("refused").to_string());
+        expect![
+            "Session template includes nodes which do not exist or are not available to this tenant: gone,n1"
+        ]
+        .assert_eq(&refused.expect_err("refused").to_string());
     }
 
     #[test]
@@ -333,7 +360,12 @@ mod tests {
         let limit = Limit::default();
         let memberships = resolve(&template, &machine(), selection(&limit)).expect("somebody");
         let rows: String = memberships.iter().map(|(name, m)| format!("{name}: {}\n", show(m))).collect();
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+            a: n1 | n0:in_later_boot_set n3:disabled
+            b: n0 | n3:disabled
+            c:  | n1:wrong_architecture
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]

@@ -63,7 +63,8 @@ pub fn decide(component: &Component) -> PreparationDecision {
     if !component.is_enabled() {
         return nothing(PreparationIdle::NotEnabled);
     }
-    if computed_status(component) != status::POWER_ON_PENDING {
+    // An override may be any text, so also the word that is looked for.
+    if !component.status_override().is_empty() || computed_status(component) != status::POWER_ON_PENDING {
         return nothing(PreparationIdle::NotPending);
     }
     let attempt = component.attempts(Action::PoweringOn) + 1;
@@ -85,4 +86,90 @@ pub fn decide(component: &Component) -> PreparationDecision {
 
 fn nothing(reason: PreparationIdle) -> PreparationDecision {
     PreparationDecision::Nothing { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::{
+        BootPreparation, DesiredState, EventStats, Phase, Status,
+        view::{artifacts, bare},
+    };
+
+    fn pending() -> Component {
+        Component {
+            enabled: Some(true),
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts("k p i")),
+                configuration: Some("conf".to_owned()),
+                ..DesiredState::default()
+            }),
+            session: Some("s1".to_owned()),
+            status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(String::new()) }),
+            event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
+            generation: 7,
+            ..bare()
+        }
+    }
+
+    fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
+        let preparation = Some(BootPreparation { generation, attempt, error: error.to_owned() });
+        Component { preparation, ..pending() }
+    }
+
+    #[test]
+    fn every_power_on_is_prepared_once() {
+        let first = Preparation {
+            attempt: 2,
+            artifacts: Some(artifacts("k p i")),
+            configuration: "conf".to_owned(),
+            session: "s1".to_owned(),
+            retry: false,
+        };
+        let retry = Preparation { retry: true, ..first.clone() };
+        let rows = [
+            ("never prepared", pending(), PreparationDecision::Prepare(first.clone())),
+            ("an older generation", prepared(6, 2, ""), PreparationDecision::Prepare(first.clone())),
+            ("the attempt before", prepared(7, 1, ""), PreparationDecision::Prepare(first)),
+            ("refused before", prepared(7, 2, "no"), PreparationDecision::Prepare(retry)),
+            ("prepared", prepared(7, 2, ""), nothing(PreparationIdle::Prepared)),
+        ];
+        for (name, component, expected) in rows {
+            assert_eq!(decide(&component), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn empty_artifacts_need_no_boot_data() {
+        let empty = DesiredState { boot_artifacts: Some(BootArtifacts::empty()), ..DesiredState::default() };
+        for desired_state in [Some(empty), None] {
+            let component = Component { desired_state, session: None, ..pending() };
+            let expected = Preparation {
+                attempt: 2,
+                artifacts: None,
+                configuration: String::new(),
+                session: String::new(),
+                retry: false,
+            };
+            assert_eq!(decide(&component), PreparationDecision::Prepare(expected));
+        }
+    }
+
+    #[test]
+    fn only_nodes_that_wait_to_be_switched_on_are_prepared() {
+        let at = |phase, word: &str| Component {
+            status: Some(Status { phase: Some(phase), status_override: Some(word.to_owned()) }),
+            ..pending()
+        };
+        let rows = [
+            ("disabled", Component { enabled: Some(false), ..pending() }, PreparationIdle::NotEnabled),
+            ("held", at(Phase::PoweringOn, "on_hold"), PreparationIdle::NotPending),
+            ("misleading", at(Phase::None, "power_on_pending"), PreparationIdle::NotPending),
+            ("being switched off", at(Phase::PoweringOff, ""), PreparationIdle::NotPending),
+            ("stable", at(Phase::None, ""), PreparationIdle::NotPending),
+        ];
+        for (name, component, reason) in rows {
+            assert_eq!(decide(&component), nothing(reason), "{name}");
+        }
+    }
 }

@@ -283,3 +283,6 @@ pub fn preparation(
     }
     Ok((prepared != *component).then_some(prepared))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,293 @@
-//! Placeholder.
+//! Sessions: one operation on a set of nodes (BOS reference 2.9, 3.6).
+
+mod create;
+mod filter;
+
+pub use create::{NewSession, create};
+pub use filter::{SessionFilter, is_expired};
+
+use crate::{
+    bos_time,
+    id::{ComponentId, Tenant},
+    invalid::{Invalid, check_length},
+    time::Timestamp,
+};
+
+/// Longest list of members in a request, and longest error text, in characters.
+const LONGEST_COMPONENTS: usize = 524_288;
+const LONGEST_ERROR: usize = 65_536;
+/// Longest start and end time, in characters.
+const LONGEST_TIME: usize = 127;
+
+/// What a session does with its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Brings nodes to run the target, those that run it already excepted.
+    Boot,
+    /// Restarts nodes into the target.
+    Reboot,
+    /// Switches nodes off.
+    Shutdown,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 3] = [Self::Boot, Self::Reboot, Self::Shutdown];
+
+    /// The word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Boot => "boot",
+            Self::Reboot => "reboot",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
+    /// The operation that `word` names, if any; letter case counts.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.word() == word)
+    }
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// Its members are not known yet.
+    #[default]
+    Pending,
+    /// Its members are on their way.
+    Running,
+    /// It is over, well or not.
+    Complete,
+}
+
+impl Progress {
+    /// Every progress.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Running, Self::Complete];
+
+    /// The word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Complete => "complete",
+        }
+    }
+
+    /// The progress that `word` names, if any; letter case counts.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|progress| progress.word() == word)
+    }
+}
+
+/// One operation on a set of nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Name, unique within the tenant as long as the session is kept.
+    pub name: String,
+    /// Who owns the session.
+    pub tenant: Tenant,
+    /// What it does.
+    pub operation: Operation,
+    /// Name of the template of the same tenant; it is read when the session is set up, not before.
+    pub template_name: String,
+    /// Which of the template's nodes to take; empty: all.
+    pub limit: String,
+    /// Whether members are only told what to run once the session is applied to them.
+    pub stage: bool,
+    /// Whether nodes that the inventory does not let be used are taken too.
+    pub include_disabled: bool,
+    /// Members, sorted; empty until the session runs.
+    pub components: Vec<ComponentId>,
+    /// How far it is.
+    pub progress: Progress,
+    /// When it was created, as people see it; may be patched to any text.
+    pub start_time: String,
+    /// When it became complete, as people see it; may be patched to any text.
+    pub end_time: Option<String>,
+    /// What went wrong with the session itself.
+    pub error: Option<String>,
+    /// Unique id, as names may be used again.
+    pub id: String,
+    /// Revision of the last change; the store sets it.
+    pub revision: u64,
+    /// Revision of the registry that includes the assignment of the members; 0: not assigned.
+    pub assigned_revision: u64,
+    /// Why a pending session is still pending; empty: it is next.
+    pub waiting_for: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl Session {
+    /// When the session started: what its start time says, or when it was created if that cannot be read.
+    pub fn started_at(&self) -> Timestamp {
+        bos_time::read(&self.start_time).unwrap_or(self.created_at)
+    }
+}
+
+/// The session with its members on their way.
+#[must_use]
+pub fn run(session: Session, mut members: Vec<ComponentId>, assigned_revision: u64) -> Session {
+    members.sort_unstable();
+    members.dedup();
+    let components = members;
+    let progress = Progress::Running;
+    Session { components, progress, assigned_revision, waiting_for: String::new(), ..session }
+}
+
+/// The session as it ends at `now`. An `error` says why it could not do its work and is cut at the limit of
+/// the contract; without one, an earlier error stays.
+#[must_use]
+pub fn complete(session: Session, now: Timestamp, error: Option<String>) -> Session {
+    let error = error.map(|text| text.chars().take(LONGEST_ERROR).collect()).or(session.error);
+    let progress = Progress::Complete;
+    let end_time = Some(bos_time::text(now));
+    Session { progress, end_time, error, waiting_for: String::new(), ..session }
+}
+
+/// A change of some members of a session; what is `None` stays (BOS reference 2.9.3).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionPatch {
+    /// Comma-separated ids.
+    pub components: Option<String>,
+    /// Any progress may follow any other.
+    pub progress: Option<Progress>,
+    /// Any text.
+    pub start_time: Option<String>,
+    /// Any text; `Some(None)` removes it.
+    pub end_time: Option<Option<String>>,
+    /// Any text; `Some(None)` removes it.
+    pub error: Option<Option<String>>,
+}
+
+/// The session with `patch` applied, all of it or none.
+///
+/// # Errors
+/// Names the first member of the patch that breaks its limit.
+pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> {
+    let components = patch.components.as_deref().map(read_components).transpose()?;
+    let start_time = patch.start_time.unwrap_or(session.start_time);
+    check_length("status.start_time", &start_time, 0, LONGEST_TIME)?;
+    let end_time = patch.end_time.unwrap_or(session.end_time);
+    check_length("status.end_time", end_time.as_deref().unwrap_or_default(), 0, LONGEST_TIME)?;
+    let error = patch.error.unwrap_or(session.error);
+    check_length("status.error", error.as_deref().unwrap_or_default(), 0, LONGEST_ERROR)?;
+    Ok(Session {
+        components: components.unwrap_or(session.components),
+        progress: patch.progress.unwrap_or(session.progress),
+        start_time,
+        end_time,
+        error,
+        ..session
+    })
+}
+
+fn read_components(text: &str) -> Result<Vec<ComponentId>, Invalid> {
+    check_length("components", text, 0, LONGEST_COMPONENTS)?;
+    let parsed = text.split(',').filter(|id| !id.is_empty()).map(ComponentId::parse);
+    let mut ids: Vec<_> =
+        parsed.collect::<Result<_, _>>().map_err(|e| Invalid::new("components", e.reason))?;
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::inventory::tests::ids;
+
+    /// 2024-11-20T16:10:12Z and a bit.
+    pub(crate) const NOW: Timestamp = Timestamp(1_732_119_012_345);
+
+    /// A pending boot session that was created now.
+    pub(crate) fn session(name: &str) -> Session {
+        Session {
+            name: name.to_owned(),
+            tenant: Tenant::none(),
+            operation: Operation::Boot,
+            template_name: "t".to_owned(),
+            limit: String::new(),
+            stage: false,
+            include_disabled: false,
+            components: vec![],
+            progress: Progress::Pending,
+            start_time: bos_time::text(NOW),
+            end_time: None,
+            error: None,
+            id: format!("{name}-id"),
+            revision: 0,
+            assigned_revision: 0,
+            waiting_for: String::new(),
+            created_at: NOW,
+        }
+    }
+
+    #[test]
+    fn words_read_back() {
+        for operation in Operation::ALL {
+            assert_eq!(Operation::from_word(operation.word()), Some(operation));
+        }
+        for progress in Progress::ALL {
+            assert_eq!(Progress::from_word(progress.word()), Some(progress));
+        }
+        assert_eq!(Operation::from_word("Boot"), None);
+        assert_eq!(Progress::from_word(""), None);
+    }
+
+    #[test]
+    fn a_session_runs_and_ends() {
+        let waiting = Session { waiting_for: "the inventory".to_owned(), ..session("s") };
+        let running = run(waiting.clone(), ids("n1 n0 n1"), 7);
+        assert_eq!(
+            running,
+            Session {
+                components: ids("n0 n1"),
+                progress: Progress::Running,
+                assigned_revision: 7,
+                ..session("s")
+            }
+        );
+        let ended = Session {
+            progress: Progress::Complete,
+            end_time: Some("2024-11-20T16:10:12".to_owned()),
+            ..running.clone()
+        };
+        assert_eq!(complete(running, NOW, None), ended);
+        let failed = complete(waiting, NOW, Some("ä".repeat(LONGEST_ERROR + 1)));
+        assert_eq!(failed.error, Some("ä".repeat(LONGEST_ERROR)));
+        assert_eq!(failed.waiting_for, "");
+    }
+
+    #[test]
+    fn patches_replace_members_without_questions() {
+        let before = complete(run(session("s"), ids("n0"), 3), NOW, Some("bad".to_owned()));
+        assert_eq!(patch(before.clone(), SessionPatch::default()), Ok(before.clone()));
+        let change = SessionPatch {
+            components: Some("n2,n1,,n2".to_owned()),
+            progress: Some(Progress::Running),
+            start_time: Some("long ago".to_owned()),
+            end_time: Some(None),
+            error: Some(Some(String::new())),
+        };
+        let expected = Session {
+            components: ids("n1 n2"),
+            progress: Progress::Running,
+            start_time: "long ago".to_owned(),
+            end_time: None,
+            error: Some(String::new()),
+            ..before.clone()
+        };
+        assert_eq!(patch(before.clone(), change), Ok(expected.clone()));
+        assert_eq!(expected.started_at(), NOW);
+        let fields = [
+            SessionPatch { components: Some("x".repeat(128)), ..SessionPatch::default() },
+            SessionPatch { start_time: Some("x".repeat(128)), ..SessionPatch::default() },
+            SessionPatch { end_time: Some(Some("x".repeat(128))), ..SessionPatch::default() },
+            SessionPatch { error: Some(Some("x".repeat(65_537))), ..SessionPatch::default() },
+        ]
+        .map(|change| patch(before.clone(), change).expect_err("too long").field);
+        assert_eq!(fields, ["components", "status.start_time", "status.end_time", "status.error"]);
+    }
+}

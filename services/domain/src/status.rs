@@ -82,7 +82,40 @@ mod tests {
                 rows += &format!("{:12} {last:24} {:28} {}\n", phase.word(), words[0], words[1]);
             }
         }
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+                         -                        stable                       stable
+                         actual_state_cleanup     stable                       stable
+                         apply_staged             stable                       stable
+                         newly_discovered         stable                       stable
+                         powering_off_forcefully  stable                       stable
+                         powering_off_gracefully  stable                       stable
+                         powering_on              stable                       stable
+                         session_setup            stable                       stable
+            powering_on  -                        power_on_pending             power_on_pending
+            powering_on  actual_state_cleanup     power_on_pending             power_on_pending
+            powering_on  apply_staged             power_on_pending             power_on_pending
+            powering_on  newly_discovered         power_on_pending             power_on_pending
+            powering_on  powering_off_forcefully  power_on_pending             power_on_pending
+            powering_on  powering_off_gracefully  power_on_pending             power_on_pending
+            powering_on  powering_on              power_on_called              power_on_pending
+            powering_on  session_setup            power_on_pending             power_on_pending
+            powering_off -                        power_off_pending            power_off_pending
+            powering_off actual_state_cleanup     power_off_pending            power_off_pending
+            powering_off apply_staged             power_off_pending            power_off_pending
+            powering_off newly_discovered         power_off_pending            power_off_pending
+            powering_off powering_off_forcefully  power_off_forcefully_called  power_off_forcefully_called
+            powering_off powering_off_gracefully  power_off_gracefully_called  power_off_gracefully_called
+            powering_off powering_on              power_off_pending            power_off_pending
+            powering_off session_setup            power_off_pending            power_off_pending
+            configuring  -                        configuring                  configuring
+            configuring  actual_state_cleanup     configuring                  configuring
+            configuring  apply_staged             configuring                  configuring
+            configuring  newly_discovered         configuring                  configuring
+            configuring  powering_off_forcefully  configuring                  configuring
+            configuring  powering_off_gracefully  configuring                  configuring
+            configuring  powering_on              configuring                  configuring
+            configuring  session_setup            configuring                  configuring
+        "#]].assert_eq(&rows);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a write to a component does beyond what it says: hooks on the incoming data, then the merge
 //! (BOS reference 3.3, 3.4).
 
+use std::time::Duration;
+
 use crate::{
     artifacts::BootArtifacts,
     component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
@@ -98,8 +100,39 @@ pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
     put(None, record, |_| None, now)
 }
 
+/// `stored` with its report forgotten, when the report is older than `ttl` (BOS reference 5.12); `None`: it
+/// is not, or there is none.
+///
+/// A component that is enabled keeps its last action, and with it the time that a boot may take; BOS
+/// overwrites it and so sends a node that is just booting down again. The error text stays (BUG-34).
+pub fn expire_actual_state(stored: &Component, ttl: Duration, now: Timestamp) -> Option<Component> {
+    if now < actual_state_expires(stored, ttl)? {
+        return None;
+    }
+    let last_action = (!stored.is_enabled()).then(|| LastAction {
+        action: Some(Action::ActualStateCleanup),
+        failed: Some(false),
+        last_updated: None,
+    });
+    let patch = Component {
+        actual_state: Some(cleared_actual_state()),
+        last_action,
+        ..Component::new(stored.id.clone())
+    };
+    Some(hooked_merge(stored, patch, |_| None, now))
+}
+
+/// First moment at which the report of `stored` is too old; `None`: there is no report. A report without a
+/// time stamp is too old at any time.
+pub fn actual_state_expires(stored: &Component, ttl: Duration) -> Option<Timestamp> {
+    let reported = stored.actual_artifacts().is_some_and(|artifacts| !artifacts.is_empty());
+    let reported_at = stored.actual_state.as_ref().and_then(|actual| actual.last_updated);
+    // Ages are compared strictly, hence the millisecond.
+    reported.then(|| reported_at.map_or(Timestamp(0), |at| at.plus(ttl).plus(Duration::from_millis(1))))
+}
+
 /// A node that runs nothing we know of.
-pub fn cleared_actual_state() -> ActualState {
+pub(crate) fn cleared_actual_state() -> ActualState {
     ActualState {
         boot_artifacts: Some(BootArtifacts::empty()),
         bss_token: Some(String::new()),
@@ -274,3 +307,6 @@ fn merge_status(stored: &mut Status, patch: Status) {
     replace(&mut stored.phase, patch.phase);
     replace(&mut stored.status_override, patch.status_override);
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,8 @@ impl BootData {
 
 /// Value of the first word `name=value`; words with more than one `=` do not count.
 fn word<'a>(command_line: &'a str, name: &str) -> Option<&'a str> {
-    let value = |word: &'a str| word.strip_prefix(name)?.strip_prefix('=').filter(|value| !value.contains('='));
+    let value =
+        |word: &'a str| word.strip_prefix(name)?.strip_prefix('=').filter(|value| !value.contains('='));
     command_line.split(' ').find_map(value)
 }
 
@@ -88,7 +89,14 @@ mod tests {
             "bos_update_frequency=soon bss_referral_token=t=1",
         ];
         let seen = lines.map(|line| format!("{line}: {:?}\n", BootData::on(line)));
-        expect![[""]].assert_eq(&seen.concat());
+        expect![[r#"
+            bss_referral_token=t1: BootData { token: "t1", report_period: 10800s }
+            bos_update_frequency=4h bss_referral_token=t1: BootData { token: "t1", report_period: 10800s }
+            bos_update_frequency=2m bos_update_frequency=9m bss_referral_token=t1 bss_referral_token=t2: BootData { token: "t1", report_period: 90s }
+            bos_update_frequency=4H bss_referral_token=t1: BootData { token: "t1", report_period: 10800s }
+            bos_update_frequency=0h bss_referral_token=t1: BootData { token: "t1", report_period: 10800s }
+            bos_update_frequency=soon bss_referral_token=t=1: BootData { token: "", report_period: 10800s }
+        "#]].assert_eq(&seen.concat());
     }
 
     #[test]
@@ -109,6 +117,15 @@ mod tests {
             "https://boot-images/compute/manifest.json",
             "",
         ];
-        expect![[""]].assert_eq(&paths.map(|path| format!("{path:?}: {:?}\n", image(path))).concat());
+        expect![[r#"
+            "s3://boot-images/compute-2025.11/manifest.json": Some(GetImageResponse { kernel: Some("s3://boot-images/compute-2025.11/kernel"), initrd: Some("s3://boot-images/compute-2025.11/initrd"), rootfs: Some("s3://boot-images/compute-2025.11/rootfs"), rootfs_etag: Some("compute-2025.11-1"), boot_parameters: Some("console=ttyS0,115200 ip=dhcp") })
+            "s3://boot-images/manifest.json": None
+            "s3://boot-images/a/b/manifest.json": None
+            "s3:///compute/manifest.json": None
+            "s3://boot-images//manifest.json": None
+            "s3://boot-images/compute/manifest.yaml": None
+            "https://boot-images/compute/manifest.json": None
+            "": None
+        "#]].assert_eq(&paths.map(|path| format!("{path:?}: {:?}\n", image(path))).concat());
     }
 }

@@ -111,7 +111,8 @@ impl FromStr for Faults {
 
 fn one(item: &str) -> Result<(Fault, Amount), BadFaults> {
     let (name, amount) = item.split_once('=').ok_or_else(|| unknown_or_bare(item))?;
-    let fault = Fault::from_word(name.trim()).ok_or_else(|| BadFaults::UnknownFault(name.trim().to_owned()))?;
+    let fault =
+        Fault::from_word(name.trim()).ok_or_else(|| BadFaults::UnknownFault(name.trim().to_owned()))?;
     let amount = amount.trim();
     let parsed = match amount.contains('.') {
         true => fraction(amount).map(Amount::Fraction),
@@ -198,7 +199,25 @@ mod tests {
                 Err(error) => format!("{text:?}: error: {error}\n"),
             })
             .concat();
-        expect![[""]].assert_eq(&seen);
+        expect![[r#"
+            "": Each([])
+            "0": Spread(0.0)
+            "0.05": Spread(0.05)
+            "1": Spread(1.0)
+            "stuck-off=2,ignores-graceful-off=3,never-reports=1,configuration-fails=2": Each([(StuckOff, Count(2)), (IgnoresGracefulOff, Count(3)), (NeverReports, Count(1)), (ConfigurationFails, Count(2))])
+            "stuck-off=0.1, never-reports = 4": Each([(StuckOff, Fraction(0.1)), (NeverReports, Count(4))])
+            "1.5": error: "1.5" is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01
+            "-0.1": error: "-0.1" is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01
+            "NaN": error: "NaN" is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01
+            "stuck-on=2": error: "stuck-on" is not a fault; the faults are stuck-off, ignores-graceful-off, never-reports, configuration-fails
+            "stuck-off=2,reports-never=1": error: "reports-never" is not a fault; the faults are stuck-off, ignores-graceful-off, never-reports, configuration-fails
+            "stuck-off": error: stuck-off="": must be a count of nodes or a fraction such as 0.1
+            "lots": error: "lots" is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01
+            "stuck-off=few": error: stuck-off="few": must be a count of nodes or a fraction such as 0.1
+            "stuck-off=-1": error: stuck-off="-1": must be a count of nodes or a fraction such as 0.1
+            "stuck-off=1.5": error: stuck-off="1.5": must be a count of nodes or a fraction such as 0.1
+            "stuck-off=1,,": error: "" is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01
+        "#]].assert_eq(&seen);
     }
 
     fn counts(text: &str, nodes: usize) -> String {
@@ -225,7 +244,16 @@ mod tests {
             ("stuck-off=5,never-reports=4", 8),
             ("stuck-off=18446744073709551615", 8),
         ];
-        expect![[""]].assert_eq(&rows.map(|(text, nodes)| counts(text, nodes)).concat());
+        expect![[r#"
+            0 of 96: {}
+            0.05 of 96: {"configuration-fails": 1, "ignores-graceful-off": 1, "never-reports": 1, "stuck-off": 2}
+            0.05 of 10000: {"configuration-fails": 125, "ignores-graceful-off": 125, "never-reports": 125, "stuck-off": 125}
+            0.001 of 96: {"stuck-off": 1}
+            1 of 8: {"configuration-fails": 2, "ignores-graceful-off": 2, "never-reports": 2, "stuck-off": 2}
+            stuck-off=2,never-reports=0.1 of 96: {"never-reports": 10, "stuck-off": 2}
+            stuck-off=5,never-reports=4 of 8: error: 9 nodes are to have a fault and the fleet has 8
+            stuck-off=18446744073709551615 of 8: error: 9 nodes are to have a fault and the fleet has 8
+        "#]].assert_eq(&rows.map(|(text, nodes)| counts(text, nodes)).concat());
     }
 
     #[test]

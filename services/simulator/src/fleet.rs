@@ -246,3 +246,173 @@ fn configuration(node: &Node) -> NodeConfiguration {
         status: status.word().to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use expect_test::expect;
+
+    use super::*;
+    use crate::{faults::Faults, topology};
+
+    struct Stage {
+        fleet: Arc<Fleet>,
+        reports: mpsc::UnboundedReceiver<Report>,
+        ids: Vec<String>,
+        _running: tokio_util::task::AbortOnDropHandle<()>,
+    }
+
+    /// A fleet without delays whose time passes.
+    fn stage(nodes: u32, faults: &str) -> Stage {
+        let hardware = topology::generate(nodes);
+        let faults: Faults = faults.parse().expect("the test's own text");
+        let (reports, inbox) = mpsc::unbounded_channel();
+        let blueprint = Blueprint {
+            groups: topology::groups(&hardware),
+            timing: Timing::new(1, 0.0).expect("no delay is allowed"),
+            faults: faults.assign(hardware.len(), 1).expect("the fleet is large enough"),
+            up: false,
+            hardware,
+        };
+        let ids = blueprint.hardware.iter().map(|node| node.id.clone()).collect();
+        let fleet = Arc::new(Fleet::new(blueprint, reports));
+        let running = fleet.clone();
+        let running = tokio::spawn(async move { running.run(CancellationToken::new()).await });
+        Stage { fleet, reports: inbox, ids, _running: tokio_util::task::AbortOnDropHandle::new(running) }
+    }
+
+    fn boot(stage: &Stage) -> String {
+        let Stage { fleet, ids, .. } = stage;
+        let token = fleet.put_boot_parameters(&PutBootParametersRequest {
+            hosts: ids.clone(),
+            params: "quiet".into(),
+            ..Default::default()
+        });
+        let wanted = WantedConfiguration { name: "c1".into(), enabled: false, clear_state: true };
+        fleet.configure(&wanted, ids);
+        fleet.start_transition(PowerCommand::On, ids).expect("every node is known");
+        token
+    }
+
+    /// What the fleet looks like: how many nodes have which power and configuration.
+    fn summary(fleet: &Fleet) -> String {
+        let mut counts = BTreeMap::new();
+        for (power, configuration) in fleet.power(&[]).into_iter().zip(fleet.configurations(&[])) {
+            let state = (power.reading().as_str_name(), configuration.status);
+            *counts.entry(state).or_insert(0) += 1;
+        }
+        format!("{counts:?}")
+    }
+
+    /// Waits until the fleet looks as expected.
+    async fn settles(fleet: &Fleet, expected: &str) {
+        let mut changes = fleet.watch_configurations();
+        let settled = async {
+            while summary(fleet) != expected {
+                changes.recv().await.expect("the fleet lives as long as the test");
+            }
+        };
+        let outcome = tokio::time::timeout(Duration::from_secs(20), settled).await;
+        assert!(outcome.is_ok(), "looks like {} and not like {expected}", summary(fleet));
+    }
+
+    #[tokio::test]
+    async fn a_fleet_boots_reports_and_gets_configured() {
+        let mut stage = stage(5000, "0");
+        let token = boot(&stage);
+        settles(&stage.fleet, r#"{("POWER_READING_ON", "configured"): 5000}"#).await;
+        let mut reported = Vec::new();
+        while let Ok(report) = stage.reports.try_recv() {
+            assert_eq!(*report.boot.token, token);
+            reported.push(report.id.to_string());
+        }
+        reported.sort();
+        stage.ids.sort();
+        assert_eq!(reported, stage.ids);
+    }
+
+    #[tokio::test]
+    async fn faults_spoil_as_many_nodes_as_were_asked_for() {
+        let mut stage = stage(96, "stuck-off=2,ignores-graceful-off=3,never-reports=4,configuration-fails=5");
+        boot(&stage);
+        let expected = r#"{("POWER_READING_OFF", "pending"): 2, ("POWER_READING_ON", "configured"): 89, ("POWER_READING_ON", "failed"): 5}"#;
+        settles(&stage.fleet, expected).await;
+        let mut reports = 0;
+        while stage.reports.try_recv().is_ok() {
+            reports += 1;
+        }
+        assert_eq!(reports, 96 - 2 - 4);
+        assert_eq!(stage.fleet.faults().len(), 14);
+    }
+
+    #[tokio::test]
+    async fn subscribers_hear_of_every_node_and_of_nothing_past() {
+        let stage = stage(2500, "0");
+        stage.fleet.start_transition(PowerCommand::On, &stage.ids[..1]).expect("known");
+        let mut first = stage.fleet.watch_power();
+        let heard = tokio::time::timeout(Duration::from_secs(20), first.recv()).await;
+        assert_eq!(heard.expect("in time").expect("alive").nodes[0].id, stage.ids[0]);
+
+        let mut later = stage.fleet.watch_power();
+        stage.fleet.start_transition(PowerCommand::On, &stage.ids).expect("known");
+        let mut heard = Vec::new();
+        while heard.len() < stage.ids.len() - 1 {
+            let batch = tokio::time::timeout(Duration::from_secs(20), later.recv()).await;
+            let batch = batch.expect("in time").expect("alive").nodes;
+            assert!(batch.len() <= BATCH);
+            heard.extend(batch.into_iter().map(|node| node.id));
+        }
+        assert_eq!(heard, stage.ids[1..]);
+    }
+
+    #[tokio::test]
+    async fn a_transition_with_an_unknown_node_is_refused_as_a_whole() {
+        let stage = stage(4, "0");
+        let ids = [stage.ids[0].clone(), "x9c0s0b0n0".to_owned()];
+        let refused = stage.fleet.start_transition(PowerCommand::On, &ids).expect_err("one is unknown");
+        expect!["x9c0s0b0n0 is not a node of the fleet"].assert_eq(&refused.to_string());
+        assert!(stage.fleet.transitions_since(SystemTime::UNIX_EPOCH).is_empty());
+    }
+
+    #[tokio::test]
+    async fn answers_leave_unknown_nodes_out() {
+        let stage = stage(4, "0");
+        let ids = ["x9c0s0b0n0".to_owned(), stage.ids[1].clone()];
+        expect![[r#"
+            (
+                [
+                    NodePower {
+                        id: "x1000c0s0b0n1",
+                        reading: Off,
+                        error: "",
+                    },
+                ],
+                [
+                    NodeConfiguration {
+                        id: "x1000c0s0b0n1",
+                        reading: Known,
+                        desired_configuration: Some(
+                            "",
+                        ),
+                        status: "unconfigured",
+                    },
+                ],
+            )
+        "#]]
+        .assert_debug_eq(&(stage.fleet.power(&ids), stage.fleet.configurations(&ids)));
+    }
+
+    #[tokio::test]
+    async fn accepted_transitions_can_be_found_again() {
+        let stage = stage(4, "0");
+        let before = SystemTime::now();
+        let id = stage.fleet.start_transition(PowerCommand::ForceOff, &stage.ids).expect("known");
+        let found = stage.fleet.transitions_since(before);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (&found[0].id, found[0].command, found[0].members.len()),
+            (&id, PowerCommand::ForceOff, 4)
+        );
+    }
+}

@@ -7,27 +7,27 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 /// The durations of one node. They are properties of the node, not of the occasion: a slow node is slow every time, so
 /// a run with the same seed can be repeated whatever order the calls come in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// From a soft power-off until the node is off.
-    pub soft_off: Duration,
+    pub(crate) soft_off: Duration,
     /// From a forced power-off until the node is off.
-    pub force_off: Duration,
+    pub(crate) force_off: Duration,
     /// From a power-on until the node is on.
-    pub power_on: Duration,
+    pub(crate) power_on: Duration,
     /// From on until the operating system is up.
-    pub boot: Duration,
+    pub(crate) boot: Duration,
     /// From the start of a configuration until its end.
-    pub configuration: Duration,
+    pub(crate) configuration: Duration,
 }
 
 /// A time factor that no clock can follow.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not a time factor; it must be from 0 (no delay) to {most}", most = Timing::SLOWEST)]
-pub struct BadSpeed(f64);
+pub(crate) struct BadSpeed(f64);
 
 /// Draws the durations of nodes.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub(crate) struct Timing {
     seed: u64,
     speed: f64,
 }
@@ -36,13 +36,13 @@ impl Timing {
     const SLOWEST: f64 = 1000.0;
 
     /// `speed` is a factor on every duration: 1 is as slow as real hardware, 0 has no delay.
-    pub fn new(seed: u64, speed: f64) -> Result<Self, BadSpeed> {
+    pub(crate) fn new(seed: u64, speed: f64) -> Result<Self, BadSpeed> {
         if (0.0..=Self::SLOWEST).contains(&speed) { Ok(Self { seed, speed }) } else { Err(BadSpeed(speed)) }
     }
 
     /// The durations of the node at position `index` of the fleet. The distributions are what large machines show: a
     /// long tail in shutting down and booting, where services hang and firmware retries, and none in the power rails.
-    pub fn pace(&self, index: usize) -> Pace {
+    pub(crate) fn pace(&self, index: usize) -> Pace {
         // An odd constant spreads neighbouring indexes over all seeds, or the fleet of seed 2 would be the fleet of
         // seed 1 moved by one node.
         let spread = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -113,7 +113,10 @@ mod tests {
     fn the_factor_scales_every_duration() {
         let (real, tenth, none) = (&paces(1, 1.0)[0], &paces(1, 0.1)[0], &paces(1, 0.0)[0]);
         assert!((real.boot.as_secs_f64() / tenth.boot.as_secs_f64() - 10.0).abs() < 1e-3);
-        assert_eq!([none.soft_off, none.force_off, none.power_on, none.boot, none.configuration], [Duration::ZERO; 5]);
+        assert_eq!(
+            [none.soft_off, none.force_off, none.power_on, none.boot, none.configuration],
+            [Duration::ZERO; 5]
+        );
     }
 
     #[test]

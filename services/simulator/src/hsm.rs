@@ -85,8 +85,10 @@ pub fn parse_groups(file: &str, text: &str) -> Result<Vec<Group>, Unusable> {
 fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Unusable> {
     let mut input = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut input).map_err(|error| {
+        // A lone point is the whole document, a question mark a member whose name was not read yet.
         let path = error.path().to_string();
-        malformed(file, Some(path.as_str()).filter(|path| *path != "."), error.inner())
+        let path = Some(path.trim_end_matches(".?")).filter(|path| !path.is_empty() && *path != ".");
+        malformed(file, path, error.inner())
     })?;
     input.end().map_err(|error| malformed(file, None, &error))?;
     Ok(value)
@@ -270,7 +272,13 @@ mod tests {
                 "Class":"River","ReservationDisabled":true,"Locked":true}]}"#,
             r#"{"Components":[{"ID":"x1000c0s0b0","Type":"NodeBMC","State":"Ready","NID":-1,"Role":null}],"Extra":1}"#,
         ];
-        expect![[""]].assert_eq(&outcomes(&texts, |text| parse_inventory("hsm.json", text)));
+        expect![[r#"
+            []
+            [Hardware { id: "x1000c0s0b0n0", r#type: "Node", role: "", sub_role: "", arch: "", enabled: true, locked: false, nid: 0 }]
+            [Hardware { id: "x1000c0s0b0", r#type: "", role: "", sub_role: "", arch: "", enabled: true, locked: false, nid: 0 }]
+            [Hardware { id: "x1c0s0b0n0", r#type: "Node", role: "Application", sub_role: "UAN", arch: "ARM", enabled: false, locked: true, nid: 7 }]
+            [Hardware { id: "x1000c0s0b0", r#type: "NodeBMC", role: "", sub_role: "", arch: "", enabled: true, locked: false, nid: 0 }]
+        "#]].assert_eq(&outcomes(&texts, |text| parse_inventory("hsm.json", text)));
     }
 
     #[test]
@@ -289,7 +297,20 @@ mod tests {
             r#"{"components":[]}"#,
             "{\"Components\":[]}\nmore",
         ];
-        expect![[""]].assert_eq(&outcomes(&texts, |text| parse_inventory("hsm.json", text)));
+        expect![[r#"
+            error: hsm.json: line 1 column 0: EOF while parsing a value
+            error: hsm.json: line 1 column 2: invalid length 0, expected struct Components with 1 element
+            error: hsm.json: line 2 column 23: Components[0]: trailing comma
+            error: hsm.json: line 3 column 31: Components[1].NID: invalid type: string "2", expected i64
+            error: hsm.json: line 1 column 30: Components[0]: missing field `ID`
+            error: hsm.json: line 1 column 24: Components[0].ID: must have 1 to 127 characters
+            error: hsm.json: line 1 column 52: Components[0].Enabled: invalid type: string "yes", expected a boolean
+            error: hsm.json: line 1 column 54: Components[0].NID: must be below 4294967296
+            error: hsm.json: Components[2].ID: x1 is listed twice
+            error: hsm.json: line 1 column 14: Components: invalid type: map, expected a sequence
+            error: hsm.json: line 1 column 17: missing field `Components`
+            error: hsm.json: line 2 column 1: trailing characters
+        "#]].assert_eq(&outcomes(&texts, |text| parse_inventory("hsm.json", text)));
     }
 
     #[test]
@@ -303,13 +324,21 @@ mod tests {
             r#"[{"label":"blue","members":{"ids":["x1",2]}}]"#,
             r#"{"label":"blue"}"#,
         ];
-        expect![[""]].assert_eq(&outcomes(&texts, |text| parse_groups("groups.json", text)));
+        expect![[r#"
+            []
+            [Group { label: "blue", ids: ["x1", "x2"] }]
+            [Group { label: "empty", ids: [] }]
+            error: groups.json: line 1 column 17: [0]: missing field `members`
+            error: groups.json: line 1 column 23: [0]: missing field `label`
+            error: groups.json: line 1 column 41: [0].members.ids[1]: invalid type: integer `2`, expected a string
+            error: groups.json: line 1 column 0: invalid type: map, expected a sequence
+        "#]].assert_eq(&outcomes(&texts, |text| parse_groups("groups.json", text)));
     }
 
     #[test]
     fn a_missing_file_is_named() {
         let error = read_inventory(Path::new("no/such/inventory.json")).expect_err("there is no such file");
-        expect![[""]].assert_eq(&error.to_string());
+        expect!["no/such/inventory.json: cannot be read"].assert_eq(&error.to_string());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod boot;
 pub mod faults;
 mod fleet;
-pub mod hardware;
+mod hardware;
 pub mod hsm;
 mod machine;
 mod node;
@@ -101,5 +101,78 @@ fn is_on(initial_power: &str) -> anyhow::Result<bool> {
         "on" => Ok(true),
         "off" => Ok(false),
         other => bail!("simulator.initial_power: {other:?} must be on or off"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chassis::Settings;
+    use expect_test::expect;
+    use proto::simulation::{ListFaultsRequest, WatchPowerRequest, fleet_service_client::FleetServiceClient};
+
+    use super::*;
+
+    fn with(change: impl Fn(&mut settings::Simulator)) -> settings::Simulator {
+        let mut simulator = Settings::default().simulator;
+        change(&mut simulator);
+        simulator
+    }
+
+    #[test]
+    fn an_unusable_setting_is_named() {
+        let bad = [
+            with(|s| s.nodes = 0),
+            with(|s| s.nodes = u32::MAX),
+            with(|s| s.speed = -1.0),
+            with(|s| s.faults = "stuck".into()),
+            with(|s| s.faults = "stuck-off=97".into()),
+            with(|s| s.initial_power = "maybe".into()),
+            with(|s| s.inventory = "no/such/file".into()),
+            with(|s| s.groups = "no/such/file".into()),
+        ];
+        let seen = bad.map(|settings| match blueprint(&settings) {
+            Ok(_) => "accepted\n".to_owned(),
+            Err(error) => format!("{error:#}\n"),
+        });
+        expect![[r#"
+            simulator.nodes: 0 must be from 1 to 2304000
+            simulator.nodes: 4294967295 must be from 1 to 2304000
+            simulator.speed: -1 is not a time factor; it must be from 0 (no delay) to 1000
+            simulator.faults: "stuck" is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01
+            simulator.faults: 97 nodes are to have a fault and the fleet has 96
+            simulator.initial_power: "maybe" must be on or off
+            simulator.inventory: no/such/file: cannot be read: No such file or directory (os error 2)
+            simulator.groups: no/such/file: cannot be read: No such file or directory (os error 2)
+        "#]].assert_eq(&seen.concat());
+    }
+
+    #[test]
+    fn a_fleet_is_generated_with_its_groups_or_taken_from_a_file() {
+        let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../all-in-one/demo/inventory.json");
+        let generated = blueprint(&with(|s| s.nodes = 96)).expect("generated");
+        let read = blueprint(&with(|s| s.inventory = demo.into())).expect("read");
+        assert_eq!(generated.hardware, read.hardware);
+        assert_eq!((generated.groups.len(), read.groups.len()), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn serves_until_shutdown_even_to_subscribers() {
+        let mut settings = Settings::default();
+        settings.simulator = with(|s| s.faults = "never-reports=1".into());
+        let context = Context::new(settings);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        start(&context, listener).await.expect("started");
+
+        let mut client = FleetServiceClient::new(chassis::channel(&url).expect("an address"));
+        let faults = client.list_faults(ListFaultsRequest {}).await.expect("answered").into_inner().faults;
+        assert_eq!((faults.len(), faults[0].fault.as_str()), (1, "never-reports"));
+        let mut changes = client.watch_power(WatchPowerRequest {}).await.expect("subscribed").into_inner();
+
+        context.tasks.shutdown().cancel();
+        context.tasks.finished(Duration::from_secs(10)).await.expect("every task ends in time");
+        assert!(matches!(changes.message().await, Ok(None)));
     }
 }

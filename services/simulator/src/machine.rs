@@ -35,7 +35,8 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(nodes: Vec<Node>) -> Self {
-        let positions = nodes.iter().enumerate().map(|(position, node)| (node.id.clone(), position)).collect();
+        let positions =
+            nodes.iter().enumerate().map(|(position, node)| (node.id.clone(), position)).collect();
         Self { nodes, positions, agenda: BTreeMap::new(), sequence: 0 }
     }
 
@@ -114,5 +115,279 @@ impl Changes {
             positions.dedup();
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::{faults::Fault, hardware::Pace};
+
+    const PACE: Pace = Pace {
+        soft_off: Duration::from_secs(30),
+        force_off: Duration::from_secs(2),
+        power_on: Duration::from_secs(10),
+        boot: Duration::from_secs(200),
+        configuration: Duration::from_secs(100),
+    };
+
+    #[derive(Clone, Copy)]
+    enum Tell {
+        On,
+        SoftOff,
+        ForceOff,
+        /// Sets boot data with this token.
+        Boot(&'static str),
+        /// Configuration, whether it is enabled, whether the state is cleared.
+        Configure(&'static str, bool, bool),
+    }
+    use Tell::*;
+
+    /// What one node does when it is told things at given seconds, a line per second in which something changes.
+    struct Story {
+        machine: Machine,
+        lines: String,
+        reports: Vec<Report>,
+    }
+
+    impl Story {
+        fn new(fault: Option<Fault>, up: bool) -> Self {
+            let node = Node::new("x1000c0s0b0n0".into(), PACE, fault, false, up);
+            Self { machine: Machine::new(vec![node]), lines: String::new(), reports: Vec::new() }
+        }
+
+        fn tell(&mut self, second: u64, tell: Tell) {
+            let now = Duration::from_secs(second);
+            let changes = match tell {
+                On => self.machine.command(now, PowerCommand::On, &[0]),
+                SoftOff => self.machine.command(now, PowerCommand::SoftOff, &[0]),
+                ForceOff => self.machine.command(now, PowerCommand::ForceOff, &[0]),
+                Boot(token) => {
+                    let data = BootData { token: token.into(), report_period: Duration::ZERO };
+                    self.machine.set_boot_data(&data.into(), &[0]);
+                    Changes::default()
+                }
+                Configure(name, enabled, clear_state) => self.machine.configure(
+                    now,
+                    &WantedConfiguration { name: name.into(), enabled, clear_state },
+                    &[0],
+                ),
+            };
+            self.write(now, changes);
+        }
+
+        fn pass(&mut self, until: Duration) {
+            while let Some(due) = self.machine.next_due().filter(|due| *due <= until) {
+                let changes = self.machine.advance(due, 1);
+                self.write(due, changes);
+            }
+        }
+
+        fn write(&mut self, now: Duration, changes: Changes) {
+            let node = &self.machine.nodes()[0];
+            let mut words = Vec::new();
+            words.extend(changes.power.iter().map(|_| if node.is_on() { "on" } else { "off" }.to_owned()));
+            words.extend(changes.reports.iter().map(|report| format!("reports {}", report.boot.token)));
+            let (name, status) = node.configuration();
+            words.extend(changes.configuration.iter().map(|_| format!("{name:?} {}", status.word())));
+            if !words.is_empty() {
+                self.lines += &format!("{:<4}{}\n", now.as_secs(), words.join(", "));
+            }
+            self.reports.extend(changes.reports);
+        }
+    }
+
+    /// The story of a node that does what it does until nothing is left to do.
+    fn story(fault: Option<Fault>, up: bool, script: &[(u64, Tell)]) -> String {
+        let mut story = Story::new(fault, up);
+        for &(second, tell) in script {
+            story.pass(Duration::from_secs(second));
+            story.tell(second, tell);
+        }
+        story.pass(Duration::MAX);
+        story.lines
+    }
+
+    const BOOT: [(u64, Tell); 3] = [(0, Boot("t1")), (0, Configure("c1", false, true)), (0, On)];
+
+    #[test]
+    fn boots_reports_and_gets_configured() {
+        expect![[r#"
+            0   "c1" pending
+            10  on
+            210 reports t1
+            310 "c1" configured
+        "#]]
+        .assert_eq(&story(None, false, &BOOT));
+    }
+
+    #[test]
+    fn boots_what_was_prepared_when_it_turned_on() {
+        let script = [(0, Boot("t1")), (0, On), (9, Boot("t2")), (11, Boot("t3"))];
+        expect![[r#"
+            10  on
+            210 reports t2
+        "#]]
+        .assert_eq(&story(None, false, &script));
+    }
+
+    #[test]
+    fn without_boot_data_it_turns_on_and_stays_silent() {
+        let script = [(0, Configure("c1", true, true)), (0, On)];
+        expect![[r#"
+            0   "c1" pending
+            10  on
+        "#]]
+        .assert_eq(&story(None, false, &script));
+    }
+
+    #[test]
+    fn repeated_commands_do_not_start_over() {
+        let script = [(0, On), (5, On), (20, On), (30, SoftOff), (50, SoftOff)];
+        expect![[r#"
+            10  on
+            60  off
+        "#]]
+        .assert_eq(&story(None, false, &script));
+    }
+
+    #[test]
+    fn force_overtakes_a_graceful_shutdown() {
+        let script = [(0, SoftOff), (5, ForceOff)];
+        expect![[r#"
+            7   off
+        "#]]
+        .assert_eq(&story(None, true, &script));
+    }
+
+    #[test]
+    fn off_takes_back_an_on_that_was_not_confirmed() {
+        let script = [(0, On), (5, SoftOff), (20, On), (25, ForceOff), (40, On)];
+        expect![[r#"
+            50  on
+        "#]]
+        .assert_eq(&story(None, false, &script));
+    }
+
+    #[test]
+    fn turning_off_forgets_the_boot() {
+        let script = [(0, Boot("t1")), (0, On), (100, ForceOff), (200, Boot("t2")), (200, On)];
+        expect![[r#"
+            10  on
+            102 off
+            210 on
+            410 reports t2
+        "#]]
+        .assert_eq(&story(None, false, &script));
+    }
+
+    #[test]
+    fn turning_off_ends_the_report() {
+        let mut story = Story::new(None, false);
+        BOOT.iter().for_each(|&(second, tell)| story.tell(second, tell));
+        story.pass(Duration::from_secs(400));
+        assert!(!story.reports[0].ended.is_cancelled());
+        story.tell(400, SoftOff);
+        story.pass(Duration::from_secs(500));
+        assert!(story.reports[0].ended.is_cancelled());
+    }
+
+    #[test]
+    fn turning_off_leaves_a_configuration_pending() {
+        let script = [&BOOT[..], &[(250, ForceOff), (300, On)]].concat();
+        expect![[r#"
+            0   "c1" pending
+            10  on
+            210 reports t1
+            252 off
+            310 on
+            510 reports t1
+            610 "c1" configured
+        "#]]
+        .assert_eq(&story(None, false, &script));
+    }
+
+    #[test]
+    fn configures_a_node_that_is_up_as_soon_as_it_may() {
+        let script = [
+            (0, Configure("c1", false, true)),
+            (10, Configure("c1", true, false)),
+            (20, Configure("c1", true, false)),
+            (200, Configure("c1", true, false)),
+            (300, Configure("c1", true, true)),
+            (310, Configure("c2", true, false)),
+            (500, Configure("c3", true, false)),
+            (510, Configure("c3", false, false)),
+            (700, Configure("", true, false)),
+        ];
+        expect![[r#"
+            0   "c1" pending
+            110 "c1" configured
+            300 "c1" pending
+            310 "c2" pending
+            410 "c2" configured
+            500 "c3" pending
+            700 "" unconfigured
+        "#]]
+        .assert_eq(&story(None, true, &script));
+    }
+
+    #[test]
+    fn a_fault_shows_in_what_it_spoils_and_nowhere_else() {
+        let script = [&BOOT[..], &[(400, SoftOff), (500, ForceOff)]].concat();
+        let told = |fault: Fault| format!("{}\n{}", fault.word(), story(Some(fault), false, &script));
+        expect![[r#"
+            stuck-off
+            0   "c1" pending
+            ignores-graceful-off
+            0   "c1" pending
+            10  on
+            210 reports t1
+            310 "c1" configured
+            502 off
+            never-reports
+            0   "c1" pending
+            10  on
+            310 "c1" configured
+            430 off
+            configuration-fails
+            0   "c1" pending
+            10  on
+            210 reports t1
+            310 "c1" failed
+            430 off
+        "#]]
+        .assert_eq(&Fault::ALL.map(told).concat());
+    }
+
+    #[test]
+    fn a_node_that_is_stuck_off_can_be_on_at_first() {
+        let script = [(0, SoftOff), (100, On)];
+        expect![[r#"
+            30  off
+        "#]]
+        .assert_eq(&story(Some(Fault::StuckOff), true, &script));
+    }
+
+    #[test]
+    fn a_locked_node_stays_as_it_is() {
+        let mut machine = Machine::new(vec![Node::new("x1000c0s0b0n0".into(), PACE, None, true, true)]);
+        for command in [PowerCommand::SoftOff, PowerCommand::ForceOff, PowerCommand::On] {
+            machine.command(Duration::ZERO, command, &[0]);
+            assert_eq!(machine.next_due(), None);
+        }
+    }
+
+    #[test]
+    fn does_no_more_at_once_than_it_is_let() {
+        let pace = Pace { power_on: Duration::ZERO, ..PACE };
+        let node = |index: usize| Node::new(index.to_string().into(), pace.clone(), None, false, false);
+        let mut machine = Machine::new((0..10).map(node).collect());
+        let all: Vec<usize> = (0..10).collect();
+        machine.command(Duration::ZERO, PowerCommand::On, &all);
+        let turned_on = [4, 4, 4, 4].map(|most| machine.advance(Duration::ZERO, most).power.len());
+        assert_eq!(turned_on, [4, 4, 2, 0]);
     }
 }

@@ -9,7 +9,7 @@ use crate::{boot::BootData, faults::Fault, hardware::Pace, reporter::Report};
 
 /// What the power upstream can be asked to do with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PowerCommand {
+pub(crate) enum PowerCommand {
     /// Turn it on.
     On,
     /// Ask the operating system to shut down.
@@ -107,7 +107,9 @@ enum Running {
     /// On and not up: with the boot data it found when it turned on, if any.
     Starting(Option<Arc<BootData>>),
     /// The operating system is up. Dropping the guard, as turning off does, ends its report.
-    Up(Option<DropGuard>),
+    Up {
+        _reporting: Option<DropGuard>,
+    },
 }
 
 /// One node and what the upstreams hold about it.
@@ -135,7 +137,7 @@ impl Node {
             fault,
             locked,
             pace,
-            running: if up { Running::Up(None) } else { Running::Off },
+            running: if up { Running::Up { _reporting: None } } else { Running::Off },
             motion: Plan::default(),
             boot_data: None,
             configuration: "".into(),
@@ -212,7 +214,7 @@ impl Node {
         let starts = self.configuration_enabled
             && self.configuration_status == ConfigurationStatus::Pending
             && self.configuring.pending.is_none()
-            && matches!(self.running, Running::Up(_));
+            && matches!(self.running, Running::Up { .. });
         if starts { self.configuring.set(Due::ConfigurationEnded, self.pace.configuration) } else { None }
     }
 
@@ -253,12 +255,12 @@ impl Node {
     fn booted(&mut self) -> Step {
         let data = match &mut self.running {
             Running::Starting(data) => data.take(),
-            Running::Off | Running::Up(_) => None,
+            Running::Off | Running::Up { .. } => None,
         };
         let ended = CancellationToken::new();
         let reports = data.filter(|_| self.fault != Some(Fault::NeverReports));
         let report = reports.map(|data| Report { id: self.id.clone(), boot: data, ended: ended.clone() });
-        self.running = Running::Up(Some(ended.drop_guard()));
+        self.running = Running::Up { _reporting: Some(ended.drop_guard()) };
         self.configuration_enabled = true;
         Step { timer: self.start_configuring(), report, ..Step::default() }
     }

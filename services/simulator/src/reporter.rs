@@ -124,3 +124,127 @@ impl Queue {
         Some(first).filter(|first| !first.report.ended.is_cancelled())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::HashMap,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use axum::{Router, extract::Path, http::StatusCode, routing::patch};
+    use expect_test::expect;
+    use parking_lot::Mutex;
+    use tokio_util::task::AbortOnDropHandle;
+
+    use super::*;
+
+    /// Plays the gateway: refuses each node a number of times and notes what it was told.
+    #[derive(Default)]
+    struct Gateway {
+        refusals: usize,
+        attempts: Mutex<HashMap<String, usize>>,
+        taken: Mutex<Vec<String>>,
+        under_way: AtomicUsize,
+        most_under_way: AtomicUsize,
+    }
+
+    impl Gateway {
+        async fn answer(&self, id: String, body: String) -> StatusCode {
+            let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            let mut attempts = self.attempts.lock();
+            let attempt = attempts.entry(id.clone()).or_insert(0);
+            *attempt += 1;
+            if *attempt <= self.refusals {
+                return StatusCode::CONFLICT;
+            }
+            self.taken.lock().push(format!("{id} {body}"));
+            StatusCode::OK
+        }
+    }
+
+    struct Stage {
+        gateway: Arc<Gateway>,
+        reports: mpsc::UnboundedSender<Report>,
+        _running: [AbortOnDropHandle<()>; 2],
+    }
+
+    async fn stage(refusals: usize) -> Stage {
+        let gateway = Arc::new(Gateway { refusals, ..Gateway::default() });
+        let answering = gateway.clone();
+        let answer = move |Path(id): Path<String>, body: String| {
+            let gateway = answering.clone();
+            async move { gateway.answer(id, body).await }
+        };
+        let routes = Router::new().route("/apis/bos/v2/components/{id}", patch(answer));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.expect("never fails") });
+        let (reports, inbox) = mpsc::unbounded_channel();
+        let reporter = Reporter::new(&url, 0.0).expect("plain HTTP needs nothing");
+        let reporting = tokio::spawn(reporter.run(inbox, CancellationToken::new()));
+        Stage { gateway, reports, _running: [serving, reporting].map(AbortOnDropHandle::new) }
+    }
+
+    fn report(id: &str, period: Duration) -> Report {
+        let boot = Arc::new(BootData { token: "t1".into(), report_period: period });
+        Report { id: id.into(), boot, ended: CancellationToken::new() }
+    }
+
+    async fn taken(gateway: &Gateway, least: usize) -> Vec<String> {
+        let enough = async {
+            while gateway.taken.lock().len() < least {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), enough).await.expect("in time");
+        gateway.taken.lock().clone()
+    }
+
+    const NEVER: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn a_report_is_repeated_until_it_is_taken() {
+        let stage = stage(3).await;
+        stage.reports.send(report("x1000c0s0b0n0", NEVER)).expect("running");
+        expect![[r#"x1000c0s0b0n0 {"actual_state":{"bss_token":"t1"},"id":"x1000c0s0b0n0"}"#]]
+            .assert_eq(&taken(&stage.gateway, 1).await.join("\n"));
+        assert_eq!(stage.gateway.attempts.lock()["x1000c0s0b0n0"], 4);
+    }
+
+    #[tokio::test]
+    async fn a_fleet_that_boots_at_once_comes_in_turn() {
+        let stage = stage(1).await;
+        for index in 0..1000 {
+            stage.reports.send(report(&format!("n{index}"), NEVER)).expect("running");
+        }
+        assert_eq!(taken(&stage.gateway, 1000).await.len(), 1000);
+        assert!(stage.gateway.most_under_way.load(Ordering::SeqCst) <= MOST_UNDER_WAY);
+    }
+
+    #[tokio::test]
+    async fn a_node_reports_again_until_it_turns_off() {
+        let stage = stage(0).await;
+        let (stays, leaves) = (report("stays", Duration::from_millis(5)), report("leaves", Duration::ZERO));
+        leaves.ended.cancel();
+        stage.reports.send(leaves).expect("running");
+        stage.reports.send(stays).expect("running");
+        let taken = taken(&stage.gateway, 3).await;
+        assert!(taken.iter().all(|report| report.starts_with("stays")), "{taken:?}");
+    }
+
+    #[test]
+    fn pauses_grow_as_those_of_a_node_and_keep_a_floor() {
+        let row = |speed| [1, 2, 3, 8, 15, 16, 1000].map(|refusals| pause(refusals, speed).as_millis());
+        let rows = [1.0, 0.02, 0.0].map(|speed| format!("{speed}: {:?}\n", row(speed)));
+        expect![[r#"
+            1: [2000, 4000, 6000, 16000, 30000, 30000, 30000]
+            0.02: [40, 80, 120, 1000, 1000, 1000, 1000]
+            0: [20, 40, 80, 1000, 1000, 1000, 1000]
+        "#]]
+        .assert_eq(&rows.concat());
+    }
+}

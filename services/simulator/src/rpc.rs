@@ -41,8 +41,9 @@ type Stream<T> = BoxStream<'static, Result<T, Status>>;
 impl FleetRpc {
     /// A subscriber that fell behind is told so and has to subscribe and read everything again.
     fn watch<T: Clone + Send + 'static>(&self, changes: broadcast::Receiver<T>) -> Response<Stream<T>> {
-        let changes = BroadcastStream::new(changes)
-            .map(|change| change.map_err(|_| Status::out_of_range("too far behind; subscribe and read again")));
+        let changes = BroadcastStream::new(changes).map(|change| {
+            change.map_err(|_| Status::out_of_range("too far behind; subscribe and read again"))
+        });
         Response::new(changes.take_until(self.shutdown.clone().cancelled_owned()).boxed())
     }
 }
@@ -57,7 +58,8 @@ impl FleetService for FleetRpc {
         &self,
         _: Request<ListHardwareRequest>,
     ) -> Result<Response<Self::ListHardwareStream>, Status> {
-        let page = |hardware: &[_]| ListHardwareResponse { hardware: hardware.to_vec(), ..Default::default() };
+        let page =
+            |hardware: &[_]| ListHardwareResponse { hardware: hardware.to_vec(), ..Default::default() };
         let mut pages: Vec<_> = self.fleet.hardware().chunks(PAGE).map(page).collect();
         pages.push(ListHardwareResponse { groups: self.fleet.groups().to_vec(), ..Default::default() });
         Ok(Response::new(stream::iter(pages).map(Ok).boxed()))
@@ -182,5 +184,84 @@ fn accepted(transition: Transition) -> AcceptedTransition {
         operation: operation.into(),
         ids: transition.members.iter().map(ToString::to_string).collect(),
         created_at: Some(transition.created_at.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{fleet::Blueprint, hardware::Timing, topology};
+
+    fn rpc() -> FleetRpc {
+        let blueprint = Blueprint {
+            hardware: topology::generate(1500),
+            groups: topology::groups(&topology::generate(1500)),
+            timing: Timing::new(1, 0.0).expect("no delay is allowed"),
+            faults: vec![None; 1500],
+            up: true,
+        };
+        let fleet = Arc::new(Fleet::new(blueprint, mpsc::unbounded_channel().0));
+        FleetRpc { fleet, shutdown: CancellationToken::new() }
+    }
+
+    #[tokio::test]
+    async fn refusals_say_what_is_wrong() {
+        let rpc = rpc();
+        let transition = |operation: TransitionOperation, ids: &[&str]| CreateTransitionRequest {
+            operation: operation.into(),
+            ids: ids.iter().map(ToString::to_string).collect(),
+        };
+        let mut seen = String::new();
+        for request in [
+            transition(TransitionOperation::Unspecified, &["x1000c0s0b0n0"]),
+            transition(TransitionOperation::On, &[]),
+            transition(TransitionOperation::On, &["x1000c0s0b0n0", "x7c0s0b0n0"]),
+        ] {
+            let status = rpc.create_transition(Request::new(request)).await.expect_err("must be refused");
+            seen += &format!("{:?}: {}\n", status.code(), status.message());
+        }
+        let image = rpc.get_image(Request::new(GetImageRequest { path: "s3://nowhere".into() })).await;
+        let status = image.expect_err("must be refused");
+        seen += &format!("{:?}: {}\n", status.code(), status.message());
+        expect![[r#"
+            InvalidArgument: operation: must be specified
+            InvalidArgument: ids: must name at least one node
+            InvalidArgument: ids: x7c0s0b0n0 is not a node of the fleet
+            NotFound: image manifest 's3://nowhere' does not exist
+        "#]]
+        .assert_eq(&seen);
+    }
+
+    #[tokio::test]
+    async fn hardware_is_listed_in_pages() {
+        let stream = rpc().list_hardware(Request::new(ListHardwareRequest {})).await.expect("listed");
+        let pages: Vec<_> = stream.into_inner().map(|page| page.expect("a page")).collect().await;
+        let sizes: Vec<_> = pages.iter().map(|page| (page.hardware.len(), page.groups.len())).collect();
+        assert_eq!(sizes, [(1000, 0), (500, 0), (0, 2)]);
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_that_falls_behind_is_told_to_start_over() {
+        let changes = broadcast::Sender::new(2);
+        let stream = rpc().watch(changes.subscribe());
+        (0..5).for_each(|change| drop(changes.send(change)));
+        let first = stream.into_inner().next().await.expect("the stream has something to say");
+        let status = first.expect_err("changes were lost");
+        expect!["OutOfRange: too far behind; subscribe and read again"].assert_eq(&format!(
+            "{:?}: {}",
+            status.code(),
+            status.message()
+        ));
+    }
+
+    #[tokio::test]
+    async fn shutdown_ends_streams() {
+        let rpc = rpc();
+        let stream = rpc.watch_power(Request::new(WatchPowerRequest {})).await.expect("subscribed");
+        rpc.shutdown.cancel();
+        assert!(stream.into_inner().next().await.is_none());
     }
 }

@@ -53,7 +53,11 @@ fn location(index: u32) -> String {
 pub fn groups(hardware: &[Hardware]) -> Vec<Group> {
     let row = |label: &str, odd: bool| Group {
         label: label.to_owned(),
-        ids: hardware.iter().filter(|node| in_odd_chassis(&node.id) == odd).map(|node| node.id.clone()).collect(),
+        ids: hardware
+            .iter()
+            .filter(|node| in_odd_chassis(&node.id) == odd)
+            .map(|node| node.id.clone())
+            .collect(),
     };
     vec![row("blue", false), row("green", true)]
 }
@@ -92,9 +96,24 @@ mod tests {
         let mut seen = String::new();
         for index in [0, 1, 2, 3, 4, 31, 32, 47, 95, 255, 256, 599] {
             let Hardware { id, nid, role, sub_role, .. } = &fleet[index];
-            seen += &format!("{index:>3} {id} nid {nid} {role} {sub_role}\n");
+            seen += format!("{index:>3} {id} nid {nid} {role} {sub_role}").trim_end();
+            seen.push('\n');
         }
-        expect![[""]].assert_eq(&seen);
+        expect![[r#"
+              0 x1000c0s0b0n0 nid 1 Compute
+              1 x1000c0s0b0n1 nid 2 Compute
+              2 x1000c0s0b1n0 nid 3 Compute
+              3 x1000c0s0b1n1 nid 4 Compute
+              4 x1000c0s1b0n0 nid 5 Compute
+             31 x1000c0s7b1n1 nid 32 Compute
+             32 x1000c1s0b0n0 nid 33 Compute
+             47 x1000c1s3b1n1 nid 48 Application UAN
+             95 x1000c2s7b1n1 nid 96 Application UAN
+            255 x1000c7s7b1n1 nid 256 Compute
+            256 x1001c0s0b0n0 nid 257 Compute
+            599 x1002c2s5b1n1 nid 600 Compute
+        "#]]
+        .assert_eq(&seen);
     }
 
     #[test]
@@ -114,13 +133,32 @@ mod tests {
     fn groups_share_the_fleet_by_chassis() {
         let fleet = generate(96);
         let sizes: Vec<_> = groups(&fleet).into_iter().map(|group| (group.label, group.ids.len())).collect();
-        expect![[""]].assert_eq(&format!("{sizes:?}"));
+        expect![[r#"[("blue", 64), ("green", 32)]"#]].assert_eq(&format!("{sizes:?}"));
     }
 
     #[test]
     fn tells_nodes_from_other_hardware() {
-        let names = ["x1000c0s0b0n0", "x3000c0s17b4n12", "x1000c0s0b0", "x1000c0s0b0n", "x1000c0s0b0n0p1", "x1000", "nid1", ""];
+        let names = [
+            "x1000c0s0b0n0",
+            "x3000c0s17b4n12",
+            "x1000c0s0b0",
+            "x1000c0s0b0n",
+            "x1000c0s0b0n0p1",
+            "x1000",
+            "nid1",
+            "",
+        ];
         let seen: String = names.map(|name| format!("{name:?} {}\n", is_node(name))).concat();
-        expect![[""]].assert_eq(&seen);
+        expect![[r#"
+            "x1000c0s0b0n0" true
+            "x3000c0s17b4n12" true
+            "x1000c0s0b0" false
+            "x1000c0s0b0n" false
+            "x1000c0s0b0n0p1" false
+            "x1000" false
+            "nid1" false
+            "" false
+        "#]]
+        .assert_eq(&seen);
     }
 }

@@ -10,7 +10,6 @@ use sea_orm_migration::sea_query::{Index, Table};
 
 use crate::resource::Deletion;
 
-#[expect(unreachable_pub, reason = "the derived code is public")]
 pub(super) mod revision {
     use super::*;
 
@@ -29,7 +28,6 @@ pub(super) mod revision {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-#[expect(unreachable_pub, reason = "the derived code is public")]
 pub(super) mod deletion {
     use super::*;
 

@@ -33,18 +33,19 @@ use writer::{Command, Outcome, Writer};
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
 const WAITING: usize = 4096;
 
-/// A kind of resource that a ledger keeps: how it goes to the database and comes back.
-pub trait Stored: Resource + Clone {
-    /// Sets the revision of the last change; only the ledger does.
-    fn set_revision(&mut self, revision: u64);
+/// How the resources of one kind go to the database and come back. A service implements it on an empty type
+/// of its own, so that the resource itself knows nothing of tables.
+pub trait Table: Send + Sync + 'static {
+    /// The kind of resource that the table keeps.
+    type Kind: Resource;
 
     /// Reads every resource of the kind.
-    fn load(database: &DatabaseConnection) -> impl Future<Output = Result<Vec<Self>, DbErr>> + Send;
+    fn load(database: &DatabaseConnection) -> impl Future<Output = Result<Vec<Self::Kind>, DbErr>> + Send;
 
     /// Inserts or overwrites resources.
     fn save(
         transaction: &DatabaseTransaction,
-        resources: &[Arc<Self>],
+        resources: &[Arc<Self::Kind>],
     ) -> impl Future<Output = Result<(), DbErr>> + Send;
 
     /// Deletes resources by key.
@@ -55,32 +56,32 @@ pub trait Stored: Resource + Clone {
 }
 
 /// A durable collection of resources of one kind. Clones share it.
-pub struct Ledger<R> {
-    view: Arc<View<R>>,
-    commands: mpsc::Sender<Command<R>>,
+pub struct Ledger<T: Table> {
+    view: Arc<View<T::Kind>>,
+    commands: mpsc::Sender<Command<T::Kind>>,
 }
 
-impl<R> Clone for Ledger<R> {
+impl<T: Table> Clone for Ledger<T> {
     fn clone(&self) -> Self {
         Self { view: Arc::clone(&self.view), commands: self.commands.clone() }
     }
 }
 
-impl<R: Stored> Ledger<R> {
+impl<T: Table> Ledger<T> {
     /// Opens the kind's tables in `database`, which must have been migrated, and starts the writer.
     ///
     /// # Errors
     /// When the tables cannot be read.
     pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
-        let view = Arc::new(View::new(writer::read_everything::<R>(&database).await?));
+        let view = Arc::new(View::new(writer::read_everything::<T>(&database).await?));
         let (commands, waiting) = mpsc::channel(WAITING);
-        let writer = Writer::new(Arc::clone(&view), database, waiting);
-        context.tasks.spawn(R::KIND, writer.run(context.tasks.shutdown()));
+        let writer = Writer::<T>::new(Arc::clone(&view), database, waiting);
+        context.tasks.spawn(T::Kind::KIND, writer.run(context.tasks.shutdown()));
         Ok(Self { view, commands })
     }
 
     /// What is committed.
-    pub fn view(&self) -> &View<R> {
+    pub fn view(&self) -> &View<T::Kind> {
         &self.view
     }
 
@@ -90,13 +91,13 @@ impl<R: Stored> Ledger<R> {
     /// # Errors
     /// What `change` answers; then nothing of it is written. [`Fault::Unavailable`] when the database did
     /// not take the transaction or it is not known whether it did: the caller looks again and decides anew.
-    pub async fn write<T, F>(&self, change: F) -> Result<(T, u64), Fault>
+    pub async fn write<A, F>(&self, change: F) -> Result<(A, u64), Fault>
     where
-        T: Send + 'static,
-        F: FnOnce(&mut Draft<'_, R>) -> Result<T, Fault> + Send + 'static,
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let command: Command<R> = Box::new(move |draft| match change(draft) {
+        let command: Command<T::Kind> = Box::new(move |draft| match change(draft) {
             Ok(value) => Outcome::Commit(Box::new(move |committed| {
                 // A caller that gave up does not want the answer.
                 let _gone = answer.send(committed.map(|revision| (value, revision)));
@@ -106,7 +107,7 @@ impl<R: Stored> Ledger<R> {
                 Outcome::Discard
             }
         });
-        let stopping = || Fault::unavailable(R::KIND, "the service is stopping");
+        let stopping = || Fault::unavailable(T::Kind::KIND, "the service is stopping");
         self.commands.send(command).await.map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())?
     }
@@ -115,7 +116,7 @@ impl<R: Stored> Ledger<R> {
     ///
     /// # Errors
     /// [`Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
-    pub fn watch(&self, resume: u64) -> Result<LedgerWatch<R>, Fault> {
+    pub fn watch(&self, resume: u64) -> Result<LedgerWatch<T::Kind>, Fault> {
         LedgerWatch::start(Arc::clone(&self.view), resume)
     }
 }

@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Stored, bookkeeping,
+    Table, bookkeeping,
     view::{DELETIONS, State, View},
 };
 use crate::{
     Fault,
-    resource::{Batch, Deletion},
+    resource::{Batch, Deletion, Resource},
 };
 
 /// Commands in one transaction. More would make the first ones wait longer than a commit takes.
@@ -46,7 +46,7 @@ pub struct Draft<'a, R> {
     own: Changes<R>,
 }
 
-impl<R: Stored> Draft<'_, R> {
+impl<R: Resource> Draft<'_, R> {
     /// The resource of that key.
     pub fn get(&self, key: &str) -> Option<Arc<R>> {
         match self.own.get(key).or_else(|| self.earlier.get(key)) {
@@ -86,30 +86,32 @@ impl<R: Stored> Draft<'_, R> {
 }
 
 /// Reads a kind's state from the database in one consistent piece.
-pub(super) async fn read_everything<R: Stored>(database: &DatabaseConnection) -> Result<State<R>, DbErr> {
+pub(super) async fn read_everything<T: Table>(
+    database: &DatabaseConnection,
+) -> Result<State<T::Kind>, DbErr> {
     // The position is read first: what is committed meanwhile carries a later revision, so the fence of the
     // first write finds out and reads again.
-    let position = bookkeeping::position(database, R::KIND).await?;
+    let position = bookkeeping::position(database, T::Kind::KIND).await?;
     let resources =
-        R::load(database).await?.into_iter().map(|one| (one.key().into(), Arc::new(one))).collect();
-    let deletions = bookkeeping::deletions(database, R::KIND).await?;
+        T::load(database).await?.into_iter().map(|one| (one.key().into(), Arc::new(one))).collect();
+    let deletions = bookkeeping::deletions(database, T::Kind::KIND).await?;
     Ok(State { resources, deletions, revision: position.revision, compacted: position.compacted })
 }
 
 /// The task that owns the writes of one ledger.
-pub(super) struct Writer<R> {
-    view: Arc<View<R>>,
+pub(super) struct Writer<T: Table> {
+    view: Arc<View<T::Kind>>,
     database: DatabaseConnection,
-    waiting: mpsc::Receiver<Command<R>>,
+    waiting: mpsc::Receiver<Command<T::Kind>>,
     /// A transaction failed or lost the fence: what is in memory may be behind the database.
     in_doubt: bool,
 }
 
-impl<R: Stored> Writer<R> {
+impl<T: Table> Writer<T> {
     pub(super) fn new(
-        view: Arc<View<R>>,
+        view: Arc<View<T::Kind>>,
         database: DatabaseConnection,
-        waiting: mpsc::Receiver<Command<R>>,
+        waiting: mpsc::Receiver<Command<T::Kind>>,
     ) -> Self {
         Self { view, database, waiting, in_doubt: false }
     }
@@ -129,16 +131,16 @@ impl<R: Stored> Writer<R> {
         Ok(())
     }
 
-    async fn transact(&mut self, first: Command<R>) {
+    async fn transact(&mut self, first: Command<T::Kind>) {
         if self.in_doubt
             && let Err(error) = self.catch_up().await
         {
-            tracing::warn!(kind = R::KIND, %error, "cannot read the database");
+            tracing::warn!(kind = T::Kind::KIND, %error, "cannot read the database");
         }
         let (changes, replies) = self.collect(first);
         let committed = self.commit(changes).await;
         if let Err(fault) = &committed {
-            tracing::warn!(kind = R::KIND, %fault, callers = replies.len(), "a transaction was not committed");
+            tracing::warn!(kind = T::Kind::KIND, %fault, callers = replies.len(), "a transaction was not committed");
             self.in_doubt = true;
         }
         for reply in replies {
@@ -147,7 +149,7 @@ impl<R: Stored> Writer<R> {
     }
 
     /// Runs the commands that are waiting, each on what the ones before it left.
-    fn collect(&mut self, first: Command<R>) -> (Changes<R>, Vec<Reply>) {
+    fn collect(&mut self, first: Command<T::Kind>) -> (Changes<T::Kind>, Vec<Reply>) {
         let mut changes = Changes::new();
         let mut replies = Vec::new();
         let mut next = Some(first);
@@ -164,7 +166,7 @@ impl<R: Stored> Writer<R> {
         (changes, replies)
     }
 
-    async fn commit(&self, changes: Changes<R>) -> Result<u64, Fault> {
+    async fn commit(&self, changes: Changes<T::Kind>) -> Result<u64, Fault> {
         if self.in_doubt {
             return Err(Fault::unavailable("database", "its newest state cannot be read"));
         }
@@ -180,24 +182,24 @@ impl<R: Stored> Writer<R> {
         Ok(revision)
     }
 
-    async fn save(&self, batch: &Batch<R>, from: u64) -> Result<(), Fault> {
+    async fn save(&self, batch: &Batch<T::Kind>, from: u64) -> Result<(), Fault> {
         let transaction = self.database.begin().await?;
-        if !bookkeeping::advance(&transaction, R::KIND, from, batch.revision).await? {
-            return Err(Fault::unavailable(R::KIND, "another writer was faster"));
+        if !bookkeeping::advance(&transaction, T::Kind::KIND, from, batch.revision).await? {
+            return Err(Fault::unavailable(T::Kind::KIND, "another writer was faster"));
         }
         let keys: Vec<Arc<str>> = batch.deleted.iter().map(|deletion| Arc::clone(&deletion.key)).collect();
-        R::delete(&transaction, &keys).await?;
-        R::save(&transaction, &batch.changed).await?;
-        bookkeeping::remember(&transaction, R::KIND, &batch.deleted).await?;
+        T::delete(&transaction, &keys).await?;
+        T::save(&transaction, &batch.changed).await?;
+        bookkeeping::remember(&transaction, T::Kind::KIND, &batch.deleted).await?;
         if let Some(up_to) = self.view.read(State::to_compact) {
-            bookkeeping::forget(&transaction, R::KIND, up_to).await?;
+            bookkeeping::forget(&transaction, T::Kind::KIND, up_to).await?;
         }
         Ok(transaction.commit().await?)
     }
 
     /// Reads what the database has and shows what differs from memory.
     async fn catch_up(&mut self) -> Result<(), DbErr> {
-        let newest = read_everything::<R>(&self.database).await?;
+        let newest = read_everything::<T>(&self.database).await?;
         let held = self.view.revision();
         let changed: Vec<_> =
             newest.resources.values().filter(|one| one.revision() > held).cloned().collect();
@@ -210,7 +212,7 @@ impl<R: Stored> Writer<R> {
 }
 
 /// Gives every change its revision.
-fn number<R: Stored>(changes: Changes<R>, from: u64) -> Batch<R> {
+fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
     let mut batch = Batch {
         changed: Vec::with_capacity(changes.len()),
         deleted: Vec::new(),
@@ -230,7 +232,7 @@ fn number<R: Stored>(changes: Changes<R>, from: u64) -> Batch<R> {
     batch
 }
 
-fn show<R: Stored>(state: &mut State<R>, batch: &Batch<R>) {
+fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
     if let Some(up_to) = state.to_compact() {
         state.deletions.retain(|deletion| deletion.revision > up_to);
         state.compacted = up_to;

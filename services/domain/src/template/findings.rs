@@ -124,6 +124,21 @@ mod tests {
         .iter()
         .map(|(template, reject_nids)| show(template, *reject_nids) + "\n")
         .collect();
-        expect![[r#""#]].assert_eq(&rows);
+        expect![[r#"
+            error: Session template: 't' has no boot sets
+
+            error: Session template: 't' boot set: 'b': Missing at least one of the fields {'node_list', 'node_roles_groups', 'node_groups'}
+
+            error: Session template: 't' boot set: 'b': All of the fields that name nodes are empty: {'node_list', 'node_roles_groups', 'node_groups'}
+
+            Session template: 't' boot set: 'a': Unsupported rootfs_provider ('cpss3'): it will cause boot/reboot sessions to fail
+            Session template: 't' boot set: 'b': Has NID in 'node_list'
+
+            error: Session template: 't' boot set: 'b': Has NID in 'node_list'
+
+            Session template: 't' boot set: 'b': takes 'n1', and perhaps more nodes, from boot set 'a', which names it too
+            Session template: 't' boot set: 'c': takes 'n0', and perhaps more nodes, from boot set 'b', which names it too
+
+        "#]].assert_eq(&rows);
     }
 }

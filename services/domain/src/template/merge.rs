@@ -19,7 +19,7 @@ pub struct TemplatePatch {
     pub boot_sets: BTreeMap<String, BootSet>,
 }
 
-/// The stored template with `patch` merged in. The result must still be [sanitised](super::sanitise).
+/// The stored template with `patch` merged in. The result must still be [sanitised](super::sanitise()).
 #[must_use]
 pub fn merge(stored: SessionTemplate, patch: TemplatePatch) -> SessionTemplate {
     let mut merged = SessionTemplate {

@@ -1,0 +1,142 @@
+//! Which components a request is about.
+
+use std::collections::HashMap;
+
+use proto::component::{
+    Component as Record, ComponentFilter, ListComponentsRequest, PatchEach, PatchMany, Phase,
+    patch_components_request::Selection,
+};
+
+use crate::{
+    extract::at,
+    problem::Problem,
+    query::{Query, is_session_name},
+    wire::{
+        bulk_patch::{BulkPatch, Filtered, Filters},
+        component::Component,
+        strict::Object,
+    },
+};
+
+/// Most characters of a component id (BOS reference 2.3).
+const LONGEST_ID: usize = 127;
+
+/// Most characters of the ids of a bulk patch (BOS reference 2.6.4).
+const LONGEST_IDS: usize = 65_535;
+
+/// Most components on one page (BOS reference 2.6.1).
+const LARGEST_PAGE: u32 = 1_048_576;
+
+/// The components that query parameters ask for (BOS reference 2.6.1).
+pub(super) fn listed(query: &Query, strict: bool) -> Result<ListComponentsRequest, Problem> {
+    let statuses = query.text("status", 0..=512)?.unwrap_or_default();
+    let mut filter = ComponentFilter {
+        ids: ids(query, strict)?,
+        enabled: query.boolean("enabled")?,
+        session: query.session_name("session")?,
+        staged_session: query.session_name("staged_session")?,
+        phase: phase(query)?.into(),
+        statuses: split(statuses),
+    };
+    if strict && !narrows(&filter) {
+        filter.enabled = filter.enabled.filter(|enabled| *enabled);
+    }
+    Ok(ListComponentsRequest {
+        filter: Some(filter),
+        start_after_id: query.text("start_after_id", 1..=LONGEST_ID)?.unwrap_or_default().to_owned(),
+        page_size: query.integer("page_size", 0..=LARGEST_PAGE)?.unwrap_or(0),
+    })
+}
+
+/// BOS takes the whole parameter for one id and so refuses more than a few (BOS reference 12, BUG-03).
+fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
+    let longest = if strict { LONGEST_ID } else { usize::MAX };
+    let ids = split(query.text("ids", 1..=longest)?.unwrap_or_default());
+    match ids.iter().find(|id| id.chars().count() > LONGEST_ID) {
+        Some(id) => {
+            let detail = format!("query parameter 'ids': '{id}' has more than {LONGEST_ID} characters");
+            Err(Problem::bad_request(detail))
+        }
+        None => Ok(ids),
+    }
+}
+
+/// The empty word is a phase, but as a parameter it asks for any.
+fn phase(query: &Query) -> Result<Phase, Problem> {
+    let phase = query.word::<Phase>("phase")?.filter(|phase| *phase != Phase::None);
+    Ok(phase.unwrap_or_default())
+}
+
+/// Whether anything but `enabled` and ids narrows the list. If not, BOS drops `enabled=false` (BOS reference
+/// 12, BUG-01).
+fn narrows(filter: &ComponentFilter) -> bool {
+    filter.session.is_some()
+        || filter.staged_session.is_some()
+        || filter.phase() != Phase::Unspecified
+        || !filter.statuses.is_empty()
+}
+
+/// The items of a list in one text. They are not trimmed, and an empty text has none.
+fn split(text: &str) -> Vec<String> {
+    if text.is_empty() { Vec::new() } else { text.split(',').map(str::to_owned).collect() }
+}
+
+/// The record or patch for the component that the path names, whatever the body calls it.
+pub(super) fn of_one(id: String, component: Component) -> Result<Record, Problem> {
+    if component == Component::default() {
+        return Err(Problem::bad_request("the object needs at least one member"));
+    }
+    Ok(Component { id: Some(id), ..component }.into())
+}
+
+/// Records or patches that name their components. Of two for one component the last counts, and stands where
+/// the first stood (BOS reference 2.6.3, 2.6.4).
+pub(super) fn of_each(components: Vec<Object<Component>>) -> Result<Vec<Record>, Problem> {
+    let mut places = HashMap::with_capacity(components.len());
+    let mut records: Vec<Record> = Vec::with_capacity(components.len());
+    for (index, Object(component)) in components.into_iter().enumerate() {
+        let Some(id) = component.id.clone() else {
+            return Err(Problem::bad_request(at(format!("[{index}]"), "missing field `id`")));
+        };
+        match *places.entry(id).or_insert(records.len()) {
+            place if place < records.len() => records[place] = component.into(),
+            _ => records.push(component.into()),
+        }
+    }
+    Ok(records)
+}
+
+/// The components of a bulk patch (BOS reference 2.6.4).
+pub(super) fn patched(patch: BulkPatch) -> Result<Selection, Problem> {
+    Ok(match patch {
+        BulkPatch::Each(components) => Selection::Each(PatchEach { patches: of_each(components)? }),
+        BulkPatch::Filtered(filtered) => Selection::Many(of_many(*filtered)?),
+    })
+}
+
+fn of_many(filtered: Filtered) -> Result<PatchMany, Problem> {
+    let Filtered { filters: Object(filters), patch: Object(patch) } = filtered;
+    if patch == Component::default() {
+        return Err(Problem::bad_request(at("patch", "the object needs at least one member")));
+    }
+    let (ids, session) = one_of(filters)?;
+    let patch = Component { id: None, ..patch };
+    Ok(PatchMany { patch: Some(patch.into()), ids, session })
+}
+
+/// Ids or the name of a session: exactly one of them.
+fn one_of(filters: Filters) -> Result<(Vec<String>, String), Problem> {
+    match (filters.ids.unwrap_or_default(), filters.session.unwrap_or_default()) {
+        (ids, session) if ids.is_empty() == session.is_empty() => {
+            Err(Problem::bad_request(at("filters", "exactly one of ids and session is needed")))
+        }
+        (ids, _) if ids.chars().count() > LONGEST_IDS => {
+            let detail = format!("has more than {LONGEST_IDS} characters");
+            Err(Problem::bad_request(at("filters.ids", detail)))
+        }
+        (_, session) if !session.is_empty() && !is_session_name(&session) => {
+            Err(Problem::bad_request(at("filters.session", "is not the name of a session")))
+        }
+        (ids, session) => Ok((split(&ids), session)),
+    }
+}

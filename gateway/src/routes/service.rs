@@ -1,0 +1,79 @@
+//! Versions and health (BOS reference 2.5).
+
+use std::time::Duration;
+
+use axum::{extract::State, response::Response};
+use http::{HeaderMap, StatusCode, Uri, header::HOST};
+use proto::option::GetOptionsRequest;
+use serde::Serialize;
+
+use super::{PREFIX, json};
+use crate::{
+    mesh::{Mesh, REGISTRY, answer_within},
+    problem::Problem,
+};
+
+/// The release of BOS whose contract is served. Clients choose what to send by it.
+const RELEASE: [&str; 3] = ["2", "50", "0"];
+
+/// Monitoring asks every few seconds and must learn quickly that the registry does not answer.
+const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A version of the contract, with members in alphabetical order.
+#[derive(Serialize)]
+struct Version {
+    links: Vec<Link>,
+    major: &'static str,
+    minor: &'static str,
+    patch: &'static str,
+}
+
+#[derive(Serialize)]
+struct Link {
+    href: String,
+    rel: &'static str,
+}
+
+#[derive(Serialize)]
+#[expect(non_snake_case, reason = "these are the names on the wire")]
+struct Health {
+    apiStatus: &'static str,
+    dbStatus: &'static str,
+}
+
+/// Every version there is: one.
+pub(super) async fn versions(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    let base = base(&uri, &headers);
+    let links = vec![Link { href: format!("{base}/"), rel: "self" }];
+    json(StatusCode::OK, &[release(links)])
+}
+
+/// The version. The relations look swapped; that is what clients know.
+pub(super) async fn version(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    let base = base(&uri, &headers);
+    let own = Link { href: format!("{base}/"), rel: "self" };
+    let versions = Link { href: format!("{base}/v2"), rel: "versions" };
+    json(StatusCode::OK, &release(vec![own, versions]))
+}
+
+fn release(links: Vec<Link>) -> Version {
+    let [major, minor, patch] = RELEASE;
+    Version { links, major, minor, patch }
+}
+
+/// Where the client found the service. One that was forwarded by a proxy came through the prefix, even when
+/// the proxy took it off.
+fn base(uri: &Uri, headers: &HeaderMap) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let scheme = text("x-forwarded-proto").unwrap_or("http");
+    let host = text(HOST.as_str()).or_else(|| uri.host()).unwrap_or("localhost");
+    let prefixed = uri.path().starts_with(PREFIX) || headers.contains_key("x-forwarded-for");
+    format!("{scheme}://{host}{}", if prefixed { PREFIX } else { "" })
+}
+
+/// Whether the service behind the contract's oldest database answers. Always 200: who asks reads the body.
+pub(super) async fn health(State(mut mesh): State<Mesh>) -> Result<Response, Problem> {
+    let answer = answer_within(HEALTH_DEADLINE, REGISTRY, mesh.options.get_options(GetOptionsRequest {}));
+    let database = if answer.await.is_ok() { "ok" } else { "not_available" };
+    json(StatusCode::OK, &Health { apiStatus: "ok", dbStatus: database })
+}

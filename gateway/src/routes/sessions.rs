@@ -1,0 +1,147 @@
+//! `/v2/sessions` (BOS reference 2.9).
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use chassis::Fault;
+use http::StatusCode;
+use proto::session::{
+    DeleteSessionRequest, DeleteSessionsRequest, GetSessionRequest, GetSessionStatusRequest,
+    ListSessionsRequest, ListSessionsResponse, Progress, SaveSessionStatusRequest, SessionFilter,
+};
+
+use super::{json, promised};
+use crate::{
+    convert::session::{creation, update},
+    extract::{Json, Name, at},
+    mesh::{Mesh, SESSIONS, answer, call},
+    problem::Problem,
+    query::{Query, is_session_name},
+    stream,
+    tenant::Tenant,
+    wire::{
+        session::{NewSession, Session, SessionPatch, SessionStatus},
+        strict::Object,
+    },
+};
+
+pub(super) async fn list(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    query: Query,
+) -> Result<Response, Problem> {
+    let request = ListSessionsRequest { filter: Some(filter(&query, &tenant)?) };
+    let page = |page: ListSessionsResponse| page.sessions.into_iter().map(Session::from).collect();
+    Ok(stream::array(SESSIONS, mesh.sessions.list_sessions(call(request)), page).await?)
+}
+
+/// The sessions that query parameters ask for (BOS reference 2.9.2).
+fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
+    let age = |name| query.text(name, 1..=8).map(|age| age.unwrap_or_default().to_owned());
+    Ok(SessionFilter {
+        tenant: tenant.filter(),
+        min_age: age("min_age")?,
+        max_age: age("max_age")?,
+        progress: query.word::<Progress>("status")?.unwrap_or_default().into(),
+    })
+}
+
+pub(super) async fn create(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Json(Object(wish)): Json<Object<NewSession>>,
+) -> Result<Response, Problem> {
+    // A message says "any name" with an empty one, which is no name here.
+    if wish.name.as_deref().is_some_and(|name| !is_session_name(name)) {
+        return Err(Problem::bad_request(at("name", "is not the name of a session")));
+    }
+    let request = creation(wish, tenant.0.clone());
+    let answer = answer(SESSIONS, mesh.sessions.create_session(call(request))).await;
+    let answer = answer.map_err(|fault| not_created(fault, &tenant))?;
+    json(StatusCode::CREATED, &Session::from(promised(answer.session)?))
+}
+
+/// What is missing is the template: to the caller a mistake in the body, not in the path.
+fn not_created(fault: Fault, tenant: &Tenant) -> Problem {
+    match fault {
+        Fault::NotFound { name, .. } => {
+            Problem::bad_request(format!("Session Template Name invalid: {name}"))
+        }
+        other => Problem::of(other, tenant),
+    }
+}
+
+/// Deletes what a list with the same parameters shows. Without parameters only complete sessions go, because
+/// a forgotten parameter must not end the running ones; BOS deletes them all (BOS reference 12, BUG-02).
+pub(super) async fn delete_many(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    query: Query,
+) -> Result<Response, Problem> {
+    let mut filter = filter(&query, &tenant)?;
+    let narrowed = ["min_age", "max_age", "status"].into_iter().any(|name| query.has(name));
+    if !narrowed && !mesh.strict {
+        filter.set_progress(Progress::Complete);
+    }
+    let request = DeleteSessionsRequest { filter: Some(filter) };
+    answer(SESSIONS, mesh.sessions.delete_sessions(call(request))).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn show(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = GetSessionRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.sessions.get_session(call(request))).await;
+    let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    json(StatusCode::OK, &Session::from(promised(answer.session)?))
+}
+
+pub(super) async fn patch(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+    Json(Object(patch)): Json<Object<SessionPatch>>,
+) -> Result<Response, Problem> {
+    let request = update(patch, name, tenant.0.clone());
+    let answer = answer(SESSIONS, mesh.sessions.update_session(call(request))).await;
+    let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    json(StatusCode::OK, &Session::from(promised(answer.session)?))
+}
+
+pub(super) async fn delete(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = DeleteSessionRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.sessions.delete_session(call(request))).await;
+    answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn status(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = GetSessionStatusRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.sessions.get_session_status(call(request))).await;
+    let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+}
+
+/// Nobody reads the body (BOS reference 2.9.4).
+pub(super) async fn save_status(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = SaveSessionStatusRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.sessions.save_session_status(call(request))).await;
+    let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+}

@@ -1,0 +1,133 @@
+//! `/v2/sessiontemplates` and its neighbours (BOS reference 2.8).
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use chassis::Fault;
+use http::StatusCode;
+use proto::template::{
+    DeleteSessionTemplateRequest, GetSessionTemplateRequest, ListSessionTemplatesRequest,
+    ListSessionTemplatesResponse, PutSessionTemplateRequest, UpdateSessionTemplateRequest,
+    ValidateSessionTemplateRequest,
+};
+use serde_json::json;
+
+use super::{json, promised};
+use crate::{
+    convert::template::named,
+    extract::{Json, Name, at},
+    mesh::{Mesh, SESSIONS, answer, call},
+    problem::Problem,
+    stream,
+    tenant::Tenant,
+    wire::{strict::Object, template::SessionTemplate},
+};
+
+pub(super) async fn list(State(mut mesh): State<Mesh>, tenant: Tenant) -> Result<Response, Problem> {
+    let request = ListSessionTemplatesRequest { tenant: tenant.filter() };
+    let page = |page: ListSessionTemplatesResponse| {
+        page.session_templates.into_iter().map(SessionTemplate::from).collect()
+    };
+    Ok(stream::array(SESSIONS, mesh.templates.list_session_templates(call(request)), page).await?)
+}
+
+pub(super) async fn show(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = GetSessionTemplateRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.templates.get_session_template(call(request))).await;
+    let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
+}
+
+pub(super) async fn put(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+    Json(Object(template)): Json<Object<SessionTemplate>>,
+) -> Result<Response, Problem> {
+    if template.boot_sets.is_none() {
+        return Err(Problem::bad_request("missing field `boot_sets`"));
+    }
+    check_boot_sets(&template)?;
+    let session_template = Some(named(template, name, tenant.0.clone()));
+    let request = PutSessionTemplateRequest { session_template };
+    let answer = answer(SESSIONS, mesh.templates.put_session_template(call(request))).await;
+    let answer = answer.map_err(|fault| refused("created", fault, &tenant))?;
+    json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
+}
+
+pub(super) async fn patch(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+    Json(Object(patch)): Json<Object<SessionTemplate>>,
+) -> Result<Response, Problem> {
+    check_boot_sets(&patch)?;
+    let session_template = Some(named(patch, name, tenant.0.clone()));
+    let request = UpdateSessionTemplateRequest { session_template };
+    let answer = answer(SESSIONS, mesh.templates.update_session_template(call(request))).await;
+    let answer = answer.map_err(|fault| refused("patched", fault, &tenant))?;
+    json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
+}
+
+/// A message cannot tell no boot sets from none given, so this is decided here.
+fn check_boot_sets(template: &SessionTemplate) -> Result<(), Problem> {
+    match &template.boot_sets {
+        Some(sets) if sets.is_empty() => {
+            Err(Problem::bad_request(at("boot_sets", "the object needs at least one member")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// BOS says what it was doing when a template turned out to be bad (BOS reference, appendix A.1).
+fn refused(doing: &str, fault: Fault, tenant: &Tenant) -> Problem {
+    Problem::of(fault, tenant).prefixed(&format!("The session template could not be {doing}: "))
+}
+
+pub(super) async fn delete(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = DeleteSessionTemplateRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.templates.delete_session_template(call(request))).await;
+    answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn validate(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    Name(name): Name,
+) -> Result<Response, Problem> {
+    let request = ValidateSessionTemplateRequest { name, tenant: tenant.0.clone() };
+    let answer = answer(SESSIONS, mesh.templates.validate_session_template(call(request))).await;
+    let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
+    json(StatusCode::OK, &answer.findings)
+}
+
+/// A template to copy and fill in (BOS reference 2.8.5).
+pub(super) async fn example() -> Result<Response, Problem> {
+    let set = json!({
+        "cfs": { "configuration": "bootset-specific-cfs-override" },
+        "etag": "boot-image-s3-etag",
+        "kernel_parameters": "your-kernel-parameters",
+        "node_list": ["xname1", "xname2", "xname3"],
+        "path": "s3://boot-images/boot-image-ims-id/manifest.json",
+        "rootfs_provider": "sbps",
+        "rootfs_provider_passthrough":
+            "sbps:v1:iqn.2023-06.csm.iscsi:_sbps-hsn._tcp.my-system.my-site-domain:300",
+        "type": "s3",
+    });
+    let template = json!({
+        "boot_sets": { "name_your_boot_set": set },
+        "cfs": { "configuration": "default-sessiontemplate-cfs-config" },
+        "enable_cfs": true,
+    });
+    json(StatusCode::OK, &template)
+}

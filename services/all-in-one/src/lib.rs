@@ -1,0 +1,3 @@
+//! The whole mesh in one process: the same parts, tables and gRPC calls as in a cluster, over loopback.
+
+pub mod mesh;

@@ -1,0 +1,67 @@
+//! Starting every part in one process.
+
+use anyhow::Context as _;
+use chassis::{Context, Settings, bind};
+use tokio::net::TcpListener;
+
+/// Where every part of a mesh listens. Having the listeners before anything starts means that addresses are
+/// known, also when the system chooses the ports, and that a port in use is found before anything happens.
+pub struct Listeners {
+    component_registry: TcpListener,
+    session_manager: TcpListener,
+    status_evaluator: TcpListener,
+    power_controller: TcpListener,
+    config_coordinator: TcpListener,
+    gateway: TcpListener,
+    simulator: TcpListener,
+}
+
+impl Listeners {
+    /// Listens for every part and writes the addresses into `settings`, so that the parts find each other.
+    ///
+    /// # Errors
+    /// Names the setting and the address that cannot be listened on.
+    pub async fn bind(settings: &mut Settings) -> anyhow::Result<Self> {
+        let listeners = Self {
+            component_registry: bind("component_registry", settings.component_registry.listen).await?,
+            session_manager: bind("session_manager", settings.session_manager.listen).await?,
+            status_evaluator: bind("status_evaluator", settings.status_evaluator.listen).await?,
+            power_controller: bind("power_controller", settings.power_controller.listen).await?,
+            config_coordinator: bind("config_coordinator", settings.config_coordinator.listen).await?,
+            gateway: bind("gateway", settings.gateway.listen).await?,
+            simulator: bind("simulator", settings.simulator.listen).await?,
+        };
+        settings.component_registry.url = url(&listeners.component_registry)?;
+        settings.session_manager.url = url(&listeners.session_manager)?;
+        settings.status_evaluator.url = url(&listeners.status_evaluator)?;
+        settings.power_controller.url = url(&listeners.power_controller)?;
+        settings.config_coordinator.url = url(&listeners.config_coordinator)?;
+        settings.gateway.url = url(&listeners.gateway)?;
+        settings.simulator.url = url(&listeners.simulator)?;
+        Ok(listeners)
+    }
+}
+
+fn url(listener: &TcpListener) -> anyhow::Result<String> {
+    let mut address = listener.local_addr().context("local address")?;
+    if address.ip().is_unspecified() {
+        // Whoever listens everywhere is reached on the loopback interface from within the process.
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    Ok(format!("http://{address}"))
+}
+
+/// Starts every part. They find each other in any order; the gateway is ready when they are.
+///
+/// # Errors
+/// Says which part could not start and why.
+pub async fn start(context: &Context, listeners: Listeners) -> anyhow::Result<()> {
+    let part = || context.clone();
+    simulator::start(part(), listeners.simulator).await.context("simulator")?;
+    component_registry::start(part(), listeners.component_registry).await.context("component registry")?;
+    session_manager::start(part(), listeners.session_manager).await.context("session manager")?;
+    power_controller::start(part(), listeners.power_controller).await.context("power controller")?;
+    config_coordinator::start(part(), listeners.config_coordinator).await.context("config coordinator")?;
+    status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
+    gateway::start(part(), listeners.gateway).await.context("gateway")
+}

@@ -1,0 +1,129 @@
+//! Between the wire and the rules, for what only the registry handles.
+
+use std::collections::HashMap;
+
+pub(crate) use chassis::convert::component::to_wire;
+use chassis::{
+    Fault,
+    convert::{
+        Interner,
+        component::{action_from_wire, artifacts_from_wire, phase_from_wire},
+    },
+};
+use domain::{
+    artifacts::BootArtifacts,
+    component::Phase,
+    id::ComponentId,
+    invalid::Invalid,
+    report::{ActionReport, Assignment, PreparationReport, StatusReport},
+    time::Timestamp,
+};
+use proto::component as wire;
+
+use crate::store::BootToken;
+
+/// A member of a request that must be there.
+pub(crate) fn missing(field: &str) -> Invalid {
+    Invalid::new(field, "is missing")
+}
+
+/// What the tokens of one request stand for.
+pub(crate) struct Tokens(HashMap<String, BootArtifacts>);
+
+impl Tokens {
+    pub(crate) fn new(known: impl IntoIterator<Item = (String, BootArtifacts)>) -> Self {
+        Self(known.into_iter().collect())
+    }
+
+    /// The artifacts that `token` stands for; none for an unknown one.
+    pub(crate) fn get(&self, token: &str) -> Option<BootArtifacts> {
+        self.0.get(token).cloned()
+    }
+}
+
+/// The assignments of a session with the ids they are for.
+pub(crate) fn assignments(
+    request: wire::AssignSessionRequest,
+    interner: &mut Interner,
+) -> Result<Vec<(Vec<String>, Assignment)>, Fault> {
+    if request.assignment_id.is_empty() {
+        return Err(missing("assignment_id").into());
+    }
+    domain::id::check_name("session", &request.session)?;
+    let assignments = request.assignments.into_iter().map(|one| {
+        let assignment = Assignment {
+            assignment_id: request.assignment_id.clone(),
+            session: request.session.clone(),
+            boot_artifacts: artifacts_from_wire(one.boot_artifacts.unwrap_or_default(), interner),
+            configuration: one.configuration,
+            clear_actual_state: one.clear_actual_state,
+            clear_bss_token: one.clear_bss_token,
+            stage: request.stage,
+        };
+        (one.ids, assignment)
+    });
+    Ok(assignments.collect())
+}
+
+/// Reports of the status evaluator.
+pub(crate) fn status_reports(request: wire::ReportStatusesRequest) -> Result<Vec<StatusReport>, Fault> {
+    let reports = request.reports.into_iter().map(|report| {
+        Ok(StatusReport {
+            id: ComponentId::parse(&report.id)?,
+            revision: report.revision,
+            phase: phase_from_wire(report.phase).unwrap_or(Phase::None),
+            status_override: report.status_override,
+            settled: report.settled,
+            action_failed: report.action_failed,
+            error: report.error,
+        })
+    });
+    reports.collect()
+}
+
+/// Reports of the power controller.
+pub(crate) fn action_reports(request: wire::ReportActionsRequest) -> Result<Vec<ActionReport>, Fault> {
+    let reports = request.reports.into_iter().map(|report| {
+        Ok(ActionReport {
+            id: ComponentId::parse(&report.id)?,
+            generation: report.generation,
+            action: action_from_wire(report.action).ok_or_else(|| missing("reports.action"))?,
+            attempt: report.attempt,
+            error: report.error,
+        })
+    });
+    reports.collect()
+}
+
+/// Reports of the config coordinator.
+pub(crate) fn preparation_reports(
+    request: wire::ReportPreparationsRequest,
+) -> Result<Vec<PreparationReport>, Fault> {
+    let reports = request.reports.into_iter().map(|report| {
+        Ok(PreparationReport {
+            id: ComponentId::parse(&report.id)?,
+            generation: report.generation,
+            attempt: report.attempt,
+            bss_token: report.bss_token,
+            error: report.error,
+        })
+    });
+    reports.collect()
+}
+
+/// Tokens with the time at which they are stored.
+pub(crate) fn boot_tokens(
+    tokens: Vec<wire::BootToken>,
+    now: Timestamp,
+    interner: &mut Interner,
+) -> Vec<BootToken> {
+    let tokens = tokens.into_iter().map(|token| BootToken {
+        token: token.token,
+        boot_artifacts: BootArtifacts {
+            timestamp: Some(now),
+            ..artifacts_from_wire(token.boot_artifacts.unwrap_or_default(), interner)
+        },
+        revision: 0,
+    });
+    tokens.collect()
+}

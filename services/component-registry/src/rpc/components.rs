@@ -1,0 +1,314 @@
+//! Reads, watches and free writes of components.
+
+use std::sync::Arc;
+
+use chassis::{
+    Fault,
+    convert::time,
+    kinds::deletions_to_wire,
+    ledger::Draft,
+    resource::{Batch, Resource},
+};
+use domain::{
+    artifacts::BootArtifacts,
+    component::{Component, validate},
+    write,
+};
+use futures_util::{StreamExt, stream};
+use proto::component::{
+    DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
+    ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse,
+    PatchEach, PatchMany, PutComponentsRequest, PutComponentsResponse, WatchComponentsRequest,
+    WatchComponentsResponse, component_service_server::ComponentService, patch_components_request::Selection,
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{Responses, list::Filter};
+use crate::{Registry, convert};
+
+/// Components in one message of a list: some hundred kilobytes.
+const PAGE: usize = 250;
+
+/// Components that a list looks at before it lets writers in.
+const STEP: usize = 5_000;
+
+#[async_trait]
+impl ComponentService for Registry {
+    type ListComponentsStream = Responses<ListComponentsResponse>;
+
+    async fn list_components(
+        &self,
+        request: Request<ListComponentsRequest>,
+    ) -> Result<Response<Self::ListComponentsStream>, Status> {
+        let request = request.into_inner();
+        let listing = Listing {
+            ledger: self.components.clone(),
+            filter: request.filter.unwrap_or_default().into(),
+            after: Some(request.start_after_id.into()),
+            left: if request.page_size == 0 { usize::MAX } else { request.page_size as usize },
+            revision: self.components.view().revision(),
+        };
+        let pages =
+            stream::unfold(
+                listing,
+                |mut listing| async move { listing.next().map(|page| (Ok(page), listing)) },
+            );
+        Ok(Response::new(Box::pin(pages)))
+    }
+
+    async fn get_component(
+        &self,
+        request: Request<GetComponentRequest>,
+    ) -> Result<Response<GetComponentResponse>, Status> {
+        let id = request.into_inner().id;
+        let component = self.components.view().get(&id).ok_or_else(|| absent(&id))?;
+        Ok(Response::new(GetComponentResponse { component: Some(convert::to_wire(&component)) }))
+    }
+
+    type WatchComponentsStream = Responses<WatchComponentsResponse>;
+
+    async fn watch_components(
+        &self,
+        request: Request<WatchComponentsRequest>,
+    ) -> Result<Response<Self::WatchComponentsStream>, Status> {
+        let batches = self.components.watch(request.into_inner().resume_revision)?.batches();
+        let responses = batches.map(|batch| Ok(watch_response(&*batch?)));
+        Ok(Response::new(Box::pin(responses.take_until(self.shutdown.clone().cancelled_owned()))))
+    }
+
+    async fn put_components(
+        &self,
+        request: Request<PutComponentsRequest>,
+    ) -> Result<Response<PutComponentsResponse>, Status> {
+        let records = self.read_each(request.into_inner().components)?;
+        let tokens = self.tokens_of(&records);
+        let put = move |draft: &mut Draft<'_, Component>| {
+            let now = time::now();
+            let stored = last_of_each(records).into_iter().map(|record| {
+                let previous = draft.get(record.id.as_str());
+                let record = write::put(previous.as_deref(), record, |token| tokens.get(token), now);
+                draft.put(record.clone());
+                record
+            });
+            Ok(stored.collect::<Vec<_>>())
+        };
+        let (stored, _) = self.components.write(put).await?;
+        Ok(Response::new(PutComponentsResponse { components: stored.iter().map(convert::to_wire).collect() }))
+    }
+
+    async fn patch_components(
+        &self,
+        request: Request<PatchComponentsRequest>,
+    ) -> Result<Response<PatchComponentsResponse>, Status> {
+        let PatchComponentsRequest { selection, skip_bad_ids, guard_actual_state } = request.into_inner();
+        let patches = match selection {
+            Some(Selection::Each(PatchEach { patches })) => {
+                Patches::Each(last_of_each(self.read_each(patches)?))
+            }
+            Some(Selection::Many(many)) => self.read_many(many)?,
+            None => return Err(Fault::Invalid(convert::missing("selection")).into()),
+        };
+        let tokens = self.tokens_of(patches.records());
+        let rules = Rules { skip_bad_ids, guard_actual_state };
+        let (stored, _) = self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
+        Ok(Response::new(PatchComponentsResponse {
+            components: stored.iter().map(convert::to_wire).collect(),
+        }))
+    }
+
+    async fn delete_component(
+        &self,
+        request: Request<DeleteComponentRequest>,
+    ) -> Result<Response<DeleteComponentResponse>, Status> {
+        let id = request.into_inner().id;
+        let delete = move |draft: &mut Draft<'_, Component>| match draft.get(&id) {
+            Some(_) => {
+                draft.delete(&id);
+                Ok(())
+            }
+            None => Err(absent(&id)),
+        };
+        self.components.write(delete).await?;
+        Ok(Response::new(DeleteComponentResponse {}))
+    }
+}
+
+/// A list under way: what is left of it.
+struct Listing {
+    ledger: chassis::ledger::Ledger<crate::Components>,
+    filter: Filter,
+    /// The last id that was looked at; none when the end was reached.
+    after: Option<Arc<str>>,
+    left: usize,
+    revision: u64,
+}
+
+impl Listing {
+    fn next(&mut self) -> Option<ListComponentsResponse> {
+        while self.left > 0 {
+            let after = self.after.take()?;
+            let (found, last) = self.page(&after);
+            self.after = last;
+            self.left -= found.len();
+            if !found.is_empty() {
+                let components = found.iter().map(|component| convert::to_wire(component)).collect();
+                return Some(ListComponentsResponse { components, revision: self.revision });
+            }
+        }
+        None
+    }
+
+    fn page(&self, after: &str) -> (Vec<Arc<Component>>, Option<Arc<str>>) {
+        let most = self.left.min(PAGE);
+        let view = self.ledger.view();
+        let Some(ids) = self.filter.ids() else {
+            return view.page(Some(after), STEP, most, |component| self.filter.picks(component));
+        };
+        let rest = ids.range::<str, _>((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
+        let known = rest.filter_map(|id| view.get(id)).filter(|component| self.filter.picks(component));
+        let found: Vec<_> = known.take(most).collect();
+        let last =
+            (found.len() == most).then(|| found.last().map(|component| component.key().into())).flatten();
+        (found, last)
+    }
+}
+
+/// Patches, and which components they are for.
+enum Patches {
+    /// Each for its own id.
+    Each(Vec<Component>),
+    /// One for the components of these ids.
+    Ids(Box<Component>, Vec<String>),
+    /// One for the components of this session.
+    Session(Box<Component>, String),
+}
+
+impl Patches {
+    fn records(&self) -> &[Component] {
+        match self {
+            Self::Each(patches) => patches,
+            Self::Ids(patch, _) | Self::Session(patch, _) => std::slice::from_ref(patch),
+        }
+    }
+
+    /// Every component that is meant, by id, with its patch.
+    fn targets(self, draft: &Draft<'_, Component>) -> Vec<(String, Component)> {
+        let of_all =
+            |ids: Vec<String>, patch: Component| ids.into_iter().map(|id| (id, patch.clone())).collect();
+        match self {
+            Self::Each(patches) => {
+                patches.into_iter().map(|patch| (patch.id.as_str().to_owned(), patch)).collect()
+            }
+            Self::Ids(patch, ids) => of_all(ids, *patch),
+            Self::Session(patch, session) => {
+                let members = draft.select(|component| component.session_name() == session);
+                of_all(members.iter().map(|component| component.key().to_owned()).collect(), *patch)
+            }
+        }
+    }
+}
+
+/// How strict a patch is.
+struct Rules {
+    skip_bad_ids: bool,
+    guard_actual_state: bool,
+}
+
+impl Rules {
+    fn apply(
+        &self,
+        draft: &mut Draft<'_, Component>,
+        patches: Patches,
+        tokens: &convert::Tokens,
+    ) -> Result<Vec<Component>, Fault> {
+        let now = time::now();
+        let mut stored = Vec::new();
+        for (id, patch) in patches.targets(draft) {
+            let Some(component) = draft.get(&id) else {
+                if self.skip_bad_ids {
+                    continue;
+                }
+                return Err(absent(&id));
+            };
+            if self.guard_actual_state && patch.actual_state.is_some() {
+                write::guard_actual_state(&component).map_err(|locked| Fault::Locked {
+                    kind: Component::KIND.into(),
+                    name: id,
+                    reason: locked.to_string(),
+                })?;
+            }
+            let merged = write::patch(&component, patch, |token| tokens.get(token), now);
+            draft.put(merged.clone());
+            stored.push(merged);
+        }
+        Ok(stored)
+    }
+}
+
+impl Registry {
+    fn read_each(&self, components: Vec<proto::component::Component>) -> Result<Vec<Component>, Fault> {
+        let mut interner = self.interner.lock();
+        let read = components.into_iter().map(|component| {
+            let component = chassis::convert::component::from_wire(component, &mut interner)?;
+            validate(&component)?;
+            Ok(component)
+        });
+        read.collect()
+    }
+
+    fn read_many(&self, many: PatchMany) -> Result<Patches, Fault> {
+        let PatchMany { patch, mut ids, session } = many;
+        // The id of a common patch is ignored, but a record needs one.
+        let patch = proto::component::Component { id: "any".into(), ..patch.unwrap_or_default() };
+        let patch =
+            self.read_each(vec![patch])?.pop().map(Box::new).ok_or_else(|| convert::missing("patch"))?;
+        if session.is_empty() {
+            ids.sort_unstable();
+            ids.dedup();
+            return Ok(Patches::Ids(patch, ids));
+        }
+        domain::id::check_name("filters.session", &session)?;
+        Ok(Patches::Session(patch, session))
+    }
+
+    /// The tokens that records mention, looked up before the write: tokens never change.
+    fn tokens_of(&self, records: &[Component]) -> convert::Tokens {
+        let mentioned =
+            records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
+        let known = mentioned.filter_map(|token| {
+            let token = self.tokens.view().get(token)?;
+            let artifacts: BootArtifacts = token.boot_artifacts.clone();
+            Some((token.token.clone(), artifacts))
+        });
+        convert::Tokens::new(known)
+    }
+}
+
+/// For every id the last record that names it, in the order in which ids first appear.
+fn last_of_each(records: Vec<Component>) -> Vec<Component> {
+    let mut places = std::collections::HashMap::new();
+    let mut kept: Vec<Component> = Vec::with_capacity(records.len());
+    for record in records {
+        match places.get(&record.id) {
+            Some(&place) => kept[place] = record,
+            None => {
+                places.insert(record.id.clone(), kept.len());
+                kept.push(record);
+            }
+        }
+    }
+    kept
+}
+
+fn absent(id: &str) -> Fault {
+    Fault::not_found(Component::KIND, id)
+}
+
+fn watch_response(batch: &Batch<Component>) -> WatchComponentsResponse {
+    WatchComponentsResponse {
+        components: batch.changed.iter().map(|component| convert::to_wire(component)).collect(),
+        deletions: deletions_to_wire(&batch.deleted),
+        revision: batch.revision,
+        synced: batch.synced,
+    }
+}

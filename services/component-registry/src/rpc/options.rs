@@ -1,0 +1,74 @@
+//! Reading, changing and watching the options.
+
+use std::sync::Arc;
+
+use chassis::{Fault, convert::options as convert, kinds::OptionsRecord, resource::Batch};
+use futures_util::{Stream, StreamExt};
+use proto::option::{
+    self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
+    WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::Responses;
+use crate::Registry;
+
+#[async_trait]
+impl OptionsService for Registry {
+    async fn get_options(
+        &self,
+        _: Request<GetOptionsRequest>,
+    ) -> Result<Response<GetOptionsResponse>, Status> {
+        let record = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
+        Ok(Response::new(GetOptionsResponse { record: Some(to_wire(&record)) }))
+    }
+
+    async fn update_options(
+        &self,
+        request: Request<UpdateOptionsRequest>,
+    ) -> Result<Response<UpdateOptionsResponse>, Status> {
+        let patch = convert::patch_from_wire(request.into_inner().options.unwrap_or_default());
+        let change = |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+            let stored = draft.get(OptionsRecord::KEY).unwrap_or_default();
+            let options = stored.options.apply(patch)?;
+            draft.put(OptionsRecord { options: options.clone(), revision: stored.revision });
+            Ok(options)
+        };
+        let (options, revision) = self.options.write(change).await?;
+        let record = to_wire(&OptionsRecord { options, revision });
+        Ok(Response::new(UpdateOptionsResponse { record: Some(record) }))
+    }
+
+    type WatchOptionsStream = Responses<WatchOptionsResponse>;
+
+    async fn watch_options(
+        &self,
+        request: Request<WatchOptionsRequest>,
+    ) -> Result<Response<Self::WatchOptionsStream>, Status> {
+        let batches = self.options.watch(request.into_inner().resume_revision)?.batches();
+        let responses = batches.map(|batch| Ok(response(&*batch?)));
+        Ok(Response::new(Box::pin(responses.take_until(self.shutdown.clone().cancelled_owned()))))
+    }
+}
+
+impl Registry {
+    /// Ticks whenever the options change.
+    pub(crate) fn option_changes(
+        &self,
+    ) -> impl Stream<Item = Result<Arc<Batch<OptionsRecord>>, Fault>> + Send {
+        let from_now = self.options.watch(self.options.view().revision());
+        futures_util::stream::iter(from_now).flat_map(|watch| watch.batches().skip(1))
+    }
+}
+
+fn response(batch: &Batch<OptionsRecord>) -> WatchOptionsResponse {
+    WatchOptionsResponse {
+        records: batch.changed.iter().map(|record| to_wire(record)).collect(),
+        revision: batch.revision,
+        synced: batch.synced,
+    }
+}
+
+fn to_wire(record: &OptionsRecord) -> wire::OptionsRecord {
+    wire::OptionsRecord { options: Some(convert::to_wire(record.options.clone())), revision: record.revision }
+}

@@ -1,0 +1,145 @@
+//! Statements of the mesh's own services: the rules of `domain::report`, run on the newest records.
+
+use chassis::{Fault, convert::time, ledger::Draft};
+use domain::{
+    component::Component,
+    report::{self, Stale},
+    time::Timestamp,
+};
+use proto::component::{
+    AssignSessionRequest, AssignSessionResponse, ReportActionsRequest, ReportActionsResponse,
+    ReportPreparationsRequest, ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse,
+    report_service_server::ReportService,
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use crate::{Registry, convert, store::BootToken};
+
+#[async_trait]
+impl ReportService for Registry {
+    async fn assign_session(
+        &self,
+        request: Request<AssignSessionRequest>,
+    ) -> Result<Response<AssignSessionResponse>, Status> {
+        let assignments = convert::assignments(request.into_inner(), &mut self.interner.lock())?;
+        let assign = move |draft: &mut Draft<'_, Component>| {
+            let now = time::now();
+            let mut assigned = Vec::new();
+            for (ids, assignment) in &assignments {
+                for id in ids {
+                    let Some(component) = draft.get(id) else { continue };
+                    if let Ok(Some(changed)) = report::assign(&component, assignment, now) {
+                        draft.put(changed);
+                    }
+                    assigned.push(id.clone());
+                }
+            }
+            assigned.sort_unstable();
+            assigned.dedup();
+            Ok(assigned)
+        };
+        let (assigned_ids, revision) = self.components.write(assign).await?;
+        Ok(Response::new(AssignSessionResponse { assigned_ids, revision }))
+    }
+
+    async fn report_statuses(
+        &self,
+        request: Request<ReportStatusesRequest>,
+    ) -> Result<Response<ReportStatusesResponse>, Status> {
+        let reports = convert::status_reports(request.into_inner())?;
+        let stale_ids = self.apply(reports, |one| one.id.as_str(), report::status).await?;
+        Ok(Response::new(ReportStatusesResponse { stale_ids }))
+    }
+
+    async fn report_actions(
+        &self,
+        request: Request<ReportActionsRequest>,
+    ) -> Result<Response<ReportActionsResponse>, Status> {
+        let reports = convert::action_reports(request.into_inner())?;
+        let stale_ids = self.apply(reports, |one| one.id.as_str(), report::action).await?;
+        Ok(Response::new(ReportActionsResponse { stale_ids }))
+    }
+
+    async fn report_preparations(
+        &self,
+        request: Request<ReportPreparationsRequest>,
+    ) -> Result<Response<ReportPreparationsResponse>, Status> {
+        let mut request = request.into_inner();
+        let tokens =
+            convert::boot_tokens(std::mem::take(&mut request.tokens), time::now(), &mut self.interner.lock());
+        let reports = convert::preparation_reports(request)?;
+        // A component must never name a token that is not stored, so tokens go first.
+        self.store_tokens(tokens).await?;
+        let stale_ids = self.apply(reports, |one| one.id.as_str(), report::preparation).await?;
+        Ok(Response::new(ReportPreparationsResponse { stale_ids }))
+    }
+}
+
+impl Registry {
+    /// Applies each report to its component in one transaction and gives the ids of the stale ones. A
+    /// report about a component that was deleted meanwhile is stale too.
+    async fn apply<R: Send + 'static>(
+        &self,
+        reports: Vec<R>,
+        id: fn(&R) -> &str,
+        rule: fn(&Component, &R, Timestamp) -> Result<Option<Component>, Stale>,
+    ) -> Result<Vec<String>, Fault> {
+        let apply = move |draft: &mut Draft<'_, Component>| {
+            let now = time::now();
+            let mut stale = Vec::new();
+            for report in &reports {
+                let outcome =
+                    draft.get(id(report)).ok_or(Stale).and_then(|component| rule(&component, report, now));
+                match outcome {
+                    Ok(Some(changed)) => draft.put(changed),
+                    Ok(None) => {}
+                    Err(Stale) => stale.push(id(report).to_owned()),
+                }
+            }
+            Ok(stale)
+        };
+        Ok(self.components.write(apply).await?.0)
+    }
+
+    async fn store_tokens(&self, tokens: Vec<BootToken>) -> Result<(), Fault> {
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        let superseded = self.superseded_tokens();
+        let store = move |draft: &mut Draft<'_, BootToken>| {
+            superseded.iter().for_each(|token| draft.delete(token));
+            tokens.into_iter().for_each(|token| draft.put(token));
+            Ok(())
+        };
+        self.tokens.write(store).await?;
+        Ok(())
+    }
+
+    /// Tokens that no component wants or runs and that are too old to come back from a node that is still
+    /// booting (BUG-17). Looked for only when there are many, so that the cost stays with those who make them.
+    fn superseded_tokens(&self) -> Vec<String> {
+        if self.tokens.view().len() < MANY_TOKENS {
+            return Vec::new();
+        }
+        let components = self.components.view().all();
+        let in_use: std::collections::HashSet<&str> =
+            components.iter().flat_map(|one| tokens_in_use(one)).collect();
+        let now = time::now();
+        let old = |token: &BootToken| {
+            now.since(token.boot_artifacts.timestamp.unwrap_or_default())
+                > std::time::Duration::from_secs(24 * 60 * 60)
+        };
+        let tokens = self.tokens.view().all();
+        let superseded = tokens.iter().filter(|token| old(token) && !in_use.contains(token.token.as_str()));
+        superseded.map(|token| token.token.clone()).collect()
+    }
+}
+
+/// Tokens fewer than which are not worth looking through.
+const MANY_TOKENS: usize = 10_000;
+
+fn tokens_in_use(component: &Component) -> impl Iterator<Item = &str> {
+    let desired = component.desired_state.as_ref().and_then(|state| state.bss_token.as_deref());
+    let actual = component.actual_state.as_ref().and_then(|state| state.bss_token.as_deref());
+    desired.into_iter().chain(actual)
+}

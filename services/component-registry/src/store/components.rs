@@ -1,0 +1,129 @@
+//! Components.
+
+use std::{collections::HashMap, sync::Arc};
+
+use chassis::{
+    convert::{Interner, component as convert},
+    ledger::Table,
+};
+use domain::{artifacts::BootArtifacts, component::Component, status::computed_status};
+use prost::Message;
+use proto::component as wire;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+use super::artifacts::{self, Sets};
+
+/// The table of components. The columns beside `record` are for people who look at the database, and for
+/// the artifact sets that records share.
+pub struct Components;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "components")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub revision: i64,
+    pub generation: i64,
+    pub enabled: Option<bool>,
+    pub session: Option<String>,
+    pub phase: Option<String>,
+    pub status: String,
+    pub actual_artifacts: Option<String>,
+    pub desired_artifacts: Option<String>,
+    pub staged_artifacts: Option<String>,
+    pub record: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for Components {
+    type Kind = Component;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<Component>, DbErr> {
+        let sets = artifacts::load(database).await?;
+        let mut interner = Interner::default();
+        let rows = Entity::find().all(database).await?;
+        rows.into_iter().map(|row| read(row, &sets, &mut interner)).collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, components: &[Arc<Component>]) -> Result<(), DbErr> {
+        let mut sets = Sets::default();
+        let rows = components.iter().map(|component| row(component, &mut sets)).collect();
+        sets.save(transaction).await?;
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let ids = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}
+
+fn row(component: &Component, sets: &mut Sets) -> ActiveModel {
+    let mut digest =
+        |artifacts: Option<&BootArtifacts>| Set(artifacts.map(|artifacts| sets.digest(artifacts)));
+    ActiveModel {
+        id: Set(component.id.as_str().to_owned()),
+        revision: Set(component.revision.cast_signed()),
+        generation: Set(component.generation.cast_signed()),
+        enabled: Set(component.enabled),
+        session: Set(component.session.clone()),
+        phase: Set(component
+            .status
+            .as_ref()
+            .and_then(|status| status.phase)
+            .map(|phase| phase.word().to_owned())),
+        status: Set(computed_status(component).to_owned()),
+        actual_artifacts: digest(
+            component.actual_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
+        ),
+        desired_artifacts: digest(
+            component.desired_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
+        ),
+        staged_artifacts: digest(
+            component.staged_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
+        ),
+        record: Set(convert::to_wire(&without_texts(component)).encode_to_vec()),
+    }
+}
+
+/// The record without the texts of its artifacts, which the columns refer to.
+fn without_texts(component: &Component) -> Component {
+    let mut bare = component.clone();
+    for artifacts in every_artifacts(&mut bare).into_iter().flatten() {
+        *artifacts = BootArtifacts { timestamp: artifacts.timestamp, ..BootArtifacts::default() };
+    }
+    bare
+}
+
+fn read(
+    row: Model,
+    sets: &HashMap<String, BootArtifacts>,
+    interner: &mut Interner,
+) -> Result<Component, DbErr> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| DbErr::Custom(format!("component '{}' is unreadable: {why}", row.id));
+    let record = wire::Component::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
+    let mut component = convert::from_wire(record, interner).map_err(|error| unreadable(&error))?;
+    component.revision = row.revision.cast_unsigned();
+    let digests = [&row.actual_artifacts, &row.desired_artifacts, &row.staged_artifacts];
+    for (artifacts, digest) in every_artifacts(&mut component).into_iter().zip(digests) {
+        let (Some(artifacts), Some(digest)) = (artifacts, digest) else { continue };
+        let set = sets.get(digest).ok_or_else(|| unreadable(&"its boot artifacts are missing"))?;
+        *artifacts = BootArtifacts { timestamp: artifacts.timestamp, ..set.clone() };
+    }
+    Ok(component)
+}
+
+/// The artifacts of the actual, the desired and the staged state.
+fn every_artifacts(component: &mut Component) -> [Option<&mut BootArtifacts>; 3] {
+    [
+        component.actual_state.as_mut().and_then(|state| state.boot_artifacts.as_mut()),
+        component.desired_state.as_mut().and_then(|state| state.boot_artifacts.as_mut()),
+        component.staged_state.as_mut().and_then(|state| state.boot_artifacts.as_mut()),
+    ]
+}

@@ -1,0 +1,12 @@
+//! The registry's tables. Only this module knows SQL.
+
+mod artifacts;
+mod components;
+mod migration;
+mod options;
+mod tokens;
+
+pub use components::Components;
+pub use migration::Migrator;
+pub use options::StoredOptions;
+pub use tokens::{BootToken, BootTokens};

@@ -1,0 +1,56 @@
+//! The options: one record.
+
+use std::sync::Arc;
+
+use chassis::{convert::options as convert, kinds::OptionsRecord, ledger::Table};
+use domain::options::Options;
+use prost::Message;
+use proto::option as wire;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+/// The table of the options record.
+pub struct StoredOptions;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "options")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub key: String,
+    pub revision: i64,
+    pub record: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for StoredOptions {
+    type Kind = OptionsRecord;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<OptionsRecord>, DbErr> {
+        let rows = Entity::find().all(database).await?.into_iter();
+        let records = rows.map(|row| {
+            let unreadable =
+                |why: &dyn std::fmt::Display| DbErr::Custom(format!("the options are unreadable: {why}"));
+            let stored = wire::Options::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
+            // An option that is newer than the record takes its default.
+            let options = Options::default()
+                .apply(convert::patch_from_wire(stored))
+                .map_err(|error| unreadable(&error))?;
+            Ok(OptionsRecord { options, revision: row.revision.cast_unsigned() })
+        });
+        records.collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, records: &[Arc<OptionsRecord>]) -> Result<(), DbErr> {
+        let rows = records.iter().map(|record| ActiveModel {
+            key: Set(OptionsRecord::KEY.to_owned()),
+            revision: Set(record.revision.cast_signed()),
+            record: Set(convert::to_wire(record.options.clone()).encode_to_vec()),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+    }
+
+    async fn delete(_: &DatabaseTransaction, _: &[Arc<str>]) -> Result<(), DbErr> {
+        Err(DbErr::Custom("the options cannot be deleted".to_owned()))
+    }
+}

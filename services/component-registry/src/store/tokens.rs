@@ -1,0 +1,90 @@
+//! Tokens of the boot script server and what they stand for.
+
+use std::sync::Arc;
+
+use chassis::{ledger::Table, resource::Resource};
+use domain::{artifacts::BootArtifacts, time::Timestamp};
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+use super::artifacts::{self, Sets};
+
+/// The table of tokens.
+pub struct BootTokens;
+
+/// A token and the boot artifacts that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootToken {
+    /// The token, as nodes report it.
+    pub token: String,
+    /// What was given to the boot script server; its time stamp says when.
+    pub boot_artifacts: BootArtifacts,
+    /// Revision of the last change.
+    pub revision: u64,
+}
+
+impl Resource for BootToken {
+    const KIND: &'static str = "boot_token";
+
+    fn key(&self) -> &str {
+        &self.token
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+}
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "boot_tokens")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub token: String,
+    pub revision: i64,
+    pub artifacts: String,
+    pub stored_at: i64,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for BootTokens {
+    type Kind = BootToken;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<BootToken>, DbErr> {
+        let sets = artifacts::load(database).await?;
+        let rows = Entity::find().all(database).await?.into_iter();
+        let tokens = rows.map(|row| {
+            let missing =
+                || DbErr::Custom(format!("boot token '{}': its boot artifacts are missing", row.token));
+            let set = sets.get(&row.artifacts).ok_or_else(missing)?;
+            let boot_artifacts = BootArtifacts { timestamp: Some(Timestamp(row.stored_at)), ..set.clone() };
+            Ok(BootToken { token: row.token, boot_artifacts, revision: row.revision.cast_unsigned() })
+        });
+        tokens.collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, tokens: &[Arc<BootToken>]) -> Result<(), DbErr> {
+        let mut sets = Sets::default();
+        let rows = tokens.iter().map(|token| ActiveModel {
+            token: Set(token.token.clone()),
+            revision: Set(token.revision.cast_signed()),
+            artifacts: Set(sets.digest(&token.boot_artifacts)),
+            stored_at: Set(token.boot_artifacts.timestamp.unwrap_or_default().0),
+        });
+        let rows = rows.collect();
+        sets.save(transaction).await?;
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Token, rows).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let tokens = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Token.is_in(tokens)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Components as short texts, for tables of expected values.
+
+use std::fmt::Write;
+
+use super::{Component, LastAction};
+use crate::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
+
+/// A component with nothing but an id.
+pub(crate) fn bare() -> Component {
+    Component::new(ComponentId::parse("x1").expect("valid"))
+}
+
+/// Artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
+pub(crate) fn artifacts(text: &str) -> BootArtifacts {
+    let mut members = text.split(' ').map(|member| match member {
+        "-" => None,
+        "." => Some("".into()),
+        text => Some(text.into()),
+    });
+    BootArtifacts {
+        kernel: members.next().flatten(),
+        kernel_parameters: members.next().flatten(),
+        initrd: members.next().flatten(),
+        timestamp: None,
+    }
+}
+
+/// Every member that is present, in one line.
+pub(crate) fn show(component: &Component) -> String {
+    let mut line = String::new();
+    let mut part = |name: &str, text: Option<String>| {
+        if let Some(text) = text {
+            let space = if line.is_empty() { "" } else { " " };
+            write!(line, "{space}{name}={text}").expect("a string takes every text");
+        }
+    };
+    part(
+        "actual",
+        component.actual_state.as_ref().map(|actual| {
+            join([show_artifacts(&actual.boot_artifacts), token(&actual.bss_token), at(actual.last_updated)])
+        }),
+    );
+    part(
+        "desired",
+        component.desired_state.as_ref().map(|desired| {
+            let configuration = desired.configuration.as_ref().map(|name| format!("cfg:{name}"));
+            let artifacts = show_artifacts(&desired.boot_artifacts);
+            join([artifacts, configuration, token(&desired.bss_token), at(desired.last_updated)])
+        }),
+    );
+    part(
+        "staged",
+        component.staged_state.as_ref().map(|staged| {
+            let configuration = staged.configuration.as_ref().map(|name| format!("cfg:{name}"));
+            let session = staged.session.as_ref().map(|name| format!("session:{name}"));
+            join([show_artifacts(&staged.boot_artifacts), configuration, session, at(staged.last_updated)])
+        }),
+    );
+    part("action", component.last_action.as_ref().map(show_action));
+    part(
+        "stats",
+        component.event_stats.as_ref().map(|stats| {
+            let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
+            let graceful = number(stats.power_off_graceful_attempts);
+            let forceful = number(stats.power_off_forceful_attempts);
+            format!("{}/{graceful}/{forceful}", number(stats.power_on_attempts))
+        }),
+    );
+    part(
+        "status",
+        component.status.as_ref().map(|status| {
+            let phase = status.phase.map(|phase| format!("phase:{}", phase.word()));
+            join([phase, status.status_override.as_ref().map(|text| format!("override:{text}"))])
+        }),
+    );
+    part("enabled", component.enabled.map(|enabled| enabled.to_string()));
+    part("error", component.error.as_ref().map(|text| format!("'{text}'")));
+    part("session", component.session.as_ref().map(|text| format!("'{text}'")));
+    part("policy", component.retry_policy.map(|policy| policy.to_string()));
+    part("gen", (component.generation > 0).then(|| component.generation.to_string()));
+    part(
+        "prepared",
+        component
+            .preparation
+            .as_ref()
+            .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error)),
+    );
+    part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.clone()));
+    part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
+    line
+}
+
+fn show_action(last: &LastAction) -> String {
+    let failed = last.failed.map(|failed| if failed { "failed" } else { "ok" }.to_owned());
+    join([last.action.map(|action| action.word().to_owned()), failed, at(last.last_updated)])
+}
+
+fn show_artifacts(artifacts: &Option<BootArtifacts>) -> Option<String> {
+    let artifacts = artifacts.as_ref()?;
+    let texts =
+        [&artifacts.kernel, &artifacts.kernel_parameters, &artifacts.initrd].map(|member| {
+            match member.as_deref() {
+                None => "-",
+                Some("") => ".",
+                Some(text) => text,
+            }
+        });
+    let stamp = artifacts.timestamp.map(|stamp| format!("~{}", stamp.0)).unwrap_or_default();
+    Some(format!("{}{stamp}", texts.join(",")))
+}
+
+fn token(token: &Option<String>) -> Option<String> {
+    token.as_ref().map(|token| format!("token:{token}"))
+}
+
+fn at(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| format!("@{}", time.0))
+}
+
+fn join<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    format!("[{}]", parts.join(" "))
+}

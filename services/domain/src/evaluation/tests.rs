@@ -1,0 +1,568 @@
+use std::fmt::Write;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::{
+    artifacts::BootArtifacts,
+    component::{
+        ActualState, BootPreparation, DesiredState, EventStats, LastAction, Status,
+        view::{artifacts, bare},
+    },
+    options::Options,
+};
+
+const NOW: Timestamp = Timestamp(10_000_000);
+
+/// An enabled component of generation 7 and the evidence about it, from words:
+/// `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
+/// `want` a kernel, `match` it; `cfg:name` wanted, `cfg:-` missing (else empty);
+/// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
+/// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
+/// `error:text`, `refused:text`, `prepared:attempt:text`; `disabled`.
+fn scene(words: &str) -> (Component, Evidence) {
+    let mut component = Component {
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(BootArtifacts::empty()),
+            configuration: Some(String::new()),
+            ..DesiredState::default()
+        }),
+        actual_state: Some(ActualState {
+            boot_artifacts: Some(BootArtifacts::empty()),
+            ..ActualState::default()
+        }),
+        enabled: Some(true),
+        generation: 7,
+        ..bare()
+    };
+    let mut evidence =
+        Evidence { power: PowerObservation::Unknown, configuration: ConfigurationObservation::Unknown };
+    for word in words.split_whitespace() {
+        let (name, value) = word.split_once(':').unwrap_or((word, ""));
+        match name {
+            "on" | "off" | "power" => evidence.power = power(name, value),
+            "cfs" => evidence.configuration = configuration(value),
+            _ => describe(&mut component, name, value),
+        }
+    }
+    (component, evidence)
+}
+
+fn power(name: &str, value: &str) -> PowerObservation {
+    match (name, value.split_once(':').unwrap_or((value, ""))) {
+        ("on", _) => PowerObservation::On,
+        ("off", _) => PowerObservation::Off,
+        (_, ("missing", _)) => PowerObservation::Missing,
+        (_, (_, why)) => PowerObservation::Undefined { error: why.to_owned() },
+    }
+}
+
+fn configuration(value: &str) -> ConfigurationObservation {
+    let Some((desired, status)) = value.split_once(':') else { return ConfigurationObservation::Missing };
+    let desired = (desired != "-").then(|| desired.to_owned());
+    ConfigurationObservation::Known { desired, status: status.to_owned() }
+}
+
+fn describe(component: &mut Component, name: &str, value: &str) {
+    let desired = component.desired_state.get_or_insert_default();
+    let last = component.last_action.get_or_insert_default();
+    let status = component.status.get_or_insert_default();
+    match name {
+        "want" => desired.boot_artifacts = Some(artifacts("k p i")),
+        "match" => {
+            component.actual_state.get_or_insert_default().boot_artifacts = desired.boot_artifacts.clone();
+        }
+        "cfg" => desired.configuration = (value != "-").then(|| value.to_owned()),
+        "last" => *last = last_action(value),
+        "failed" => last.failed = Some(true),
+        "phase" => status.phase = Phase::from_word(value),
+        "over" => status.status_override = Some(value.to_owned()),
+        "tries" => component.event_stats = Some(stats(value)),
+        "limit" => component.retry_policy = Some(value.parse().expect("a number")),
+        "error" => component.error = Some(value.to_owned()),
+        "refused" => component.power_error = value.to_owned(),
+        "prepared" => {
+            let (attempt, error) = value.split_once(':').expect("attempt:text");
+            let attempt = attempt.parse().expect("a number");
+            component.preparation = Some(BootPreparation { generation: 7, attempt, error: error.to_owned() });
+        }
+        "disabled" => component.enabled = Some(false),
+        word => panic!("what is {word}?"),
+    }
+}
+
+fn last_action(value: &str) -> LastAction {
+    let (action, age) = value.split_once(':').unwrap_or((value, ""));
+    let last_updated = (!age.is_empty()).then(|| Timestamp(NOW.0 - age.parse::<i64>().expect("a number")));
+    LastAction { action: Action::from_word(action), failed: Some(false), last_updated }
+}
+
+fn stats(value: &str) -> EventStats {
+    let mut counters = value.split('/').map(|counter| Some(counter.parse().expect("a number")));
+    EventStats {
+        power_on_attempts: counters.next().flatten(),
+        power_off_graceful_attempts: counters.next().flatten(),
+        power_off_forceful_attempts: counters.next().flatten(),
+    }
+}
+
+fn show(decision: &Decision) -> String {
+    let mut text = format!("{}: '{}'", decision.reason.word(), decision.phase.word());
+    if !decision.status_override.is_empty() {
+        write!(text, " {}", decision.status_override).expect("a string takes every text");
+    }
+    if decision.settled {
+        text += " settled";
+    }
+    if decision.action_failed {
+        text += " action-failed";
+    }
+    if let Some(error) = &decision.error {
+        write!(text, " error '{error}'").expect("a string takes every text");
+    }
+    if let Some(until) = decision.until {
+        write!(text, " until +{}", until.0 - NOW.0).expect("a string takes every text");
+    }
+    text
+}
+
+fn check(rows: &[&str], expected: Expect) {
+    let lines: Vec<_> = rows
+        .iter()
+        .map(|words| {
+            let (component, evidence) = scene(words);
+            format!("{words}\n    {}\n", show(&evaluate(&component, &evidence, &Options::default(), NOW)))
+        })
+        .collect();
+    expected.assert_eq(&lines.concat());
+}
+
+#[test]
+fn what_is_not_known_changes_nothing() {
+    check(
+        &[
+            "want phase:powering_off",
+            "want over:on_hold cfs:missing",
+            "want phase:powering_on over:on_hold",
+            "on want match phase:powering_on",
+            "on want match over:on_hold",
+            "on want match phase:configuring over:failed",
+            "off want disabled phase:powering_off over:mine",
+        ],
+        expect![[r#"
+            want phase:powering_off
+                awaiting_power: 'powering_off'
+            want over:on_hold cfs:missing
+                awaiting_power: '' on_hold
+            want phase:powering_on over:on_hold
+                awaiting_power: 'powering_on' on_hold
+            on want match phase:powering_on
+                awaiting_configuration: 'powering_on'
+            on want match over:on_hold
+                awaiting_configuration: '' on_hold
+            on want match phase:configuring over:failed
+                awaiting_configuration: 'configuring' failed
+            off want disabled phase:powering_off over:mine
+                not_enabled: 'powering_off' mine
+        "#]],
+    );
+}
+
+#[test]
+fn undefined_power_shows_the_words_of_the_peer_and_changes_nothing() {
+    check(
+        &[
+            "power:undefined want phase:powering_on",
+            "power:undefined:BMC-timeout want phase:powering_off over:on_hold",
+            "power:undefined want match phase:configuring cfs:-:",
+            "power:undefined want phase:powering_on over:failed",
+        ],
+        expect![[r#"
+            power:undefined want phase:powering_on
+                power_undefined: 'powering_on' error 'the power state of the component is undefined'
+            power:undefined:BMC-timeout want phase:powering_off over:on_hold
+                power_undefined: 'powering_off' on_hold error 'BMC-timeout'
+            power:undefined want match phase:configuring cfs:-:
+                power_undefined: 'configuring' error 'the power state of the component is undefined'
+            power:undefined want phase:powering_on over:failed
+                power_undefined: 'powering_on' failed error 'the power state of the component is undefined'
+        "#]],
+    );
+}
+
+#[test]
+fn nodes_left_out_of_an_answer_are_held_but_not_disabled() {
+    check(
+        &[
+            "power:missing want phase:powering_off",
+            "power:missing cfs:missing",
+            "power:undefined cfs:missing phase:powering_on",
+            "power:undefined:BMC-timeout cfs:missing",
+            "off cfs:missing want",
+            "on cfs:missing want match phase:configuring",
+            "power:missing want phase:powering_on over:failed",
+        ],
+        expect![[r#"
+            power:missing want phase:powering_off
+                power_missing: 'powering_off' on_hold error 'Component information was not returned by pcs'
+            power:missing cfs:missing
+                power_missing: '' on_hold error 'Component information was not returned by pcs'
+            power:undefined cfs:missing phase:powering_on
+                power_missing: 'powering_on' on_hold error 'Component information was not returned by pcs'
+            power:undefined:BMC-timeout cfs:missing
+                configuration_missing: '' on_hold error 'Component information was not returned by cfs'
+            off cfs:missing want
+                configuration_missing: '' on_hold error 'Component information was not returned by cfs'
+            on cfs:missing want match phase:configuring
+                configuration_missing: 'configuring' on_hold error 'Component information was not returned by cfs'
+            power:missing want phase:powering_on over:failed
+                already_failed: 'powering_on' failed settled error 'Component information was not returned by pcs'
+        "#]],
+    );
+}
+
+#[test]
+fn nodes_that_are_off() {
+    check(
+        &[
+            "off",
+            "off phase:powering_off over:on_hold last:powering_off_gracefully:1",
+            "off want last:session_setup:1",
+            "off want",
+            "off want last:powering_on:120000 phase:powering_on",
+            "off want last:powering_on:120001 phase:powering_on",
+            "off want last:powering_on phase:powering_on",
+            "off want last:powering_on:5 failed phase:powering_on",
+            "off want last:powering_on:120001 failed phase:powering_on",
+            "off want match last:powering_on:5 phase:configuring",
+            "off want last:powering_off_forcefully:5 phase:powering_off",
+        ],
+        expect![[r#"
+            off
+                off_as_wanted: '' settled
+            off phase:powering_off over:on_hold last:powering_off_gracefully:1
+                off_as_wanted: '' settled
+            off want last:session_setup:1
+                power_on_needed: 'powering_on'
+            off want
+                power_on_needed: 'powering_on'
+            off want last:powering_on:120000 phase:powering_on
+                power_on_awaited: 'powering_on' error '' until +1
+            off want last:powering_on:120001 phase:powering_on
+                power_on_without_effect: 'powering_on' action-failed
+            off want last:powering_on phase:powering_on
+                power_on_without_effect: 'powering_on' action-failed
+            off want last:powering_on:5 failed phase:powering_on
+                power_on_needed: 'powering_on'
+            off want last:powering_on:120001 failed phase:powering_on
+                power_on_without_effect: 'powering_on' action-failed
+            off want match last:powering_on:5 phase:configuring
+                power_on_awaited: 'powering_on' error '' until +119996
+            off want last:powering_off_forcefully:5 phase:powering_off
+                power_on_needed: 'powering_on'
+        "#]],
+    );
+}
+
+#[test]
+fn nodes_that_are_on_without_the_wanted_boot() {
+    check(
+        &[
+            "on",
+            "on match last:powering_on:1",
+            "on want last:powering_on:1200000 phase:powering_on",
+            "on want last:powering_on:1200001 phase:powering_on",
+            "on want last:powering_on:5 failed phase:powering_on",
+            "on want last:powering_on phase:powering_on",
+            "on want last:session_setup:5 over:on_hold",
+            "on want",
+        ],
+        expect![[r#"
+            on
+                power_off_needed: 'powering_off'
+            on match last:powering_on:1
+                power_off_needed: 'powering_off'
+            on want last:powering_on:1200000 phase:powering_on
+                boot_awaited: 'powering_on' error '' until +1
+            on want last:powering_on:1200001 phase:powering_on
+                reboot_needed: 'powering_off'
+            on want last:powering_on:5 failed phase:powering_on
+                boot_awaited: 'powering_on' until +1199996
+            on want last:powering_on phase:powering_on
+                reboot_needed: 'powering_off'
+            on want last:session_setup:5 over:on_hold
+                reboot_needed: 'powering_off'
+            on want
+                reboot_needed: 'powering_off'
+        "#]],
+    );
+}
+
+#[test]
+fn nodes_that_run_what_is_wanted() {
+    check(
+        &[
+            "on want match cfg:c cfs:other:configured",
+            "on want match cfg:c cfs:-:pending",
+            "on want match cfs:-:unconfigured",
+            "on want match cfs::unconfigured",
+            "on want match cfg:- cfs:-:configured",
+            "on want match cfg:- cfs::configured",
+            "on want match cfg:- cfs:c:configured",
+            "on want match cfg:c cfs:c:configured phase:configuring",
+            "on want match cfg:c cfs:c:Configured over:on_hold",
+            "on want match cfg:c cfs:c:PENDING",
+            "on want match cfg:c cfs:c:failed",
+            "on want match cfg:c cfs:c:unconfigured",
+            "on want match cfg:c cfs:c:Baffled",
+            "on want match cfg:c cfs:c:",
+        ],
+        expect![[r#"
+            on want match cfg:c cfs:other:configured
+                configuration_differs: 'configuring'
+            on want match cfg:c cfs:-:pending
+                configuration_differs: 'configuring'
+            on want match cfs:-:unconfigured
+                configuration_differs: 'configuring'
+            on want match cfs::unconfigured
+                booted: '' settled
+            on want match cfg:- cfs:-:configured
+                booted: '' settled
+            on want match cfg:- cfs::configured
+                booted: '' settled
+            on want match cfg:- cfs:c:configured
+                configuration_differs: 'configuring'
+            on want match cfg:c cfs:c:configured phase:configuring
+                configured: '' settled
+            on want match cfg:c cfs:c:Configured over:on_hold
+                configured: '' settled
+            on want match cfg:c cfs:c:PENDING
+                configuration_pending: 'configuring'
+            on want match cfg:c cfs:c:failed
+                configuration_failed: 'configuring' failed settled error 'cfs configuration failed'
+            on want match cfg:c cfs:c:unconfigured
+                configuration_unknown: 'configuring' failed settled error 'cfs is not reporting a valid configuration status for this component: unconfigured'
+            on want match cfg:c cfs:c:Baffled
+                configuration_unknown: 'configuring' failed settled error 'cfs is not reporting a valid configuration status for this component: Baffled'
+            on want match cfg:c cfs:c:
+                configuration_silent: 'configuring'
+        "#]],
+    );
+}
+
+#[test]
+fn what_has_failed_stays_failed() {
+    check(
+        &[
+            "off over:failed",
+            "off want over:failed phase:powering_on last:powering_on:5",
+            "on want match cfs::configured over:failed phase:configuring",
+            "on want match cfg:c cfs:c:failed over:failed",
+            "on want over:failed",
+        ],
+        expect![[r#"
+            off over:failed
+                already_failed: '' failed settled
+            off want over:failed phase:powering_on last:powering_on:5
+                already_failed: 'powering_on' failed settled
+            on want match cfs::configured over:failed phase:configuring
+                already_failed: '' failed settled
+            on want match cfg:c cfs:c:failed over:failed
+                already_failed: 'configuring' failed settled error 'cfs configuration failed'
+            on want over:failed
+                already_failed: 'powering_off' failed settled
+        "#]],
+    );
+}
+
+#[test]
+fn nodes_without_attempts_left_are_given_up() {
+    check(
+        &[
+            "off want tries:2/0/0",
+            "off want tries:3/0/0",
+            "off want tries:3/0/0 error:known-trouble",
+            "off want tries:3/0/0 refused:no-power",
+            "off want tries:3/0/0 last:powering_on:120000 phase:powering_on",
+            "off want tries:3/0/0 last:powering_on:120001 phase:powering_on",
+            "off want tries:3/0/0 last:powering_on:5 failed phase:powering_on",
+            "off want tries:0/0/0 limit:0",
+            "off want tries:9/0/0 limit:10",
+            "off tries:9/9/9",
+            "on want tries:3/3/0 last:powering_on:1200000 phase:powering_on",
+            "on want tries:3/2/0 last:powering_on:1200001 phase:powering_on",
+            "on want tries:3/3/0 last:powering_on:1200001 phase:powering_on",
+            "on tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off",
+            "on tries:0/1/3 last:powering_off_gracefully:300001 phase:powering_off",
+            "on tries:0/1/2 last:powering_off_forcefully:300001 phase:powering_off",
+            "on tries:0/1/3 last:powering_off_forcefully:300000 phase:powering_off",
+            "on tries:0/1/3 last:powering_off_forcefully:300001 phase:powering_off",
+            "on tries:0/1/3 last:powering_off_forcefully phase:powering_off",
+        ],
+        expect![[r#"
+            off want tries:2/0/0
+                power_on_needed: 'powering_on'
+            off want tries:3/0/0
+                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            off want tries:3/0/0 error:known-trouble
+                retries_exhausted: 'powering_on' failed settled
+            off want tries:3/0/0 refused:no-power
+                retries_exhausted: 'powering_on' failed settled error 'no-power'
+            off want tries:3/0/0 last:powering_on:120000 phase:powering_on
+                power_on_awaited: 'powering_on' error '' until +1
+            off want tries:3/0/0 last:powering_on:120001 phase:powering_on
+                retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached and no service gave a reason for the failure'
+            off want tries:3/0/0 last:powering_on:5 failed phase:powering_on
+                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            off want tries:0/0/0 limit:0
+                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            off want tries:9/0/0 limit:10
+                power_on_needed: 'powering_on'
+            off tries:9/9/9
+                off_as_wanted: '' settled
+            on want tries:3/3/0 last:powering_on:1200000 phase:powering_on
+                boot_awaited: 'powering_on' error '' until +1
+            on want tries:3/2/0 last:powering_on:1200001 phase:powering_on
+                reboot_needed: 'powering_off'
+            on want tries:3/3/0 last:powering_on:1200001 phase:powering_on
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            on tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off
+                power_off_needed: 'powering_off' error ''
+            on tries:0/1/3 last:powering_off_gracefully:300001 phase:powering_off
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            on tries:0/1/2 last:powering_off_forcefully:300001 phase:powering_off
+                power_off_needed: 'powering_off' error ''
+            on tries:0/1/3 last:powering_off_forcefully:300000 phase:powering_off
+                power_off_needed: 'powering_off' error '' until +1
+            on tries:0/1/3 last:powering_off_forcefully:300001 phase:powering_off
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            on tries:0/1/3 last:powering_off_forcefully phase:powering_off
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+        "#]],
+    );
+}
+
+#[test]
+fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
+    check(
+        &[
+            "off want prepared:1:no-boot-data",
+            "off want prepared:1:no-boot-data tries:1/0/0",
+            "off want prepared:2:no-boot-data tries:1/0/0 refused:no-power",
+            "off want refused:no-power tries:1/0/0",
+            "off want last:powering_on:5 refused:no-power phase:powering_on error:old",
+            "off want last:powering_on:5 phase:powering_on error:old",
+            "off want error:old",
+            "on last:powering_off_gracefully:5 phase:powering_off error:old",
+            "on last:session_setup:5 error:old refused:no-power",
+            "on want match cfs::x error:old refused:no-power",
+        ],
+        expect![[r#"
+            off want prepared:1:no-boot-data
+                power_on_needed: 'powering_on' error 'no-boot-data'
+            off want prepared:1:no-boot-data tries:1/0/0
+                power_on_needed: 'powering_on'
+            off want prepared:2:no-boot-data tries:1/0/0 refused:no-power
+                power_on_needed: 'powering_on' error 'no-boot-data'
+            off want refused:no-power tries:1/0/0
+                power_on_needed: 'powering_on' error 'no-power'
+            off want last:powering_on:5 refused:no-power phase:powering_on error:old
+                power_on_awaited: 'powering_on' error 'no-power' until +119996
+            off want last:powering_on:5 phase:powering_on error:old
+                power_on_awaited: 'powering_on' error '' until +119996
+            off want error:old
+                power_on_needed: 'powering_on'
+            on last:powering_off_gracefully:5 phase:powering_off error:old
+                power_off_needed: 'powering_off' error ''
+            on last:session_setup:5 error:old refused:no-power
+                power_off_needed: 'powering_off' error 'no-power'
+            on want match cfs::x error:old refused:no-power
+                booted: '' settled
+        "#]],
+    );
+}
+
+#[test]
+fn errors_about_missing_evidence_go_when_it_is_there() {
+    for error in [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED] {
+        for words in ["off over:on_hold", "off want over:on_hold", "on want match cfs::x"] {
+            let (mut component, evidence) = scene(words);
+            component.error = Some(error.to_owned());
+            let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+            assert_eq!(decision.error.as_deref(), Some(""), "{words} {error}");
+        }
+    }
+}
+
+#[test]
+fn readings_count_for_their_generation_only() {
+    use PowerReading::{Missing, Off, On, Undefined};
+    let undefined = |error: &str| PowerObservation::Undefined { error: error.to_owned() };
+    let rows = [
+        (On, "", 7, PowerObservation::On),
+        (Off, "", 7, PowerObservation::Off),
+        (On, "BMC timeout", 7, undefined("BMC timeout")),
+        (Off, "BMC timeout", 7, undefined("BMC timeout")),
+        (Undefined, "", 7, undefined("")),
+        (Missing, "", 7, PowerObservation::Missing),
+        (On, "", 6, PowerObservation::Unknown),
+        (Missing, "", 6, PowerObservation::Unknown),
+        (Off, "", 8, PowerObservation::Unknown),
+    ];
+    for (reading, error, observed, expected) in rows {
+        assert_eq!(PowerObservation::of(reading, error, observed, 7), expected, "{reading:?} {observed}");
+    }
+    let known = configuration("c:configured");
+    assert_eq!(known.clone().of(7, 7), known);
+    assert_eq!(known.of(6, 7), ConfigurationObservation::Unknown);
+}
+
+#[test]
+fn only_differences_are_reported() {
+    let rows = [
+        ("off", true),
+        ("off over:on_hold", true),
+        ("off phase:powering_on", true),
+        ("off want", true),
+        ("off want phase:powering_on", false),
+        ("off want phase:powering_on over:", false),
+        ("off want phase:powering_on last:powering_on:120001", true),
+        ("off want phase:powering_on last:powering_on:120001 failed", false),
+        ("off want phase:powering_on refused:no", true),
+        ("off want phase:powering_on refused:no error:no", false),
+        ("off want phase:powering_on last:powering_on:1 error:old", true),
+        ("off want phase:powering_on last:powering_on:1", false),
+        ("want phase:powering_on", false),
+        ("power:missing over:on_hold", true),
+        ("power:undefined:x error:x", false),
+        ("off disabled", false),
+    ];
+    for (words, expected) in rows {
+        let (component, evidence) = scene(words);
+        let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+        assert_eq!(decision.changes(&component), expected, "{words}");
+    }
+}
+
+#[test]
+fn a_decision_holds_until_it_says() {
+    let rows = [
+        "off want phase:powering_on last:powering_on:7",
+        "on want phase:powering_on last:powering_on:7",
+        "on phase:powering_off last:powering_off_forcefully:7 tries:0/1/3",
+    ];
+    for words in rows {
+        let (component, evidence) = scene(words);
+        let at = |now| evaluate(&component, &evidence, &Options::default(), now);
+        let decision = at(NOW);
+        let until = decision.until.expect("a wait");
+        assert_eq!(at(Timestamp(until.0 - 1)), decision, "{words}");
+        assert_ne!(at(until), decision, "{words}");
+    }
+}
+
+#[test]
+fn reasons_have_words_of_their_own() {
+    let words: std::collections::BTreeSet<_> = Reason::ALL.into_iter().map(Reason::word).collect();
+    assert_eq!(words.len(), Reason::ALL.len());
+}

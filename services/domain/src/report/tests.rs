@@ -1,0 +1,335 @@
+use expect_test::expect;
+
+use super::*;
+use crate::component::view::{artifacts, bare, show};
+
+const NOW: Timestamp = Timestamp(900);
+
+fn status_of(phase: Phase, status_override: &str) -> Option<Status> {
+    Some(Status { phase: Some(phase), status_override: Some(status_override.to_owned()) })
+}
+
+fn last(action: Action, failed: bool) -> Option<LastAction> {
+    Some(LastAction { action: Some(action), failed: Some(failed), last_updated: Some(Timestamp(200)) })
+}
+
+/// A component that an older session left enabled in `phase`.
+fn stored(phase: Phase, action: Action) -> Component {
+    let mut actual = cleared_actual_state();
+    actual.boot_artifacts = Some(artifacts("ak ap ai"));
+    actual.last_updated = Some(Timestamp(100));
+    Component {
+        actual_state: Some(actual),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(artifacts("dk dp di")),
+            configuration: Some("conf".to_owned()),
+            bss_token: Some("dt".to_owned()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        last_action: last(action, false),
+        event_stats: Some(EventStats {
+            power_on_attempts: Some(1),
+            power_off_graceful_attempts: Some(1),
+            power_off_forceful_attempts: Some(0),
+        }),
+        status: status_of(phase, ""),
+        enabled: Some(true),
+        error: Some("old trouble".to_owned()),
+        session: Some("s1".to_owned()),
+        revision: 40,
+        generation: 7,
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: String::new() }),
+        assignment: "id-1".to_owned(),
+        power_error: "refused".to_owned(),
+        ..bare()
+    }
+}
+
+fn text(result: Result<Option<Component>, Stale>) -> String {
+    match result {
+        Ok(Some(component)) => show(&component),
+        Ok(None) => "unchanged".to_owned(),
+        Err(Stale) => "stale".to_owned(),
+    }
+}
+
+fn check(rows: &[(&str, Result<Option<Component>, Stale>)], expected: expect_test::Expect) {
+    let lines: Vec<_> =
+        rows.iter().map(|(name, result)| format!("{name}\n    {}\n", text(result.clone()))).collect();
+    expected.assert_eq(&lines.concat());
+}
+
+fn assignment() -> Assignment {
+    Assignment {
+        assignment_id: "id-2".to_owned(),
+        session: "s2".to_owned(),
+        boot_artifacts: artifacts("nk np ni"),
+        configuration: "new".to_owned(),
+        clear_actual_state: false,
+        clear_bss_token: false,
+        stage: false,
+    }
+}
+
+fn shutdown() -> Assignment {
+    Assignment {
+        boot_artifacts: BootArtifacts::empty(),
+        configuration: String::new(),
+        clear_bss_token: true,
+        ..assignment()
+    }
+}
+
+#[test]
+fn sessions_set_what_their_members_should_run() {
+    let component = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
+    let reboot = Assignment { clear_actual_state: true, ..assignment() };
+    let rows = [
+        ("boot", assign(&component, &assignment(), NOW)),
+        ("reboot", assign(&component, &reboot, NOW)),
+        ("shutdown", assign(&component, &shutdown(), NOW)),
+        ("boot of a bare record", assign(&bare(), &assignment(), NOW)),
+    ];
+    check(&rows, expect![[r#"
+        boot
+            actual=[ak,ap,ai token: @100] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
+        reboot
+            actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
+        shutdown
+            actual=[ak,ap,ai token: @100] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
+        boot of a bare record
+            desired=[nk,np,ni cfg:new @900] action=[session_setup ok @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s2' gen=1 assigned=id-2
+    "#]]);
+}
+
+#[test]
+fn an_assignment_counts_once() {
+    let taken = assign(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
+    let namesake = Assignment { assignment_id: "id-3".to_owned(), ..assignment() };
+    let disabled = Component { enabled: Some(false), ..taken.clone() };
+    let detached = Component { session: Some(String::new()), ..taken.clone() };
+    let changes = |component: &Component, assignment: &Assignment| {
+        assign(component, assignment, NOW).expect("never stale").is_some()
+    };
+    assert!(!changes(&taken, &assignment()), "repeated");
+    assert!(!changes(&disabled, &assignment()), "finished or disabled since");
+    assert!(changes(&taken, &namesake), "another session of the same name");
+    assert!(changes(&detached, &assignment()), "taken away since");
+}
+
+#[test]
+fn staging_touches_nothing_but_the_staged_state() {
+    let component = stored(Phase::None, Action::PoweringOn);
+    let boot = Assignment { stage: true, ..assignment() };
+    let shutdown = Assignment { stage: true, ..shutdown() };
+    let staged = assign(&component, &boot, NOW).expect("never stale").expect("changed");
+    let rows = [
+        ("boot", assign(&component, &boot, NOW)),
+        ("boot again", assign(&staged, &boot, NOW)),
+        ("shutdown names its session (BUG-20)", assign(&staged, &shutdown, NOW)),
+    ];
+    check(&rows, expect![[r#"
+        boot
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        boot again
+            unchanged
+        shutdown names its session (BUG-20)
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[.,.,. cfg: session:s2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+    "#]]);
+}
+
+fn status_report(phase: Phase) -> StatusReport {
+    StatusReport {
+        id: bare().id,
+        revision: 40,
+        phase,
+        status_override: String::new(),
+        settled: false,
+        action_failed: false,
+        error: None,
+    }
+}
+
+#[test]
+fn statuses_have_consequences() {
+    let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
+    let on = stored(Phase::PoweringOn, Action::PoweringOn);
+    let held = Component { status: status_of(Phase::None, "on_hold"), ..on.clone() };
+    let never = Component { revision: 40, enabled: Some(true), ..bare() };
+    let failed = Component { last_action: last(Action::PoweringOn, true), ..on.clone() };
+    let finished = StatusReport { settled: true, ..status_report(Phase::None) };
+    let action_failed = StatusReport { action_failed: true, ..status_report(Phase::PoweringOn) };
+    let gave_up = StatusReport {
+        status_override: "failed".to_owned(),
+        settled: true,
+        error: Some("no way".to_owned()),
+        ..status_report(Phase::PoweringOn)
+    };
+    let rows = [
+        ("leaving powering_off forgets the report", status(&off, &status_report(Phase::PoweringOn), NOW)),
+        ("off and finished", status(&off, &finished, NOW)),
+        ("on and finished", status(&on, &finished, NOW)),
+        ("released", status(&held, &status_report(Phase::PoweringOff), NOW)),
+        ("action failed", status(&on, &action_failed, NOW)),
+        ("action had failed before", status(&failed, &action_failed, NOW)),
+        ("given up", status(&on, &gave_up, NOW)),
+        ("first status of a bare record", status(&never, &finished, NOW)),
+    ];
+    check(&rows, expect![[r#"
+        leaving powering_off forgets the report
+            actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        off and finished
+            actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        on and finished
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        released
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        action failed
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        action had failed before
+            unchanged
+        given up
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:failed] enabled=false error='no way' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+        first status of a bare record
+            status=[override:] enabled=false
+    "#]]);
+}
+
+#[test]
+fn statuses_of_the_past_are_refused() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOn);
+    let same = StatusReport { error: Some("old trouble".to_owned()), ..status_report(Phase::PoweringOn) };
+    let older = StatusReport { revision: 39, ..status_report(Phase::PoweringOff) };
+    let newer = StatusReport { revision: 41, ..status_report(Phase::PoweringOff) };
+    let rows = [
+        ("nothing new", status(&component, &same, NOW)),
+        ("about an older revision", status(&component, &older, NOW)),
+        ("about a newer revision", status(&component, &newer, NOW)),
+    ];
+    check(&rows, expect![[r#"
+        nothing new
+            unchanged
+        about an older revision
+            stale
+        about a newer revision
+            stale
+    "#]]);
+}
+
+fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
+    ActionReport { id: bare().id, generation: 7, action, attempt, error: error.to_owned() }
+}
+
+#[test]
+fn the_first_report_of_an_attempt_counts_it() {
+    let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
+    let on = Component {
+        last_action: last(Action::PoweringOffForcefully, false),
+        ..stored(Phase::PoweringOn, Action::PoweringOn)
+    };
+    let called = stored(Phase::PoweringOn, Action::PoweringOn);
+    let uncounted = Component { event_stats: None, ..off.clone() };
+    let rows = [
+        ("on", action(&on, &action_report(Action::PoweringOn, 2, ""), NOW)),
+        ("gracefully off", action(&off, &action_report(Action::PoweringOffGracefully, 2, ""), NOW)),
+        ("forcefully off", action(&off, &action_report(Action::PoweringOffForcefully, 1, ""), NOW)),
+        ("begun and refused at once", action(&on, &action_report(Action::PoweringOn, 2, "no"), NOW)),
+        ("without counters", action(&uncounted, &action_report(Action::PoweringOffGracefully, 1, ""), NOW)),
+        ("refused later", action(&called, &action_report(Action::PoweringOn, 1, "no power"), NOW)),
+        ("repeated", action(&called, &action_report(Action::PoweringOn, 1, "refused"), NOW)),
+    ];
+    check(&rows, expect![[r#"
+        on
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+        gracefully off
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=1/2/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+        forcefully off
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_forcefully ok @900] stats=1/1/1 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+        begun and refused at once
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no'
+        without counters
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=-/1/- status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+        refused later
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no power'
+        repeated
+            unchanged
+    "#]]);
+}
+
+#[test]
+fn actions_nobody_asks_for_do_not_begin() {
+    let on = stored(Phase::PoweringOn, Action::SessionSetup);
+    let begin = |component: &Component, what| text(action(component, &action_report(what, 5, ""), NOW));
+    let rows = [
+        ("disabled", Component { enabled: Some(false), ..on.clone() }, Action::PoweringOn),
+        (
+            "held",
+            Component { status: status_of(Phase::PoweringOn, "on_hold"), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        (
+            "failed",
+            Component { status: status_of(Phase::PoweringOn, "failed"), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        ("the other direction", on.clone(), Action::PoweringOffForcefully),
+        (
+            "booted meanwhile",
+            Component { status: status_of(Phase::Configuring, ""), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        ("older generation", Component { generation: 8, ..on.clone() }, Action::PoweringOn),
+        ("not a power action", on.clone(), Action::SessionSetup),
+    ];
+    for (name, component, what) in rows {
+        assert_eq!(begin(&component, what), "stale", "{name}");
+    }
+}
+
+#[test]
+fn refusals_of_attempts_that_others_followed_say_nothing() {
+    let forced = stored(Phase::PoweringOff, Action::PoweringOffForcefully);
+    let late = action(&forced, &action_report(Action::PoweringOffGracefully, 1, "late"), NOW);
+    assert_eq!(text(late), "unchanged");
+    let mut second = stored(Phase::PoweringOn, Action::PoweringOn);
+    second.event_stats = Some(EventStats { power_on_attempts: Some(2), ..EventStats::zeros() });
+    assert_eq!(text(action(&second, &action_report(Action::PoweringOn, 1, "late"), NOW)), "unchanged");
+}
+
+fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationReport {
+    PreparationReport {
+        id: bare().id,
+        generation: 7,
+        attempt,
+        bss_token: token.to_owned(),
+        error: error.to_owned(),
+    }
+}
+
+#[test]
+fn preparations_leave_their_token_and_nothing_else() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let old = PreparationReport { generation: 6, ..preparation_report(1, "t", "") };
+    let rows = [
+        ("second attempt", preparation(&component, &preparation_report(2, "t2", ""), NOW)),
+        ("no boot data", preparation(&component, &preparation_report(2, "", ""), NOW)),
+        ("failed", preparation(&component, &preparation_report(2, "", "no boot data taken"), NOW)),
+        ("repeated", preparation(&component, &preparation_report(1, "dt", ""), NOW)),
+        ("older generation", preparation(&component, &old, NOW)),
+        ("older attempt", preparation(&component, &preparation_report(0, "t0", "late"), NOW)),
+    ];
+    check(&rows, expect![[r#"
+        second attempt
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 ''] assigned=id-1 refused='refused'
+        no boot data
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 ''] assigned=id-1 refused='refused'
+        failed
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 'no boot data taken'] assigned=id-1 refused='refused'
+        repeated
+            unchanged
+        older generation
+            stale
+        older attempt
+            unchanged
+    "#]]);
+}

@@ -1,0 +1,376 @@
+use expect_test::expect;
+
+use super::*;
+use crate::component::{
+    BootPreparation, Phase,
+    view::{artifacts, bare, show},
+};
+
+const NOW: Timestamp = Timestamp(900);
+
+fn tokens(token: &str) -> Option<BootArtifacts> {
+    (token == "known").then(|| BootArtifacts { timestamp: Some(Timestamp(5)), ..artifacts("tk tp ti") })
+}
+
+/// An enabled component in the middle of a boot, as the registry holds it.
+fn stored() -> Component {
+    Component {
+        actual_state: Some(ActualState {
+            boot_artifacts: Some(BootArtifacts { timestamp: Some(Timestamp(1)), ..artifacts("ak ap ai") }),
+            bss_token: Some("old".to_owned()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(artifacts("dk dp di")),
+            configuration: Some("conf".to_owned()),
+            bss_token: Some("dt".to_owned()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        last_action: Some(LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(false),
+            last_updated: Some(Timestamp(200)),
+        }),
+        event_stats: Some(EventStats {
+            power_on_attempts: Some(1),
+            power_off_graceful_attempts: Some(2),
+            power_off_forceful_attempts: Some(3),
+        }),
+        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(String::new()) }),
+        enabled: Some(true),
+        error: Some("old trouble".to_owned()),
+        session: Some("s1".to_owned()),
+        revision: 40,
+        generation: 7,
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: String::new() }),
+        assignment: "uuid".to_owned(),
+        power_error: "refused".to_owned(),
+        ..bare()
+    }
+}
+
+fn patched(change: impl FnOnce(&mut Component)) -> String {
+    let mut incoming = bare();
+    change(&mut incoming);
+    show(&patch(&stored(), incoming, tokens, NOW))
+}
+
+fn actual(token: Option<&str>, texts: Option<&str>) -> Option<ActualState> {
+    Some(ActualState {
+        boot_artifacts: texts.map(artifacts),
+        bss_token: token.map(str::to_owned),
+        last_updated: None,
+    })
+}
+
+fn check(rows: &[(&str, String)], expected: expect_test::Expect) {
+    let lines: Vec<_> = rows.iter().map(|(name, line)| format!("{name}\n    {line}\n")).collect();
+    expected.assert_eq(&lines.concat());
+}
+
+#[test]
+fn tokens_in_reports_are_looked_up() {
+    let rows = [
+        ("known token", patched(|c| c.actual_state = actual(Some("known"), None))),
+        (
+            "known token beside other artifacts",
+            patched(|c| c.actual_state = actual(Some("known"), Some("x y z"))),
+        ),
+        ("unknown token", patched(|c| c.actual_state = actual(Some("strange"), None))),
+        (
+            "unknown token beside artifacts",
+            patched(|c| c.actual_state = actual(Some("strange"), Some("x y z"))),
+        ),
+        ("empty token", patched(|c| c.actual_state = actual(Some(""), None))),
+        ("artifacts alone", patched(|c| c.actual_state = actual(None, Some("x - -")))),
+        ("nothing", patched(|c| c.actual_state = actual(None, None))),
+    ];
+    check(&rows, expect![[r#"
+        known token
+            actual=[tk,tp,ti~5 token:known @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        known token beside other artifacts
+            actual=[tk,tp,ti~5 token:known @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        unknown token
+            actual=[ak,ap,ai~1 token:strange @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        unknown token beside artifacts
+            actual=[x,y,z~1 token:strange @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        empty token
+            actual=[ak,ap,ai~1 token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        artifacts alone
+            actual=[x,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        nothing
+            actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+    "#]]);
+}
+
+#[test]
+fn enabling_holds_whatever_else_is_said() {
+    let with_override = |text: &str| Some(Status { phase: None, status_override: Some(text.to_owned()) });
+    let rows = [
+        ("enabled again", patched(|c| c.enabled = Some(true))),
+        (
+            "enabled with an override",
+            patched(|c| {
+                c.enabled = Some(true);
+                c.status = with_override("mine");
+            }),
+        ),
+        ("disabled", patched(|c| c.enabled = Some(false))),
+        ("an override alone", patched(|c| c.status = with_override("mine"))),
+    ];
+    check(&rows, expect![[r#"
+        enabled again
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        enabled with an override
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        disabled
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        an override alone
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:mine] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+    "#]]);
+}
+
+#[test]
+fn a_disabled_component_keeps_its_hold() {
+    let mut held = stored();
+    held.status = Some(Status { phase: None, status_override: Some("on_hold".to_owned()) });
+    let disabled = patch(&held, Component { enabled: Some(false), ..bare() }, tokens, NOW);
+    assert_eq!(computed_status(&disabled), "on_hold");
+    assert_eq!(disabled.generation, held.generation);
+}
+
+#[test]
+fn a_new_desired_state_detaches_and_counts_anew() {
+    let desired = |texts: Option<&str>, configuration: Option<&str>, token: Option<&str>| {
+        Some(DesiredState {
+            boot_artifacts: texts.map(artifacts),
+            configuration: configuration.map(str::to_owned),
+            bss_token: token.map(str::to_owned),
+            last_updated: None,
+        })
+    };
+    let rows = [
+        ("configuration", patched(|c| c.desired_state = desired(None, Some("c2"), None))),
+        ("part of the artifacts", patched(|c| c.desired_state = desired(Some("- - i2"), None, None))),
+        (
+            "configuration with supplied stats",
+            patched(|c| {
+                c.desired_state = desired(None, Some("c2"), None);
+                c.event_stats = Some(EventStats { power_on_attempts: Some(9), ..EventStats::default() });
+            }),
+        ),
+        ("empty desired state", patched(|c| c.desired_state = desired(None, None, None))),
+        (
+            "token with the session",
+            patched(|c| {
+                c.desired_state = desired(None, None, Some("t2"));
+                c.session = Some("s1".to_owned());
+            }),
+        ),
+        ("token without the session", patched(|c| c.desired_state = desired(None, None, Some("t2")))),
+        (
+            "configuration for another session",
+            patched(|c| {
+                c.desired_state = desired(None, Some("c2"), None);
+                c.session = Some("s2".to_owned());
+            }),
+        ),
+    ];
+    check(&rows, expect![[r#"
+        configuration
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
+        part of the artifacts
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,i2 cfg:conf token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
+        configuration with supplied stats
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
+        empty desired state
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=7 prepared=[7.1 ''] refused='refused'
+        token with the session
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] refused='refused'
+        token without the session
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=7 prepared=[7.1 ''] refused='refused'
+        configuration for another session
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s2' gen=8
+    "#]]);
+}
+
+#[test]
+fn other_members_are_merged_or_replaced() {
+    let rows = [
+        ("nothing", patched(|_| ())),
+        (
+            "scalars",
+            patched(|c| {
+                c.error = Some("e".to_owned());
+                c.session = Some("anything".to_owned());
+                c.retry_policy = Some(4);
+            }),
+        ),
+        (
+            "last action member",
+            patched(|c| {
+                c.last_action = Some(LastAction { failed: Some(true), ..LastAction::default() });
+            }),
+        ),
+        (
+            "stats member",
+            patched(|c| {
+                c.event_stats =
+                    Some(EventStats { power_off_graceful_attempts: Some(0), ..EventStats::default() });
+            }),
+        ),
+        (
+            "status member",
+            patched(|c| {
+                c.status = Some(Status { phase: Some(Phase::None), status_override: None });
+            }),
+        ),
+        (
+            "staged state that was missing",
+            patched(|c| {
+                let session = Some("s3".to_owned());
+                c.staged_state = Some(StagedState { session, ..StagedState::default() });
+            }),
+        ),
+        (
+            "what the registry owns",
+            patched(|c| {
+                c.revision = 1;
+                c.generation = 1;
+                c.assignment = "other".to_owned();
+                c.power_error = "other".to_owned();
+            }),
+        ),
+    ];
+    check(&rows, expect![[r#"
+        nothing
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        scalars
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='e' session='anything' policy=4 gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        last action member
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        stats member
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/0/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        status member
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        staged state that was missing
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[session:s3 @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        what the registry owns
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+    "#]]);
+}
+
+#[test]
+fn parts_that_are_missing_are_taken_as_they_come() {
+    let incoming = Component {
+        actual_state: actual(Some("strange"), None),
+        status: Some(Status { phase: None, status_override: Some("mine".to_owned()) }),
+        event_stats: Some(EventStats { power_on_attempts: Some(2), ..EventStats::default() }),
+        ..bare()
+    };
+    expect!["actual=[token:strange] stats=2/-/- status=[override:mine] gen=1"].assert_eq(&show(&patch(&bare(), incoming, tokens, NOW)));
+}
+
+#[test]
+fn merging_artifacts_without_a_time_stamp_keeps_the_old_one() {
+    let merged =
+        patch(&stored(), Component { actual_state: actual(None, Some("x y z")), ..bare() }, tokens, NOW);
+    assert_eq!(merged.actual_artifacts().and_then(|artifacts| artifacts.timestamp), Some(Timestamp(1)));
+}
+
+#[test]
+fn putting_replaces_the_record_and_begins_a_generation() {
+    let enabled = Component { enabled: Some(true), ..bare() };
+    let full = Component { assignment: "mine".to_owned(), generation: 99, revision: 99, ..stored() };
+    let rows = [
+        ("enabled only, new", show(&put(None, enabled.clone(), tokens, NOW))),
+        ("enabled only, known", show(&put(Some(&stored()), enabled, tokens, NOW))),
+        ("empty, known", show(&put(Some(&stored()), bare(), tokens, NOW))),
+        ("everything, known", show(&put(Some(&stored()), full.clone(), tokens, NOW))),
+    ];
+    check(&rows, expect![[r#"
+        enabled only, new
+            status=[override:on_hold] enabled=true gen=1
+        enabled only, known
+            status=[override:on_hold] enabled=true gen=8
+        empty, known
+            gen=8
+        everything, known
+            actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @900] action=[powering_on ok @900] stats=0/0/0 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8
+    "#]]);
+    assert_eq!(put(Some(&stored()), full, tokens, NOW).revision, 40);
+}
+
+#[test]
+fn discovered_nodes_start_disabled() {
+    let component = newly_discovered(ComponentId::parse("x1").expect("valid"), NOW);
+    expect!["actual=[.,.,. token: @900] desired=[.,.,. cfg: token: @900] staged=[@900] action=[newly_discovered ok @900] stats=0/0/0 enabled=false error='' session='' gen=1"].assert_eq(&show(&component));
+    assert_eq!(computed_status(&component), "stable");
+}
+
+#[test]
+fn reports_are_refused_while_the_node_is_being_changed() {
+    let at = |enabled, phase, status_override: &str, action| Component {
+        enabled,
+        status: Some(Status { phase: Some(phase), status_override: Some(status_override.to_owned()) }),
+        last_action: Some(LastAction { action, ..LastAction::default() }),
+        ..bare()
+    };
+    let (yes, no) = (Some(true), Some(false));
+    let rows = [
+        ("disabled", at(no, Phase::PoweringOff, "", None), true),
+        ("disabled and failed", at(no, Phase::None, "failed", Some(Action::PoweringOn)), true),
+        ("without enabled (BUG-05)", at(None, Phase::PoweringOff, "", None), true),
+        ("stable", at(yes, Phase::None, "", None), true),
+        ("power-on called", at(yes, Phase::PoweringOn, "", Some(Action::PoweringOn)), true),
+        ("configuring after power-on", at(yes, Phase::Configuring, "", Some(Action::PoweringOn)), true),
+        ("held after power-on", at(yes, Phase::None, "on_hold", Some(Action::PoweringOn)), true),
+        ("held after set-up", at(yes, Phase::None, "on_hold", Some(Action::SessionSetup)), false),
+        (
+            "power-on pending after power-off",
+            at(yes, Phase::PoweringOn, "", Some(Action::PoweringOffForcefully)),
+            false,
+        ),
+        ("being switched off", at(yes, Phase::PoweringOff, "", Some(Action::PoweringOffGracefully)), false),
+        ("configuring after set-up", at(yes, Phase::Configuring, "", Some(Action::SessionSetup)), false),
+        ("enabled and failed", at(yes, Phase::None, "failed", Some(Action::SessionSetup)), false),
+        ("without an action (BUG-05)", at(yes, Phase::PoweringOn, "", None), false),
+    ];
+    for (name, component, allowed) in rows {
+        assert_eq!(guard_actual_state(&component).is_ok(), allowed, "{name}");
+    }
+    let error = guard_actual_state(&at(yes, Phase::None, "on_hold", None)).expect_err("held");
+    assert_eq!(error.to_string(), "actual state cannot be written while the status is 'on_hold'");
+}
+
+#[test]
+fn old_reports_are_forgotten() {
+    let ttl = Duration::from_millis(50);
+    let expired = |component: &Component, now| {
+        expire_actual_state(component, ttl, Timestamp(now)).map_or("kept".to_owned(), |left| show(&left))
+    };
+    let disabled = Component { enabled: Some(false), ..stored() };
+    let unstamped = Component { actual_state: actual(None, Some("k - -")), ..bare() };
+    let rows = [
+        ("as old as allowed", expired(&disabled, 150)),
+        ("older, disabled", expired(&disabled, 151)),
+        ("older, enabled", expired(&stored(), 151)),
+        ("without a time stamp", expired(&unstamped, 1)),
+        ("without a report", expired(&bare(), 1)),
+        ("with an empty report", expired(&newly_discovered(bare().id, Timestamp(0)), 1000)),
+    ];
+    check(&rows, expect![[r#"
+        as old as allowed
+            kept
+        older, disabled
+            actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        older, enabled
+            actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        without a time stamp
+            actual=[.,.,. token: @1] action=[actual_state_cleanup ok @1]
+        without a report
+            kept
+        with an empty report
+            kept
+    "#]]);
+}
