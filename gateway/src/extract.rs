@@ -8,7 +8,10 @@ use http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Parts};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::problem::Problem;
+use crate::{
+    problem::Problem,
+    query::{LONGEST_ID, is_name},
+};
 
 /// Longest text about a body that does not fit. Such texts quote the value, which may be megabytes.
 const LONGEST_DETAIL: usize = 1000;
@@ -76,8 +79,33 @@ pub(crate) fn at(path: impl Display, text: impl Display) -> String {
     format!("{text} - '{path}'")
 }
 
-/// The last part of the path: the id or name of one resource.
-pub(crate) struct Name(pub String);
+/// What the path calls the resource that a request is about. Handlers judge it after the body, because BOS
+/// does (BOS reference 2.1, "check order").
+pub(crate) struct Name(String);
+
+impl Name {
+    /// The name of a session or session template.
+    ///
+    /// # Errors
+    /// When no session or template can have that name.
+    pub(crate) fn of_session(self) -> Result<String, Problem> {
+        if is_name(&self.0) {
+            return Ok(self.0);
+        }
+        Err(Problem::bad_request(format!("the path has '{}', which is no name", self.0)))
+    }
+
+    /// The id of a component.
+    ///
+    /// # Errors
+    /// When it is too long (BOS reference 2.3, ComponentId).
+    pub(crate) fn of_component(self) -> Result<String, Problem> {
+        if self.0.chars().count() <= LONGEST_ID {
+            return Ok(self.0);
+        }
+        Err(Problem::bad_request(format!("the path has an id of more than {LONGEST_ID} characters")))
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = Problem;
@@ -161,7 +189,48 @@ mod tests {
                 "",
                 r#"{"enabled": "x", bad"#,
             ],
-            expect![[""]],
+            expect![[r#"
+                {"bogus": 1} -> unknown field `bogus`, expected one of `actual_state`, `desired_state`, `enabled`, `error`, `event_stats`, `id`, `last_action`, `retry_policy`, `session`, `staged_state`, `status` - 'bogus'
+                {"enabled": "x"} -> invalid type: string "x", expected a boolean - 'enabled'
+                {"enabled": null} -> invalid type: null, expected a boolean - 'enabled'
+                {"enabled": 1} -> invalid type: integer `1`, expected a boolean - 'enabled'
+                {"error": 5} -> invalid type: integer `5`, expected a string - 'error'
+                {"session": null} -> invalid type: null, expected a string - 'session'
+                {"retry_policy": -1} -> invalid value: integer `-1`, expected u32 - 'retry_policy'
+                {"retry_policy": 1.5} -> invalid type: floating point `1.5`, expected u32 - 'retry_policy'
+                {"retry_policy": 15.0} -> invalid type: floating point `15.0`, expected u32 - 'retry_policy'
+                {"retry_policy": true} -> invalid type: boolean `true`, expected u32 - 'retry_policy'
+                {"retry_policy": "3"} -> invalid type: string "3", expected u32 - 'retry_policy'
+                {"retry_policy": 4294967296} -> invalid value: integer `4294967296`, expected u32 - 'retry_policy'
+                {"status": {"phase": "hmm"}} -> 'hmm' is not one of '', 'configuring', 'powering_off', 'powering_on' - 'status.phase'
+                {"status": {"phase": {"configuring": null}}} -> invalid type: map, expected a string - 'status.phase'
+                {"status": {"status": "stable"}} -> unknown field `status`, expected `phase` or `status_override` - 'status.status'
+                {"status": {"bogus": 1}} -> unknown field `bogus`, expected `phase` or `status_override` - 'status.bogus'
+                {"status": "x"} -> invalid type: string "x", expected an object - 'status'
+                {"status": []} -> invalid type: sequence, expected an object - 'status'
+                {"last_action": {"action": "hmm"}} -> 'hmm' is not one of 'actual_state_cleanup', 'apply_staged', 'newly_discovered', 'powering_off_forcefully', 'powering_off_gracefully', 'powering_on', 'session_setup' - 'last_action.action'
+                {"last_action": {"action": ""}} -> '' is not one of 'actual_state_cleanup', 'apply_staged', 'newly_discovered', 'powering_off_forcefully', 'powering_off_gracefully', 'powering_on', 'session_setup' - 'last_action.action'
+                {"last_action": {"failed": "no"}} -> invalid type: string "no", expected a boolean - 'last_action.failed'
+                {"last_action": {"last_updated": "2020-01-01T00:00:00Z"}} -> unknown field `last_updated`, expected `action` or `failed` - 'last_action.last_updated'
+                {"actual_state": {"last_updated": "2020-01-01T00:00:00Z"}} -> unknown field `last_updated`, expected `boot_artifacts` or `bss_token` - 'actual_state.last_updated'
+                {"actual_state": {"configuration": "c"}} -> unknown field `configuration`, expected `boot_artifacts` or `bss_token` - 'actual_state.configuration'
+                {"actual_state": {"bss_token": null}} -> invalid type: null, expected a string - 'actual_state.bss_token'
+                {"actual_state": {"boot_artifacts": {"rootfs": "r"}}} -> unknown field `rootfs`, expected one of `initrd`, `kernel`, `kernel_parameters` - 'actual_state.boot_artifacts.rootfs'
+                {"actual_state": {"boot_artifacts": {"timestamp": "t"}}} -> unknown field `timestamp`, expected one of `initrd`, `kernel`, `kernel_parameters` - 'actual_state.boot_artifacts.timestamp'
+                {"desired_state": {"session": "s"}} -> unknown field `session`, expected one of `boot_artifacts`, `bss_token`, `configuration` - 'desired_state.session'
+                {"staged_state": {"session": null}} -> invalid type: null, expected a string - 'staged_state.session'
+                {"staged_state": {"bss_token": "t"}} -> unknown field `bss_token`, expected one of `boot_artifacts`, `configuration`, `session` - 'staged_state.bss_token'
+                {"event_stats": {"power_on_attempts": -1}} -> invalid value: integer `-1`, expected u32 - 'event_stats.power_on_attempts'
+                {"event_stats": {"bogus": 1}} -> unknown field `bogus`, expected one of `power_off_forceful_attempts`, `power_off_graceful_attempts`, `power_on_attempts` - 'event_stats.bogus'
+                [] -> invalid type: sequence, expected an object
+                [1] -> invalid type: sequence, expected an object
+                "x" -> invalid type: string "x", expected an object
+                5 -> invalid type: integer `5`, expected an object
+                null -> invalid type: null, expected an object
+                {bad -> Request body is not valid JSON
+                 -> Request body is not valid JSON
+                {"enabled": "x", bad -> Request body is not valid JSON
+            "#]],
         );
     }
 
@@ -178,7 +247,16 @@ mod tests {
                 r#"{"actual_state": {}}"#,
                 r#"{"last_action": {}}"#,
             ],
-            expect![[""]],
+            expect![[r#"
+                {} -> fits
+                {"session": ""} -> fits
+                {"retry_policy": 0} -> fits
+                {"retry_policy": 1048576} -> fits
+                {"staged_state": {"session": ""}} -> fits
+                {"status": {"phase": ""}} -> fits
+                {"actual_state": {}} -> fits
+                {"last_action": {}} -> fits
+            "#]],
         );
     }
 
@@ -203,7 +281,24 @@ mod tests {
                 r#""x""#,
                 "1",
             ],
-            expect![[""]],
+            expect![[r#"
+                [] -> fits
+                [{"id": "a", "error": "e"}, {"id": "b"}] -> fits
+                [{"id": "a"}, {"id": "b", "bogus": 1}] -> unknown field `bogus`, expected one of `actual_state`, `desired_state`, `enabled`, `error`, `event_stats`, `id`, `last_action`, `retry_policy`, `session`, `staged_state`, `status` - '[1].bogus'
+                [{"id": "a"}, []] -> invalid type: sequence, expected an object - '[1]'
+                [{"id": "a"}, null] -> invalid type: null, expected an object - '[1]'
+                {"patch": {"error": "a"}, "filters": {"ids": "a"}} -> fits
+                {"patch": {"error": "a"}, "filters": {"ids": "a", "session": null}} -> fits
+                {} -> missing field `filters`
+                {"patch": {"error": "a"}} -> missing field `filters`
+                {"filters": {"ids": "a"}} -> missing field `patch`
+                {"patch": {"error": "a"}, "filters": {"enabled": true}} -> unknown field `enabled`, expected `ids` or `session` - 'filters.enabled'
+                {"patch": {"bogus": 1}, "filters": {"ids": "a"}} -> unknown field `bogus`, expected one of `actual_state`, `desired_state`, `enabled`, `error`, `event_stats`, `id`, `last_action`, `retry_policy`, `session`, `staged_state`, `status` - 'patch.bogus'
+                {"patch": {"error": "a"}, "filters": {"ids": "a"}, "more": 1} -> unknown field `more`, expected `filters` or `patch` - 'more'
+                {"patch": null, "filters": {"ids": "a"}} -> invalid type: null, expected an object - 'patch'
+                "x" -> invalid type: string "x", expected an array or an object
+                1 -> invalid type: integer `1`, expected an array or an object
+            "#]],
         );
     }
 
@@ -228,7 +323,24 @@ mod tests {
                 r#""x""#,
                 "1",
             ],
-            expect![[""]],
+            expect![[r#"
+                {"bss_read_timeout": "20"} -> invalid type: string "20", expected u32 - 'bss_read_timeout'
+                {"bss_read_timeout": 20.5} -> invalid type: floating point `20.5`, expected u32 - 'bss_read_timeout'
+                {"bss_read_timeout": true} -> invalid type: boolean `true`, expected u32 - 'bss_read_timeout'
+                {"bss_read_timeout": null} -> invalid type: null, expected u32 - 'bss_read_timeout'
+                {"bss_read_timeout": [20]} -> invalid type: sequence, expected u32 - 'bss_read_timeout'
+                {"bss_read_timeout": -1} -> invalid value: integer `-1`, expected u32 - 'bss_read_timeout'
+                {"clear_stage": "true"} -> invalid type: string "true", expected a boolean - 'clear_stage'
+                {"clear_stage": 1} -> invalid type: integer `1`, expected a boolean - 'clear_stage'
+                {"clear_stage": null} -> invalid type: null, expected a boolean - 'clear_stage'
+                {"cleanup_completed_session_ttl": 7} -> invalid type: integer `7`, expected a string - 'cleanup_completed_session_ttl'
+                {"logging_level": null} -> invalid type: null, expected a string - 'logging_level'
+                {"no_such_option": {"of": ["any", "kind"]}} -> fits
+                [] -> invalid type: sequence, expected an object
+                [{"clear_stage": true}] -> invalid type: sequence, expected an object
+                "x" -> invalid type: string "x", expected an object
+                1 -> invalid type: integer `1`, expected an object
+            "#]],
         );
     }
 
@@ -259,7 +371,30 @@ mod tests {
                 r#""x""#,
                 "{}",
             ],
-            expect![[""]],
+            expect![[r#"
+                {"boot_sets": null} -> invalid type: null, expected a map - 'boot_sets'
+                {"boot_sets": []} -> invalid type: sequence, expected a map - 'boot_sets'
+                {"boot_sets": {"c": null}} -> invalid type: null, expected an object - 'boot_sets.c'
+                {"boot_sets": {"c": []}} -> invalid type: sequence, expected an object - 'boot_sets.c'
+                {"boot_sets": {"c": {}}} -> missing field `path` - 'boot_sets.c'
+                {"boot_sets": {"c": {"path": "p", "node_list": ["x1"]}}} -> missing field `type` - 'boot_sets.c'
+                {"boot_sets": {"c": {"path": "p", "type": "s3", "node_list": "x1"}}} -> invalid type: string "x1", expected a sequence - 'boot_sets.c.node_list'
+                {"boot_sets": {"c": {"path": "p", "type": "s3", "node_list": [null]}}} -> invalid type: null, expected a string - 'boot_sets.c.node_list[0]'
+                {"boot_sets": {"c": {"path": "p", "type": "s3", "bogus": 1}}} -> unknown field `bogus`, expected one of `arch`, `cfs`, `etag`, `kernel_parameters`, `name`, `node_groups`, `node_list`, `node_roles_groups`, `path`, `rootfs_provider`, `rootfs_provider_passthrough`, `type` - 'boot_sets.c.bogus'
+                {"boot_sets": {"c": {"path": "p", "type": "s3", "cfs": {"config": "x"}}}} -> unknown field `config`, expected `configuration` - 'boot_sets.c.cfs.config'
+                {"boot_sets": {"c": {"path": "p", "type": "s3", "name": "c", "cfs": {}}}} -> fits
+                {"bogus": 1} -> unknown field `bogus`, expected one of `boot_sets`, `cfs`, `description`, `enable_cfs` - 'bogus'
+                {"name": "n"} -> unknown field `name`, expected one of `boot_sets`, `cfs`, `description`, `enable_cfs` - 'name'
+                {"tenant": "t"} -> unknown field `tenant`, expected one of `boot_sets`, `cfs`, `description`, `enable_cfs` - 'tenant'
+                {"links": []} -> unknown field `links`, expected one of `boot_sets`, `cfs`, `description`, `enable_cfs` - 'links'
+                {"description": null} -> invalid type: null, expected a string - 'description'
+                {"enable_cfs": "yes"} -> invalid type: string "yes", expected a boolean - 'enable_cfs'
+                {"enable_cfs": null} -> invalid type: null, expected a boolean - 'enable_cfs'
+                {"cfs": null} -> invalid type: null, expected an object - 'cfs'
+                [] -> invalid type: sequence, expected an object
+                "x" -> invalid type: string "x", expected an object
+                {} -> fits
+            "#]],
         );
     }
 
@@ -278,7 +413,18 @@ mod tests {
                 r#"{"operation": "boot", "template_name": "t", "include_disabled": "no"}"#,
                 "[]",
             ],
-            expect![[""]],
+            expect![[r#"
+                {"operation": "boot", "template_name": "t"} -> fits
+                {"operation": "boot", "template_name": "t", "limit": null} -> fits
+                {"operation": "boot"} -> missing field `template_name`
+                {"template_name": "t"} -> missing field `operation`
+                {"operation": "Boot", "template_name": "t"} -> 'Boot' is not one of 'boot', 'reboot', 'shutdown' - 'operation'
+                {"operation": "boot", "template_name": "t", "name": null} -> invalid type: null, expected a string - 'name'
+                {"operation": "boot", "template_name": "t", "stage": null} -> invalid type: null, expected a boolean - 'stage'
+                {"operation": "boot", "template_name": "t", "staged": true} -> unknown field `staged`, expected one of `include_disabled`, `limit`, `name`, `operation`, `stage`, `template_name` - 'staged'
+                {"operation": "boot", "template_name": "t", "include_disabled": "no"} -> invalid type: string "no", expected a boolean - 'include_disabled'
+                [] -> invalid type: sequence, expected an object
+            "#]],
         );
     }
 
@@ -289,7 +435,12 @@ mod tests {
         assert_eq!((status.end_time, status.error), (Some(None), Some(Some("e".to_owned()))));
         check::<Object<SessionPatch>>(
             &["{}", r#"{"status": null}"#, r#"{"status": {"start_time": null}}"#, r#"{"name": "n"}"#],
-            expect![[""]],
+            expect![[r#"
+                {} -> fits
+                {"status": null} -> invalid type: null, expected an object - 'status'
+                {"status": {"start_time": null}} -> invalid type: null, expected a string - 'status.start_time'
+                {"name": "n"} -> unknown field `name`, expected `components` or `status` - 'name'
+            "#]],
         );
     }
 

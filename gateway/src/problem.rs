@@ -195,7 +195,22 @@ mod tests {
             let problem = Problem::of(fault, &Tenant(tenant.to_owned()));
             format!("{} {}: {}\n", problem.status.as_u16(), problem.title, problem.detail)
         });
-        expect![[""]].assert_eq(&lines.collect::<String>());
+        expect![[r#"
+            404 The resource was not found: Component 'x1' does not exist
+            404 The resource was not found: Component 'x1' does not exist
+            404 The resource was not found: Session 's1' does not exist
+            404 The resource was not found: Session for tenant 'blue' 's1' does not exist
+            404 The resource was not found: Session template 't1' does not exist
+            404 The resource was not found: Session template for tenant 'blue' 't1' does not exist
+            409 The resource to be created already exists: Session 's1' already exists
+            409 The resource to be created already exists: Session 's1' already exists for tenant 'blue'
+            400 Bad Request: is too long - 'desired_state.configuration'
+            400 Bad Request: is too long
+            409 Actual state can not be updated.: BOS is currently changing the state of the node, and the actual state can not be accurately recorded
+            503 Unable to connect to the Redis database: database: connection refused
+            500 Internal Server Error: the request could not be done; its id is 
+            500 Internal Server Error: the request could not be done; its id is 
+        "#]].assert_eq(&lines.collect::<String>());
     }
 
     #[tokio::test]
@@ -203,7 +218,8 @@ mod tests {
         let response = Problem::bad_request("it is \"wrong\"").into_response();
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        expect![[""]].assert_eq(std::str::from_utf8(&body).unwrap());
+        expect![[r#"{"detail":"it is \"wrong\"","status":400,"title":"Bad Request","type":"about:blank"}"#]]
+            .assert_eq(std::str::from_utf8(&body).unwrap());
     }
 
     #[test]

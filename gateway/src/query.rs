@@ -7,6 +7,9 @@ use http::request::Parts;
 
 use crate::{problem::Problem, wire::words::Word};
 
+/// Most characters of a component id (BOS reference 2.3).
+pub(crate) const LONGEST_ID: usize = 127;
+
 /// The parameters of a request. Nobody minds unknown ones, and of a repeated one the last counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
@@ -60,7 +63,7 @@ impl Query {
     /// When no session can have that name.
     pub(crate) fn session_name(&self, name: &str) -> Result<Option<String>, Problem> {
         let Some(text) = self.last(name) else { return Ok(None) };
-        if is_session_name(text) {
+        if is_name(text) {
             return Ok(Some(text.to_owned()));
         }
         Err(refused(name, "is not the name of a session"))
@@ -96,9 +99,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     }
 }
 
-/// Whether a session can have that name (BOS reference 2.3, SessionName): 1 to 127 letters, digits, dots,
+/// Whether a session or template can have that name (BOS reference 2.3, SessionName): 1 to 127 letters, digits, dots,
 /// underscores and hyphens, with a letter or digit at either end.
-pub(crate) fn is_session_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let bytes = text.as_bytes();
@@ -148,7 +151,17 @@ mod tests {
         check(
             &["", "x=true", "x=True", "x=FALSE", "x=1", "x=", "x=maybe", "x=maybe&x=true", "y=true"],
             |query| query.boolean("x"),
-            expect![[""]],
+            expect![[r#"
+                 -> None
+                x=true -> Some(true)
+                x=True -> Some(true)
+                x=FALSE -> Some(false)
+                x=1 -> Wrong type, expected 'boolean' for query parameter 'x'
+                x= -> Wrong type, expected 'boolean' for query parameter 'x'
+                x=maybe -> Wrong type, expected 'boolean' for query parameter 'x'
+                x=maybe&x=true -> Some(true)
+                y=true -> None
+            "#]],
         )
         .await;
     }
@@ -158,7 +171,18 @@ mod tests {
         check(
             &["", "x=0", "x=7", "x=8", "x=-1", "x=x", "x=1.5", "x=", "x=99999999999999999999", "x=9&x=1"],
             |query| query.integer("x", 0..=7),
-            expect![[""]],
+            expect![[r#"
+                 -> None
+                x=0 -> Some(0)
+                x=7 -> Some(7)
+                x=8 -> query parameter 'x': 8 is not between 0 and 7
+                x=-1 -> query parameter 'x': -1 is not between 0 and 7
+                x=x -> Wrong type, expected 'integer' for query parameter 'x'
+                x=1.5 -> Wrong type, expected 'integer' for query parameter 'x'
+                x= -> Wrong type, expected 'integer' for query parameter 'x'
+                x=99999999999999999999 -> query parameter 'x': 99999999999999999999 is not between 0 and 7
+                x=9&x=1 -> Some(1)
+            "#]],
         )
         .await;
     }
@@ -168,7 +192,15 @@ mod tests {
         check(
             &["", "x=", "x=a", "x=%C3%A4%C3%B6", "x=abc", "x=a%20b", "x=a+&x=b"],
             |query| query.text("x", 1..=2).map(|text| text.map(str::to_owned)),
-            expect![[""]],
+            expect![[r#"
+                 -> None
+                x= -> query parameter 'x': has 0 characters, not between 1 and 2
+                x=a -> Some("a")
+                x=%C3%A4%C3%B6 -> Some("äö")
+                x=abc -> query parameter 'x': has 3 characters, not between 1 and 2
+                x=a%20b -> query parameter 'x': has 3 characters, not between 1 and 2
+                x=a+&x=b -> Some("b")
+            "#]],
         )
         .await;
     }
@@ -180,7 +212,16 @@ mod tests {
         check(
             &["x=a", "x=a.b-c_D9", "x=", "x=-a", "x=a-", "x=bad%20name", &longest, &longer],
             |query| query.session_name("x"),
-            expect![[""]],
+            expect![[r#"
+                x=a -> Some("a")
+                x=a.b-c_D9 -> Some("a.b-c_D9")
+                x= -> query parameter 'x': is not the name of a session
+                x=-a -> query parameter 'x': is not the name of a session
+                x=a- -> query parameter 'x': is not the name of a session
+                x=bad%20name -> query parameter 'x': is not the name of a session
+                x=sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss -> Some("sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss")
+                x=ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss -> query parameter 'x': is not the name of a session
+            "#]],
         )
         .await;
     }
@@ -190,7 +231,13 @@ mod tests {
         check(
             &["", "x=", "x=configuring", "x=Configuring", "x=hmm"],
             |query| query.word::<Phase>("x"),
-            expect![[""]],
+            expect![[r#"
+                 -> None
+                x= -> Some(None)
+                x=configuring -> Some(Configuring)
+                x=Configuring -> query parameter 'x': 'Configuring' is not one of '', 'configuring', 'powering_off', 'powering_on'
+                x=hmm -> query parameter 'x': 'hmm' is not one of '', 'configuring', 'powering_off', 'powering_on'
+            "#]],
         )
         .await;
     }

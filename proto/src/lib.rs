@@ -3,6 +3,7 @@
 //! The meaning of every field is documented once, in the `.proto` files beside this crate.
 
 #![expect(missing_docs, reason = "generated code carries the comments of the .proto files where they exist")]
+#![expect(clippy::large_enum_variant, reason = "the shapes are given by the .proto files")]
 
 include!(concat!(env!("OUT_DIR"), "/packages.rs"));
 

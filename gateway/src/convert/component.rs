@@ -269,10 +269,58 @@ mod tests {
     #[test]
     fn reads_show_the_computed_status_and_writes_the_record() {
         let whole = |component: wire::Component| serde_json::to_string_pretty(&component).unwrap();
-        expect![[""]].assert_eq(&whole(rendered(full())));
+        expect![[r#"
+            {
+              "actual_state": {
+                "boot_artifacts": {
+                  "initrd": "i",
+                  "kernel": "k",
+                  "kernel_parameters": "p"
+                },
+                "bss_token": "t",
+                "last_updated": "2026-03-04T05:06:07"
+              },
+              "desired_state": {
+                "boot_artifacts": {
+                  "initrd": "i",
+                  "kernel": "k",
+                  "kernel_parameters": "p",
+                  "timestamp": "2026-03-04T05:06:07"
+                },
+                "bss_token": "",
+                "configuration": "c",
+                "last_updated": "2026-03-04T05:06:07"
+              },
+              "enabled": true,
+              "error": "",
+              "event_stats": {
+                "power_off_forceful_attempts": 3,
+                "power_off_graceful_attempts": 2,
+                "power_on_attempts": 1
+              },
+              "id": "x1",
+              "last_action": {
+                "action": "powering_on",
+                "failed": false,
+                "last_updated": "2026-03-04T05:06:07"
+              },
+              "retry_policy": 2,
+              "session": "s",
+              "staged_state": {
+                "last_updated": "2026-03-04T05:06:07"
+              },
+              "status": {
+                "phase": "powering_on",
+                "status": "power_on_called",
+                "status_override": ""
+              }
+            }"#]]
+        .assert_eq(&whole(rendered(full())));
         let mut written = full();
         written.desired_state = None;
-        expect![[""]].assert_eq(&lines([stored(written)]));
+        expect![[r#"
+            {"actual_state":{"boot_artifacts":{"initrd":"i","kernel":"k","kernel_parameters":"p","timestamp":"2026-03-04T05:06:07"},"bss_token":"t","last_updated":"2026-03-04T05:06:07"},"enabled":true,"error":"","event_stats":{"power_off_forceful_attempts":3,"power_off_graceful_attempts":2,"power_on_attempts":1},"id":"x1","last_action":{"action":"powering_on","failed":false,"last_updated":"2026-03-04T05:06:07"},"retry_policy":2,"session":"s","staged_state":{"last_updated":"2026-03-04T05:06:07"},"status":{"phase":"powering_on","status_override":""}}
+        "#]].assert_eq(&lines([stored(written)]));
     }
 
     #[test]
@@ -283,9 +331,18 @@ mod tests {
             status: "on_hold".into(),
             ..Default::default()
         };
-        expect![[""]]
-            .assert_eq(&lines([None, Some(computed.clone()), Some(held.clone())].map(bare).map(rendered)));
-        expect![[""]].assert_eq(&lines([None, Some(computed), Some(held)].map(bare).map(stored)));
+        expect![[r#"
+            {"enabled":false,"id":"x1","status":{"phase":"","status":"stable","status_override":""}}
+            {"enabled":false,"id":"x1","status":{"phase":"","status":"stable","status_override":""}}
+            {"enabled":false,"id":"x1","status":{"status":"on_hold","status_override":"on_hold"}}
+        "#]]
+        .assert_eq(&lines([None, Some(computed.clone()), Some(held.clone())].map(bare).map(rendered)));
+        expect![[r#"
+            {"enabled":false,"id":"x1"}
+            {"enabled":false,"id":"x1"}
+            {"enabled":false,"id":"x1","status":{"status_override":"on_hold"}}
+        "#]]
+        .assert_eq(&lines([None, Some(computed), Some(held)].map(bare).map(stored)));
     }
 
     #[test]

@@ -106,7 +106,24 @@ mod tests {
             id: "internal".into(),
             ..Default::default()
         };
-        expect![[""]].assert_eq(&to_string_pretty(&wire::Session::from(session)).unwrap());
+        expect![[r#"
+            {
+              "components": "x1,x2",
+              "include_disabled": false,
+              "limit": "",
+              "name": "s1",
+              "operation": "boot",
+              "stage": false,
+              "status": {
+                "end_time": null,
+                "error": null,
+                "start_time": "2026-03-04T05:06:07",
+                "status": "running"
+              },
+              "template_name": "t1",
+              "tenant": null
+            }"#]]
+        .assert_eq(&to_string_pretty(&wire::Session::from(session)).unwrap());
     }
 
     #[test]
@@ -121,6 +138,31 @@ mod tests {
             duration: "0:02:17".into(),
             ..Default::default()
         };
-        expect![[""]].assert_eq(&to_string_pretty(&wire::SessionStatus::from(status)).unwrap());
+        expect![[r#"
+            {
+              "error_summary": {
+                "e": {
+                  "count": 1,
+                  "list": "x1"
+                }
+              },
+              "managed_components_count": 3,
+              "percent_failed": 0.0,
+              "percent_staged": 0.0,
+              "percent_successful": 66.67,
+              "phases": {
+                "percent_complete": 100.0,
+                "percent_configuring": 0.0,
+                "percent_powering_off": 0.0,
+                "percent_powering_on": 0.0
+              },
+              "status": "complete",
+              "timing": {
+                "duration": "0:02:17",
+                "end_time": null,
+                "start_time": "2026-03-04T05:06:07"
+              }
+            }"#]]
+        .assert_eq(&to_string_pretty(&wire::SessionStatus::from(status)).unwrap());
     }
 }

@@ -30,18 +30,18 @@ pub(super) async fn list(State(mut mesh): State<Mesh>, query: Query) -> Result<R
     Ok(stream::array(REGISTRY, mesh.components.list_components(call(request)), page).await?)
 }
 
-pub(super) async fn show(State(mut mesh): State<Mesh>, Name(id): Name) -> Result<Response, Problem> {
-    let request = GetComponentRequest { id };
+pub(super) async fn show(State(mut mesh): State<Mesh>, id: Name) -> Result<Response, Problem> {
+    let request = GetComponentRequest { id: id.of_component()? };
     let answer = answer(REGISTRY, mesh.components.get_component(call(request))).await?;
     json(StatusCode::OK, &rendered(promised(answer.component)?))
 }
 
 pub(super) async fn put(
     State(mesh): State<Mesh>,
-    Name(id): Name,
+    id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
-    let mut records = replace(mesh, vec![selection::of_one(id, component)?]).await?;
+    let mut records = replace(mesh, vec![selection::of_one(id.of_component()?, component)?]).await?;
     json(StatusCode::OK, &stored(promised(records.pop())?))
 }
 
@@ -60,10 +60,10 @@ async fn replace(mut mesh: Mesh, components: Vec<Record>) -> Result<Vec<Record>,
 
 pub(super) async fn patch(
     State(mesh): State<Mesh>,
-    Name(id): Name,
+    id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
-    let patches = vec![selection::of_one(id, component)?];
+    let patches = vec![selection::of_one(id.of_component()?, component)?];
     let request = PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches })),
         skip_bad_ids: false,
@@ -90,8 +90,8 @@ async fn change(mut mesh: Mesh, request: PatchComponentsRequest) -> Result<Patch
     Ok(answer(REGISTRY, mesh.components.patch_components(call(request))).await?)
 }
 
-pub(super) async fn delete(State(mut mesh): State<Mesh>, Name(id): Name) -> Result<Response, Problem> {
-    let request = DeleteComponentRequest { id };
+pub(super) async fn delete(State(mut mesh): State<Mesh>, id: Name) -> Result<Response, Problem> {
+    let request = DeleteComponentRequest { id: id.of_component()? };
     answer(REGISTRY, mesh.components.delete_component(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

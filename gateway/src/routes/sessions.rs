@@ -17,7 +17,7 @@ use crate::{
     extract::{Json, Name, at},
     mesh::{Mesh, SESSIONS, answer, call},
     problem::Problem,
-    query::{Query, is_session_name},
+    query::{Query, is_name},
     stream,
     tenant::Tenant,
     wire::{
@@ -53,7 +53,7 @@ pub(super) async fn create(
     Json(Object(wish)): Json<Object<NewSession>>,
 ) -> Result<Response, Problem> {
     // A message says "any name" with an empty one, which is no name here.
-    if wish.name.as_deref().is_some_and(|name| !is_session_name(name)) {
+    if wish.name.as_deref().is_some_and(|name| !is_name(name)) {
         return Err(Problem::bad_request(at("name", "is not the name of a session")));
     }
     let request = creation(wish, tenant.0.clone());
@@ -92,9 +92,9 @@ pub(super) async fn delete_many(
 pub(super) async fn show(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = GetSessionRequest { name, tenant: tenant.0.clone() };
+    let request = GetSessionRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.get_session(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &Session::from(promised(answer.session)?))
@@ -103,10 +103,10 @@ pub(super) async fn show(
 pub(super) async fn patch(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
     Json(Object(patch)): Json<Object<SessionPatch>>,
 ) -> Result<Response, Problem> {
-    let request = update(patch, name, tenant.0.clone());
+    let request = update(patch, name.of_session()?, tenant.0.clone());
     let answer = answer(SESSIONS, mesh.sessions.update_session(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &Session::from(promised(answer.session)?))
@@ -115,9 +115,9 @@ pub(super) async fn patch(
 pub(super) async fn delete(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = DeleteSessionRequest { name, tenant: tenant.0.clone() };
+    let request = DeleteSessionRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.delete_session(call(request))).await;
     answer.map_err(|fault| Problem::of(fault, &tenant))?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -126,9 +126,9 @@ pub(super) async fn delete(
 pub(super) async fn status(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = GetSessionStatusRequest { name, tenant: tenant.0.clone() };
+    let request = GetSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.get_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
@@ -138,9 +138,9 @@ pub(super) async fn status(
 pub(super) async fn save_status(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = SaveSessionStatusRequest { name, tenant: tenant.0.clone() };
+    let request = SaveSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.save_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))

@@ -4,7 +4,6 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chassis::Fault;
 use http::StatusCode;
 use proto::template::{
     DeleteSessionTemplateRequest, GetSessionTemplateRequest, ListSessionTemplatesRequest,
@@ -24,6 +23,10 @@ use crate::{
     wire::{strict::Object, template::SessionTemplate},
 };
 
+mod wording;
+
+use wording::Wording;
+
 pub(super) async fn list(State(mut mesh): State<Mesh>, tenant: Tenant) -> Result<Response, Problem> {
     let request = ListSessionTemplatesRequest { tenant: tenant.filter() };
     let page = |page: ListSessionTemplatesResponse| {
@@ -35,9 +38,9 @@ pub(super) async fn list(State(mut mesh): State<Mesh>, tenant: Tenant) -> Result
 pub(super) async fn show(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = GetSessionTemplateRequest { name, tenant: tenant.0.clone() };
+    let request = GetSessionTemplateRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.templates.get_session_template(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
@@ -46,31 +49,33 @@ pub(super) async fn show(
 pub(super) async fn put(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
     Json(Object(template)): Json<Object<SessionTemplate>>,
 ) -> Result<Response, Problem> {
     if template.boot_sets.is_none() {
         return Err(Problem::bad_request("missing field `boot_sets`"));
     }
     check_boot_sets(&template)?;
-    let session_template = Some(named(template, name, tenant.0.clone()));
+    let wording = Wording::new("created", &template);
+    let session_template = Some(named(template, name.of_session()?, tenant.0.clone()));
     let request = PutSessionTemplateRequest { session_template };
     let answer = answer(SESSIONS, mesh.templates.put_session_template(call(request))).await;
-    let answer = answer.map_err(|fault| refused("created", fault, &tenant))?;
+    let answer = answer.map_err(|fault| wording.of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
 }
 
 pub(super) async fn patch(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
     Json(Object(patch)): Json<Object<SessionTemplate>>,
 ) -> Result<Response, Problem> {
     check_boot_sets(&patch)?;
-    let session_template = Some(named(patch, name, tenant.0.clone()));
+    let wording = Wording::new("patched", &patch);
+    let session_template = Some(named(patch, name.of_session()?, tenant.0.clone()));
     let request = UpdateSessionTemplateRequest { session_template };
     let answer = answer(SESSIONS, mesh.templates.update_session_template(call(request))).await;
-    let answer = answer.map_err(|fault| refused("patched", fault, &tenant))?;
+    let answer = answer.map_err(|fault| wording.of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
 }
 
@@ -84,17 +89,12 @@ fn check_boot_sets(template: &SessionTemplate) -> Result<(), Problem> {
     }
 }
 
-/// BOS says what it was doing when a template turned out to be bad (BOS reference, appendix A.1).
-fn refused(doing: &str, fault: Fault, tenant: &Tenant) -> Problem {
-    Problem::of(fault, tenant).prefixed(&format!("The session template could not be {doing}: "))
-}
-
 pub(super) async fn delete(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = DeleteSessionTemplateRequest { name, tenant: tenant.0.clone() };
+    let request = DeleteSessionTemplateRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.templates.delete_session_template(call(request))).await;
     answer.map_err(|fault| Problem::of(fault, &tenant))?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -103,9 +103,9 @@ pub(super) async fn delete(
 pub(super) async fn validate(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
-    Name(name): Name,
+    name: Name,
 ) -> Result<Response, Problem> {
-    let request = ValidateSessionTemplateRequest { name, tenant: tenant.0.clone() };
+    let request = ValidateSessionTemplateRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.templates.validate_session_template(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &answer.findings)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     stamp::Stamp,
-    strict::{given, object},
+    strict::{count, given, object},
     words::Spelled,
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct Component {
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub last_action: Option<LastAction>,
     /// Most attempts per power action.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub retry_policy: Option<u32>,
     /// Name of the session that owns the component.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -137,13 +137,13 @@ pub(crate) struct LastAction {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EventStats {
     /// Forced power-offs.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub power_off_forceful_attempts: Option<u32>,
     /// Graceful power-offs.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub power_off_graceful_attempts: Option<u32>,
     /// Power-ons.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub power_on_attempts: Option<u32>,
 }
 

@@ -6,7 +6,7 @@ use std::{fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 
 /// A value that is written as a JSON object and nothing else.
@@ -55,4 +55,31 @@ where
     T: Deserialize<'de>,
 {
     Object::deserialize(deserializer).map(|object| Some(object.0))
+}
+
+/// Reads a member that is a whole number, not negative, when it is there.
+///
+/// # Errors
+/// When the value is no integer, negative, or greater than any number of the contract.
+pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    deserializer.deserialize_u32(Count).map(Some)
+}
+
+/// A derived reader would tell people about Rust types.
+struct Count;
+
+impl Visitor<'_> for Count {
+    type Value = u32;
+
+    fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "an integer from 0 to {}", u32::MAX)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u32, E> {
+        u32::try_from(number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u32, E> {
+        u32::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+    }
 }

@@ -132,16 +132,25 @@ mod tests {
         assert_eq!(queue.next(2).await, [3]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn keys_come_at_their_time_and_a_new_time_replaces_the_old() {
-        let queue = WorkQueue::default();
+    #[test]
+    fn keys_come_at_their_time_and_a_new_time_replaces_the_old() {
+        let mut marks = Marks { now: BTreeSet::new(), later: BTreeMap::new(), due: HashMap::new() };
         let start = Instant::now();
-        queue.mark_at("late", start + Duration::from_secs(9));
-        queue.mark_at("soon", start + Duration::from_secs(1));
-        queue.mark_at("late", start + Duration::from_secs(3));
-        queue.mark_at("never", start + Duration::from_secs(2));
-        queue.unmark(&"never");
-        assert_eq!((queue.next(9).await, start.elapsed().as_secs()), (vec!["soon"], 1));
-        assert_eq!((queue.next(9).await, start.elapsed().as_secs()), (vec!["late"], 3));
+        let at = |seconds| start + Duration::from_secs(seconds);
+        marks.put_off("late", at(9));
+        marks.put_off("soon", at(1));
+        marks.put_off("late", at(3));
+        marks.put_off("never", at(2));
+        marks.forget(&"never");
+        assert_eq!(marks.take(at(0), 9), (vec![], Some(at(1))));
+        assert_eq!(marks.take(at(1), 9), (vec!["soon"], Some(at(3))));
+        assert_eq!(marks.take(at(9), 9), (vec!["late"], None));
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_when_a_key_is_due() {
+        let queue = WorkQueue::default();
+        queue.mark_at("soon", Instant::now() + Duration::from_millis(5));
+        assert_eq!(queue.next(9).await, ["soon"]);
     }
 }

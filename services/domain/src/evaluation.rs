@@ -38,6 +38,8 @@ pub const ERROR_RETRIES_EXHAUSTED: &str =
 /// An answer of the power upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PowerReading {
+    /// The upstream does not answer: what it said before may no longer be true.
+    Unknown,
     /// The node has power.
     On,
     /// The node has no power.
@@ -79,6 +81,7 @@ impl PowerObservation {
             return Self::Unknown;
         }
         match reading {
+            PowerReading::Unknown => Self::Unknown,
             PowerReading::Missing => Self::Missing,
             PowerReading::On if error.is_empty() => Self::On,
             PowerReading::Off if error.is_empty() => Self::Off,

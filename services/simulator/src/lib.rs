@@ -159,8 +159,8 @@ mod tests {
 
     #[tokio::test]
     async fn serves_until_shutdown_even_to_subscribers() {
-        let mut settings = Settings::default();
-        settings.simulator = with(|s| s.faults = "never-reports=1".into());
+        let simulator = with(|s| s.faults = "never-reports=1".into());
+        let settings = Settings { simulator, ..Settings::default() };
         let context = Context::new(settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));

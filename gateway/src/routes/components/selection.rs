@@ -1,7 +1,5 @@
 //! Which components a request is about.
 
-use std::collections::HashMap;
-
 use proto::component::{
     Component as Record, ComponentFilter, ListComponentsRequest, PatchEach, PatchMany, Phase,
     patch_components_request::Selection,
@@ -10,16 +8,13 @@ use proto::component::{
 use crate::{
     extract::at,
     problem::Problem,
-    query::{Query, is_session_name},
+    query::{LONGEST_ID, Query, is_name},
     wire::{
         bulk_patch::{BulkPatch, Filtered, Filters},
         component::Component,
         strict::Object,
     },
 };
-
-/// Most characters of a component id (BOS reference 2.3).
-const LONGEST_ID: usize = 127;
 
 /// Most characters of the ids of a bulk patch (BOS reference 2.6.4).
 const LONGEST_IDS: usize = 65_535;
@@ -89,21 +84,15 @@ pub(super) fn of_one(id: String, component: Component) -> Result<Record, Problem
     Ok(Component { id: Some(id), ..component }.into())
 }
 
-/// Records or patches that name their components. Of two for one component the last counts, and stands where
-/// the first stood (BOS reference 2.6.3, 2.6.4).
+/// Records or patches that name their components.
 pub(super) fn of_each(components: Vec<Object<Component>>) -> Result<Vec<Record>, Problem> {
-    let mut places = HashMap::with_capacity(components.len());
-    let mut records: Vec<Record> = Vec::with_capacity(components.len());
-    for (index, Object(component)) in components.into_iter().enumerate() {
-        let Some(id) = component.id.clone() else {
+    let named = components.into_iter().enumerate().map(|(index, Object(component))| {
+        if component.id.is_none() {
             return Err(Problem::bad_request(at(format!("[{index}]"), "missing field `id`")));
-        };
-        match *places.entry(id).or_insert(records.len()) {
-            place if place < records.len() => records[place] = component.into(),
-            _ => records.push(component.into()),
         }
-    }
-    Ok(records)
+        Ok(component.into())
+    });
+    named.collect()
 }
 
 /// The components of a bulk patch (BOS reference 2.6.4).
@@ -134,7 +123,7 @@ fn one_of(filters: Filters) -> Result<(Vec<String>, String), Problem> {
             let detail = format!("has more than {LONGEST_IDS} characters");
             Err(Problem::bad_request(at("filters.ids", detail)))
         }
-        (_, session) if !session.is_empty() && !is_session_name(&session) => {
+        (_, session) if !session.is_empty() && !is_name(&session) => {
             Err(Problem::bad_request(at("filters.session", "is not the name of a session")))
         }
         (ids, session) => Ok((split(&ids), session)),

@@ -496,7 +496,7 @@ fn errors_about_missing_evidence_go_when_it_is_there() {
 
 #[test]
 fn readings_count_for_their_generation_only() {
-    use PowerReading::{Missing, Off, On, Undefined};
+    use PowerReading::{Missing, Off, On, Undefined, Unknown};
     let undefined = |error: &str| PowerObservation::Undefined { error: error.to_owned() };
     let rows = [
         (On, "", 7, PowerObservation::On),
@@ -505,6 +505,7 @@ fn readings_count_for_their_generation_only() {
         (Off, "BMC timeout", 7, undefined("BMC timeout")),
         (Undefined, "", 7, undefined("")),
         (Missing, "", 7, PowerObservation::Missing),
+        (Unknown, "connection refused", 7, PowerObservation::Unknown),
         (On, "", 6, PowerObservation::Unknown),
         (Missing, "", 6, PowerObservation::Unknown),
         (Off, "", 8, PowerObservation::Unknown),

@@ -90,7 +90,9 @@ fn sessions_set_what_their_members_should_run() {
         ("shutdown", assign(&component, &shutdown(), NOW)),
         ("boot of a bare record", assign(&bare(), &assignment(), NOW)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         boot
             actual=[ak,ap,ai token: @100] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
         reboot
@@ -99,7 +101,8 @@ fn sessions_set_what_their_members_should_run() {
             actual=[ak,ap,ai token: @100] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
         boot of a bare record
             desired=[nk,np,ni cfg:new @900] action=[session_setup ok @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s2' gen=1 assigned=id-2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -128,14 +131,17 @@ fn staging_touches_nothing_but_the_staged_state() {
         ("boot again", assign(&staged, &boot, NOW)),
         ("shutdown names its session (BUG-20)", assign(&staged, &shutdown, NOW)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         boot
             actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
         boot again
             unchanged
         shutdown names its session (BUG-20)
             actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[.,.,. cfg: session:s2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-    "#]]);
+    "#]],
+    );
 }
 
 fn status_report(phase: Phase) -> StatusReport {
@@ -175,7 +181,9 @@ fn statuses_have_consequences() {
         ("given up", status(&on, &gave_up, NOW)),
         ("first status of a bare record", status(&never, &finished, NOW)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         leaving powering_off forgets the report
             actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
         off and finished
@@ -192,7 +200,8 @@ fn statuses_have_consequences() {
             actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:failed] enabled=false error='no way' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
         first status of a bare record
             status=[override:] enabled=false
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -206,14 +215,17 @@ fn statuses_of_the_past_are_refused() {
         ("about an older revision", status(&component, &older, NOW)),
         ("about a newer revision", status(&component, &newer, NOW)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         nothing new
             unchanged
         about an older revision
             stale
         about a newer revision
             stale
-    "#]]);
+    "#]],
+    );
 }
 
 fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
@@ -238,7 +250,9 @@ fn the_first_report_of_an_attempt_counts_it() {
         ("refused later", action(&called, &action_report(Action::PoweringOn, 1, "no power"), NOW)),
         ("repeated", action(&called, &action_report(Action::PoweringOn, 1, "refused"), NOW)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         on
             actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
         gracefully off
@@ -253,7 +267,8 @@ fn the_first_report_of_an_attempt_counts_it() {
             actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no power'
         repeated
             unchanged
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -318,7 +333,9 @@ fn preparations_leave_their_token_and_nothing_else() {
         ("older generation", preparation(&component, &old, NOW)),
         ("older attempt", preparation(&component, &preparation_report(0, "t0", "late"), NOW)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         second attempt
             actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 ''] assigned=id-1 refused='refused'
         no boot data
@@ -331,5 +348,6 @@ fn preparations_leave_their_token_and_nothing_else() {
             stale
         older attempt
             unchanged
-    "#]]);
+    "#]],
+    );
 }

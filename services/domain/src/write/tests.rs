@@ -85,7 +85,9 @@ fn tokens_in_reports_are_looked_up() {
         ("artifacts alone", patched(|c| c.actual_state = actual(None, Some("x - -")))),
         ("nothing", patched(|c| c.actual_state = actual(None, None))),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         known token
             actual=[tk,tp,ti~5 token:known @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
         known token beside other artifacts
@@ -100,7 +102,8 @@ fn tokens_in_reports_are_looked_up() {
             actual=[x,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
         nothing
             actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -118,7 +121,9 @@ fn enabling_holds_whatever_else_is_said() {
         ("disabled", patched(|c| c.enabled = Some(false))),
         ("an override alone", patched(|c| c.status = with_override("mine"))),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         enabled again
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
         enabled with an override
@@ -127,7 +132,8 @@ fn enabling_holds_whatever_else_is_said() {
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
         an override alone
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:mine] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -176,7 +182,9 @@ fn a_new_desired_state_detaches_and_counts_anew() {
             }),
         ),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         configuration
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
         part of the artifacts
@@ -191,7 +199,8 @@ fn a_new_desired_state_detaches_and_counts_anew() {
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=7 prepared=[7.1 ''] refused='refused'
         configuration for another session
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s2' gen=8
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -242,7 +251,9 @@ fn other_members_are_merged_or_replaced() {
             }),
         ),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         nothing
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
         scalars
@@ -257,7 +268,8 @@ fn other_members_are_merged_or_replaced() {
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[session:s3 @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
         what the registry owns
             actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -268,7 +280,12 @@ fn parts_that_are_missing_are_taken_as_they_come() {
         event_stats: Some(EventStats { power_on_attempts: Some(2), ..EventStats::default() }),
         ..bare()
     };
-    expect!["actual=[token:strange] stats=2/-/- status=[override:mine] gen=1"].assert_eq(&show(&patch(&bare(), incoming, tokens, NOW)));
+    expect!["actual=[token:strange] stats=2/-/- status=[override:mine] gen=1"].assert_eq(&show(&patch(
+        &bare(),
+        incoming,
+        tokens,
+        NOW,
+    )));
 }
 
 #[test]
@@ -288,7 +305,9 @@ fn putting_replaces_the_record_and_begins_a_generation() {
         ("empty, known", show(&put(Some(&stored()), bare(), tokens, NOW))),
         ("everything, known", show(&put(Some(&stored()), full.clone(), tokens, NOW))),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         enabled only, new
             status=[override:on_hold] enabled=true gen=1
         enabled only, known
@@ -297,7 +316,8 @@ fn putting_replaces_the_record_and_begins_a_generation() {
             gen=8
         everything, known
             actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @900] action=[powering_on ok @900] stats=0/0/0 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8
-    "#]]);
+    "#]],
+    );
     assert_eq!(put(Some(&stored()), full, tokens, NOW).revision, 40);
 }
 
@@ -359,7 +379,9 @@ fn old_reports_are_forgotten() {
         ("without a report", expired(&bare(), 1)),
         ("with an empty report", expired(&newly_discovered(bare().id, Timestamp(0)), 1000)),
     ];
-    check(&rows, expect![[r#"
+    check(
+        &rows,
+        expect![[r#"
         as old as allowed
             kept
         older, disabled
@@ -372,5 +394,6 @@ fn old_reports_are_forgotten() {
             kept
         with an empty report
             kept
-    "#]]);
+    "#]],
+    );
 }

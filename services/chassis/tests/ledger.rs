@@ -1,0 +1,215 @@
+//! What the ledger and the mirror promise, on every database that the environment offers.
+
+mod note;
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::{Context, Fault, Settings, ledger::Ledger};
+use futures_util::StreamExt;
+use note::{Note, Notes};
+
+/// Long enough that only a lost wake-up fails the test.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_restart() {
+    for place in note::places().await {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        put(&ledger, "a", "one").await;
+        put(&ledger, "b", "two").await;
+        ledger
+            .write(|draft| {
+                draft.delete("a");
+                Ok(())
+            })
+            .await
+            .unwrap();
+        stop(context).await;
+
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        assert_eq!(texts(&ledger), ["b=two@2"], "{}", place.name);
+        assert_eq!(ledger.view().revision(), 3);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_change_leaves_nothing_behind() {
+    for place in note::places().await {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let refused = ledger
+            .write(|draft| -> Result<(), Fault> {
+                draft.put(Note::new("a", "half"));
+                Err(Fault::not_found("note", "b"))
+            })
+            .await;
+        assert_eq!(refused, Err(Fault::not_found("note", "b")));
+        assert!(ledger.view().is_empty());
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn concurrent_changes_of_one_resource_are_all_kept() {
+    for place in note::places().await {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        put(&ledger, "a", "").await;
+        let append = |_| {
+            let ledger = ledger.clone();
+            async move {
+                let grow = |draft: &mut chassis::ledger::Draft<'_, Note>| {
+                    let note = draft.get("a").expect("it was put");
+                    draft.put(Note::new("a", &format!("{}x", note.text)));
+                    Ok(())
+                };
+                ledger.write(grow).await.unwrap();
+            }
+        };
+        futures_util::future::join_all((0..200).map(append)).await;
+        assert_eq!(ledger.view().get("a").unwrap().text.len(), 200, "{}", place.name);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_writer_of_the_same_database_loses_no_update() {
+    for place in note::places().await {
+        let context = Context::new(Settings::default());
+        let first: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let second: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        put(&first, "a", "first").await;
+        let fenced = second
+            .write(|draft| {
+                draft.put(Note::new("a", "second"));
+                Ok(())
+            })
+            .await;
+        assert!(matches!(fenced, Err(Fault::Unavailable { .. })), "{fenced:?}");
+        // Having been refused, the second writer reads the difference and can go on.
+        second
+            .write(|draft| {
+                let text = draft.get("a").expect("caught up").text.clone();
+                draft.put(Note::new("a", &(text + "+second")));
+                Ok(())
+            })
+            .await
+            .unwrap();
+        assert_eq!(texts(&second), ["a=first+second@2"], "{}", place.name);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn a_watch_delivers_what_exists_then_every_change_in_order() {
+    for place in note::places().await {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        put(&ledger, "a", "one").await;
+        let mut watch = Box::pin(ledger.watch(0).unwrap().batches());
+        let initial = next(&mut watch).await;
+        assert!(initial.synced);
+        assert_eq!((initial.changed.len(), initial.revision), (1, 1));
+
+        put(&ledger, "b", "two").await;
+        ledger
+            .write(|draft| {
+                draft.delete("a");
+                Ok(())
+            })
+            .await
+            .unwrap();
+        let (second, third) = (next(&mut watch).await, next(&mut watch).await);
+        assert_eq!((second.revision, third.revision), (2, 3));
+        assert_eq!(third.deleted[0].key.as_ref(), "a");
+
+        let mut resumed = Box::pin(ledger.watch(1).unwrap().batches());
+        let missed = next(&mut resumed).await;
+        assert_eq!(
+            (missed.changed.len(), missed.deleted.len(), missed.revision, missed.synced),
+            (1, 1, 3, true)
+        );
+        assert_eq!(ledger.watch(4).err(), Some(Fault::ResumeExpired(4)));
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_falls_behind_gets_the_newest_state_in_bounded_memory() {
+    let place = note::places().await.remove(0);
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+    let mut slow = Box::pin(ledger.watch(0).unwrap().batches());
+    assert!(next(&mut slow).await.synced);
+    for n in 0..600 {
+        put(&ledger, &format!("n{}", n % 7), &n.to_string()).await;
+    }
+    let (mut seen, mut last, mut batches) = (std::collections::BTreeMap::new(), 0, 0);
+    while last < 600 {
+        let batch = next(&mut slow).await;
+        assert!(batch.revision > last, "revisions go up");
+        last = batch.revision;
+        batches += 1;
+        seen.extend(batch.changed.iter().map(|note| (note.name.clone(), note.text.clone())));
+    }
+    assert!(batches < 600, "{batches} batches");
+    assert_eq!(
+        seen.values().map(String::as_str).collect::<Vec<_>>(),
+        ["595", "596", "597", "598", "599", "593", "594"]
+    );
+    stop(context).await;
+}
+
+#[tokio::test]
+async fn pages_walk_the_whole_collection_in_order() {
+    let place = note::places().await.remove(0);
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+    ledger
+        .write(|draft| {
+            (0..100).for_each(|n| draft.put(Note::new(&format!("n{n:02}"), "")));
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let (mut after, mut names) = (Some(Arc::from("")), Vec::new());
+    while let Some(from) = after {
+        let (page, last) = ledger.view().page(Some(&from), 7, 2, |note| note.name != "n50");
+        assert!(page.len() <= 2);
+        names.extend(page.iter().map(|note| note.name.clone()));
+        after = last;
+    }
+    let expected: Vec<_> = (0..100).filter(|n| *n != 50).map(|n| format!("n{n:02}")).collect();
+    assert_eq!(names, expected);
+    stop(context).await;
+}
+
+async fn put(ledger: &Ledger<Notes>, name: &str, text: &str) {
+    let note = Note::new(name, text);
+    ledger
+        .write(move |draft| {
+            draft.put(note);
+            Ok(())
+        })
+        .await
+        .unwrap();
+}
+
+fn texts(ledger: &Ledger<Notes>) -> Vec<String> {
+    ledger.view().all().iter().map(|note| format!("{}={}@{}", note.name, note.text, note.revision)).collect()
+}
+
+async fn next<S>(watch: &mut S) -> Arc<chassis::resource::Batch<Note>>
+where
+    S: futures_util::Stream<Item = Result<Arc<chassis::resource::Batch<Note>>, Fault>> + Unpin,
+{
+    tokio::time::timeout(PATIENCE, watch.next()).await.expect("in time").expect("no end").expect("no fault")
+}
+
+async fn stop(context: Context) {
+    context.tasks.shutdown().cancel();
+    context.tasks.finished(PATIENCE).await.unwrap();
+}

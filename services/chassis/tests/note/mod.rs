@@ -1,0 +1,137 @@
+//! A kind of resource of its own, and databases to keep it in: the ledger knows no kind.
+
+use std::sync::Arc;
+
+use chassis::{ledger::Table, resource::Resource};
+use sea_orm::{
+    ActiveValue::Set, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbErr,
+    entity::prelude::*,
+};
+use sea_orm_migration::{
+    MigratorTrait,
+    prelude::{DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},
+    schema::{big_integer, string, text},
+    sea_query::Table as SqlTable,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub name: String,
+    pub text: String,
+    pub revision: u64,
+}
+
+impl Note {
+    pub fn new(name: &str, text: &str) -> Self {
+        Self { name: name.into(), text: text.into(), revision: 0 }
+    }
+}
+
+impl Resource for Note {
+    const KIND: &'static str = "note";
+
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+}
+
+pub struct Notes;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "notes")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub name: String,
+    pub text: String,
+    pub revision: i64,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for Notes {
+    type Kind = Note;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<Note>, DbErr> {
+        let rows = Entity::find().all(database).await?.into_iter();
+        Ok(rows
+            .map(|row| Note { name: row.name, text: row.text, revision: row.revision.cast_unsigned() })
+            .collect())
+    }
+
+    async fn save(transaction: &DatabaseTransaction, notes: &[Arc<Note>]) -> Result<(), DbErr> {
+        let rows = notes.iter().map(|note| ActiveModel {
+            name: Set(note.name.clone()),
+            text: Set(note.text.clone()),
+            revision: Set(note.revision.cast_signed()),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Name, rows.collect()).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        let names = keys.iter().map(|key| &**key);
+        Entity::delete_many().filter(Column::Name.is_in(names)).exec(transaction).await?;
+        Ok(())
+    }
+}
+
+struct Migrator;
+
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(chassis::ledger::Migration), Box::new(NotesTable)]
+    }
+}
+
+#[derive(DeriveMigrationName)]
+struct NotesTable;
+
+#[async_trait::async_trait]
+impl MigrationTrait for NotesTable {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let notes = SqlTable::create()
+            .table("notes")
+            .col(string("name").primary_key())
+            .col(text("text"))
+            .col(big_integer("revision"))
+            .to_owned();
+        manager.create_table(notes).await
+    }
+}
+
+/// An empty database.
+pub struct Place {
+    pub name: &'static str,
+    url: String,
+    /// Removed with the place.
+    _directory: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    pub async fn connect(&self) -> DatabaseConnection {
+        chassis::database::connect::<Migrator>(&self.url).await.unwrap()
+    }
+}
+
+/// An SQLite file, and a new database on the PostgreSQL server that `REVEILLE_TEST_POSTGRES` names, if any.
+pub async fn places() -> Vec<Place> {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}?mode=rwc", directory.path().join("notes.sqlite").display());
+    let mut places = vec![Place { name: "sqlite", url, _directory: Some(directory) }];
+    if let Ok(server) = std::env::var("REVEILLE_TEST_POSTGRES") {
+        let name = format!("notes_{}", uuid::Uuid::new_v4().simple());
+        let admin = Database::connect(server.as_str()).await.unwrap();
+        admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+        let (base, _) = server.rsplit_once('/').expect("the address names a database");
+        places.push(Place { name: "postgres", url: format!("{base}/{name}"), _directory: None });
+    }
+    places
+}

@@ -1,0 +1,205 @@
+//! The power upstream: who is asked for power states and transitions.
+
+use std::{error::Error, io, time::Duration};
+
+use chassis::{
+    Channel,
+    channel::LARGEST_MESSAGE,
+    convert::time::to_wire,
+};
+use domain::{component::Action, time::Timestamp};
+use futures_util::{Stream, StreamExt};
+use proto::{
+    power::PowerReading,
+    simulation::{
+        CreateTransitionRequest, GetPowerRequest, ListTransitionsRequest, WatchPowerRequest,
+        fleet_service_client::FleetServiceClient,
+    },
+};
+use tokio::time::timeout;
+use tonic::{Code, ConnectError, Response, Status};
+
+use crate::convert;
+
+/// How long a watch may take to begin. It is answered before anything happens, so a peer that needs longer
+/// than this is not there.
+const WATCH_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What the upstream said of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) reading: PowerReading,
+    /// What was said beside the reading; empty: nothing.
+    pub(crate) error: String,
+}
+
+impl Reading {
+    /// The upstream answered and left the node out.
+    pub(crate) fn missing() -> Self {
+        Self { reading: PowerReading::Missing, error: String::new() }
+    }
+}
+
+/// A transition that the upstream has on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) id: String,
+    pub(crate) action: Option<Action>,
+    /// Sorted.
+    pub(crate) ids: Vec<String>,
+}
+
+/// Why the upstream did not do as asked, by what is known about its state now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// It refused these nodes together. It may take some of them.
+    #[error("{0}")]
+    Refused(String),
+    /// It refuses this kind of call, whichever the nodes.
+    #[error("{0}")]
+    Denied(String),
+    /// It was not reached, so nothing happened.
+    #[error("{0}")]
+    Unreachable(String),
+    /// It may have done it or not, or may still do it.
+    #[error("{0}")]
+    Ambiguous(String),
+}
+
+/// The upstreams that can be driven.
+#[derive(Clone)]
+pub(crate) enum Driver {
+    /// The simulated fleet.
+    Simulated(Box<FleetServiceClient<Channel>>),
+}
+
+impl Driver {
+    /// Drives the simulated fleet at `url`.
+    pub(crate) fn simulated(url: &str) -> anyhow::Result<Self> {
+        let client =
+            FleetServiceClient::new(chassis::channel(url)?).max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self::Simulated(Box::new(client)))
+    }
+
+    /// Reads the power of nodes. Those that the upstream does not know are left out.
+    pub(crate) async fn power(
+        &self,
+        ids: Vec<String>,
+        deadline: Duration,
+    ) -> Result<Vec<(String, Reading)>, Failure> {
+        match self {
+            Self::Simulated(client) => {
+                let mut client = client.clone();
+                let answer = within(deadline, client.get_power(GetPowerRequest { ids })).await?;
+                Ok(answer.nodes.into_iter().map(convert::reading).collect())
+            }
+        }
+    }
+
+    /// Readings as they change from now on. What happens after this has returned is not missed while the
+    /// stream lasts; it ends with its first error.
+    pub(crate) async fn watch_power(
+        &self,
+    ) -> Result<impl Stream<Item = Result<Vec<(String, Reading)>, Failure>> + Send + 'static, Failure> {
+        match self {
+            Self::Simulated(client) => {
+                let mut client = client.clone();
+                let messages = within(WATCH_DEADLINE, client.watch_power(WatchPowerRequest {})).await?;
+                Ok(messages.map(|message| match message {
+                    Ok(message) => Ok(message.nodes.into_iter().map(convert::reading).collect()),
+                    Err(status) => Err(failure(&status)),
+                }))
+            }
+        }
+    }
+
+    /// Asks for an action on the power of nodes. Gives the id under which the upstream took it.
+    pub(crate) async fn start(
+        &self,
+        action: Action,
+        ids: Vec<String>,
+        deadline: Duration,
+    ) -> Result<String, Failure> {
+        let Some(operation) = convert::operation(action) else {
+            return Err(Failure::Denied(format!("'{}' is not an action on power", action.word())));
+        };
+        match self {
+            Self::Simulated(client) => {
+                let mut client = client.clone();
+                let request = CreateTransitionRequest { operation: operation.into(), ids };
+                Ok(within(deadline, client.create_transition(request)).await?.transition_id)
+            }
+        }
+    }
+
+    /// The transitions that the upstream took at `since` or later.
+    pub(crate) async fn accepted_since(
+        &self,
+        since: Timestamp,
+        deadline: Duration,
+    ) -> Result<Vec<Accepted>, Failure> {
+        match self {
+            Self::Simulated(client) => {
+                let mut client = client.clone();
+                let request = ListTransitionsRequest { since: Some(to_wire(since.max(Timestamp::default()))) };
+                let answer = within(deadline, client.list_transitions(request)).await?;
+                let accepted = answer.transitions.into_iter().map(|one| {
+                    let action = convert::action_of(one.operation());
+                    let mut ids = one.ids;
+                    ids.sort_unstable();
+                    Accepted { id: one.transition_id, action, ids }
+                });
+                Ok(accepted.collect())
+            }
+        }
+    }
+}
+
+/// Waits for an answer no longer than `deadline`.
+async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Failure> {
+    match timeout(deadline, call).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(failure(&status)),
+        Err(_) => Err(Failure::Ambiguous(format!("no answer within {} s", deadline.as_secs()))),
+    }
+}
+
+/// Sorts a failed call. Only what certainly had no effect may count as refused or unreachable: a repeated
+/// power action would be the price of a wrong guess.
+fn failure(status: &Status) -> Failure {
+    let text = status.message().to_owned();
+    match status.code() {
+        _ if never_connected(status) => Failure::Unreachable(text),
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Failure::Refused(text),
+        Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => Failure::Denied(text),
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::AlreadyExists
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss => Failure::Ambiguous(text),
+    }
+}
+
+/// Whether there was no connection over which the call could have gone.
+fn never_connected(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        let refused = error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if refused || error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

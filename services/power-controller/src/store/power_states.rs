@@ -1,0 +1,58 @@
+//! What was last read of each node.
+
+use std::sync::Arc;
+
+use chassis::ledger::Table;
+use prost::Message;
+use proto::power::PowerState;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+/// The table of power states. The columns beside `record` are for people who look at the database.
+pub struct PowerStates;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "power_states")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub revision: i64,
+    pub generation: i64,
+    pub reading: String,
+    pub record: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for PowerStates {
+    type Kind = PowerState;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<PowerState>, DbErr> {
+        let rows = Entity::find().all(database).await?.into_iter();
+        let states = rows.map(|row| {
+            PowerState::decode(row.record.as_slice()).map_err(|error| {
+                DbErr::Custom(format!("the power state of '{}' is unreadable: {error}", row.id))
+            })
+        });
+        states.collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, states: &[Arc<PowerState>]) -> Result<(), DbErr> {
+        let rows = states.iter().map(|state| ActiveModel {
+            id: Set(state.id.clone()),
+            revision: Set(state.revision.cast_signed()),
+            generation: Set(state.generation.cast_signed()),
+            reading: Set(state.reading().as_str_name().to_owned()),
+            record: Set(state.encode_to_vec()),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let ids = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! What was asked of the power upstream.
+
+use std::sync::Arc;
+
+use chassis::ledger::Table;
+use prost::Message;
+use proto::power::Transition;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+/// The table of transitions. The columns beside `record` are for people who look at the database.
+pub struct Transitions;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "transitions")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub revision: i64,
+    pub action: String,
+    pub delivery: String,
+    pub record: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for Transitions {
+    type Kind = Transition;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<Transition>, DbErr> {
+        let rows = Entity::find().all(database).await?.into_iter();
+        let transitions = rows.map(|row| {
+            Transition::decode(row.record.as_slice())
+                .map_err(|error| DbErr::Custom(format!("transition '{}' is unreadable: {error}", row.id)))
+        });
+        transitions.collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, transitions: &[Arc<Transition>]) -> Result<(), DbErr> {
+        let rows = transitions.iter().map(|transition| ActiveModel {
+            id: Set(transition.id.clone()),
+            revision: Set(transition.revision.cast_signed()),
+            action: Set(transition.action().as_str_name().to_owned()),
+            delivery: Set(transition.delivery().as_str_name().to_owned()),
+            record: Set(transition.encode_to_vec()),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let ids = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}

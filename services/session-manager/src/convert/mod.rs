@@ -1,0 +1,6 @@
+//! Between the wire and the rules. Nothing else here knows both.
+
+pub(crate) mod inventory;
+pub(crate) mod session;
+pub(crate) mod target;
+pub(crate) mod template;

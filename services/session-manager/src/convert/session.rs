@@ -1,0 +1,162 @@
+//! Sessions, their filters and their status.
+
+use chassis::convert::time;
+use domain::{
+    id::{ComponentId, Tenant},
+    invalid::Invalid,
+    session::{NewSession, Operation, Progress, Session, SessionFilter, SessionPatch},
+    session_status::SessionStatus,
+    time::Timestamp,
+};
+use proto::session as wire;
+
+/// A session from the wire or from storage.
+///
+/// # Errors
+/// Names the field that cannot be read.
+pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
+    let operation = operation_from_wire(session.operation())?;
+    let progress = progress_from_wire(session.progress())
+        .ok_or_else(|| Invalid::new("progress", "is not specified"))?;
+    Ok(Session {
+        tenant: Tenant::parse(&session.tenant)?,
+        operation,
+        progress,
+        components: session.components.iter().map(|id| ComponentId::parse(id)).collect::<Result<_, _>>()?,
+        name: session.name,
+        template_name: session.template_name,
+        limit: session.limit,
+        stage: session.stage,
+        include_disabled: session.include_disabled,
+        start_time: session.start_time,
+        end_time: session.end_time,
+        error: session.error,
+        id: session.id,
+        revision: session.revision,
+        assigned_revision: session.assigned_revision,
+        waiting_for: session.waiting_for,
+        created_at: session.created_at.map(time::from_wire).unwrap_or_default(),
+    })
+}
+
+/// A session as it goes out or to storage.
+pub(crate) fn to_wire(session: &Session) -> wire::Session {
+    wire::Session {
+        name: session.name.clone(),
+        tenant: session.tenant.as_str().to_owned(),
+        operation: operation_to_wire(session.operation).into(),
+        template_name: session.template_name.clone(),
+        limit: session.limit.clone(),
+        stage: session.stage,
+        include_disabled: session.include_disabled,
+        components: session.components.iter().map(|id| id.as_str().to_owned()).collect(),
+        progress: progress_to_wire(session.progress).into(),
+        start_time: session.start_time.clone(),
+        end_time: session.end_time.clone(),
+        error: session.error.clone(),
+        id: session.id.clone(),
+        revision: session.revision,
+        assigned_revision: session.assigned_revision,
+        waiting_for: session.waiting_for.clone(),
+        created_at: Some(time::to_wire(session.created_at)),
+    }
+}
+
+/// The wish for a session.
+///
+/// # Errors
+/// Names the field that cannot be read.
+pub(crate) fn wish_from_wire(request: wire::CreateSessionRequest) -> Result<NewSession, Invalid> {
+    Ok(NewSession {
+        operation: operation_from_wire(request.operation())?,
+        tenant: Tenant::parse(&request.tenant)?,
+        name: request.name,
+        template_name: request.template_name,
+        limit: request.limit,
+        stage: request.stage,
+        include_disabled: request.include_disabled,
+    })
+}
+
+/// What an update changes.
+pub(crate) fn patch_from_wire(request: wire::UpdateSessionRequest) -> SessionPatch {
+    let progress = progress_from_wire(request.progress());
+    let changed = |text: Option<String>, clear: bool| if clear { Some(None) } else { text.map(Some) };
+    SessionPatch {
+        components: request.components,
+        progress,
+        start_time: request.start_time,
+        end_time: changed(request.end_time, request.clear_end_time),
+        error: changed(request.error, request.clear_error),
+    }
+}
+
+/// The filter as it holds at `now`; unset: every session.
+///
+/// # Errors
+/// Names the age or tenant that cannot be read.
+pub(crate) fn filter_from_wire(
+    filter: Option<wire::SessionFilter>,
+    now: Timestamp,
+) -> Result<SessionFilter, Invalid> {
+    let filter = filter.unwrap_or_default();
+    let progress = progress_from_wire(filter.progress());
+    let tenant = filter.tenant.as_deref().map(Tenant::parse).transpose()?;
+    SessionFilter::parse(tenant, &filter.min_age, &filter.max_age, progress, now)
+}
+
+/// The extended status as it goes out or to storage.
+pub(crate) fn status_to_wire(status: SessionStatus) -> wire::SessionStatus {
+    let errors = status.error_summary.into_iter();
+    wire::SessionStatus {
+        progress: progress_to_wire(status.progress).into(),
+        managed_components_count: status.managed_components_count,
+        percent_successful: status.percent_successful,
+        percent_failed: status.percent_failed,
+        percent_staged: status.percent_staged,
+        percent_complete: status.percent_complete,
+        percent_powering_on: status.percent_powering_on,
+        percent_powering_off: status.percent_powering_off,
+        percent_configuring: status.percent_configuring,
+        error_summary: errors
+            .map(|one| wire::ErrorSummary { error: one.error, count: one.count, list: one.list })
+            .collect(),
+        start_time: status.start_time,
+        end_time: status.end_time,
+        duration: status.duration,
+    }
+}
+
+fn operation_from_wire(operation: wire::Operation) -> Result<Operation, Invalid> {
+    match operation {
+        wire::Operation::Unspecified => Err(Invalid::new("operation", "is not specified")),
+        wire::Operation::Boot => Ok(Operation::Boot),
+        wire::Operation::Reboot => Ok(Operation::Reboot),
+        wire::Operation::Shutdown => Ok(Operation::Shutdown),
+    }
+}
+
+fn operation_to_wire(operation: Operation) -> wire::Operation {
+    match operation {
+        Operation::Boot => wire::Operation::Boot,
+        Operation::Reboot => wire::Operation::Reboot,
+        Operation::Shutdown => wire::Operation::Shutdown,
+    }
+}
+
+fn progress_from_wire(progress: wire::Progress) -> Option<Progress> {
+    match progress {
+        wire::Progress::Unspecified => None,
+        wire::Progress::Pending => Some(Progress::Pending),
+        wire::Progress::Running => Some(Progress::Running),
+        wire::Progress::Complete => Some(Progress::Complete),
+    }
+}
+
+fn progress_to_wire(progress: Progress) -> wire::Progress {
+    match progress {
+        Progress::Pending => wire::Progress::Pending,
+        Progress::Running => wire::Progress::Running,
+        Progress::Complete => wire::Progress::Complete,
+    }
+}

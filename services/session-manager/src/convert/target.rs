@@ -1,0 +1,45 @@
+//! What images hold, and what members are to run.
+
+use chassis::convert::component::artifacts_to_wire;
+use domain::{
+    id::ComponentId,
+    session::Session,
+    target::{ImageArtifacts, Rootfs, TargetState},
+};
+use proto::{
+    component::{AssignSessionRequest, Assignment},
+    simulation::GetImageResponse,
+};
+
+/// What the manifest of an image lists. A root file system without a version cannot be told from another and
+/// counts as none.
+pub(crate) fn image_from_wire(image: GetImageResponse) -> ImageArtifacts {
+    let rootfs = image.rootfs.zip(image.rootfs_etag);
+    ImageArtifacts {
+        kernel: image.kernel,
+        initrd: image.initrd,
+        rootfs: rootfs.map(|(path, etag)| Rootfs { path, etag }),
+        boot_parameters: image.boot_parameters,
+    }
+}
+
+/// What one group of members is to run.
+pub(crate) fn assignment(members: &[ComponentId], target: &TargetState) -> Assignment {
+    Assignment {
+        ids: members.iter().map(|id| id.as_str().to_owned()).collect(),
+        boot_artifacts: Some(artifacts_to_wire(&target.boot_artifacts)),
+        configuration: target.configuration.clone(),
+        clear_actual_state: target.clear_actual_state,
+        clear_bss_token: target.clear_bss_token,
+    }
+}
+
+/// The call that gives every member to `session` at once.
+pub(crate) fn assign_session(session: &Session, assignments: Vec<Assignment>) -> AssignSessionRequest {
+    AssignSessionRequest {
+        assignment_id: session.id.clone(),
+        session: session.name.clone(),
+        assignments,
+        stage: session.stage,
+    }
+}

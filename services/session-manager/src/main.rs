@@ -1,0 +1,7 @@
+//! The session manager as a process of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chassis::run("session_manager", |settings| settings.session_manager.listen, session_manager::start)
+}

@@ -1,0 +1,113 @@
+//! What the ledgers of this service keep.
+
+use std::sync::Arc;
+
+use chassis::{Fault, resource::Resource};
+use domain::{
+    id::{Tenant, check_name},
+    session::Session,
+    template::SessionTemplate,
+};
+use proto::session::SessionStatus;
+
+/// Between tenant and name in a key. It sorts before everything that tenants are made of, so that keys are in
+/// the order of tenant and name, and no name has it, so that the last one in a key ends the tenant.
+const SEPARATOR: char = '\t';
+
+/// Key of what a tenant, or nobody, has under a name.
+pub(crate) fn key(tenant: &Tenant, name: &str) -> Arc<str> {
+    format!("{}{SEPARATOR}{name}", tenant.as_str()).into()
+}
+
+/// Key of what a call asks for.
+///
+/// # Errors
+/// [`Fault::NotFound`] of `kind` when nothing can have such a tenant or name.
+pub(crate) fn wanted_key(kind: &str, tenant: &str, name: &str) -> Result<Arc<str>, Fault> {
+    let absent = |_| Fault::not_found(kind, name);
+    check_name("name", name).map_err(absent)?;
+    Ok(key(&Tenant::parse(tenant).map_err(absent)?, name))
+}
+
+/// A session with the status that was saved for it. They are one record: what completes or deletes the session
+/// does the same to the saved status, whatever crashes, and a later session of that name never inherits it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SessionRecord {
+    /// Key within the kind.
+    pub(crate) key: Arc<str>,
+    /// The session.
+    pub(crate) session: Session,
+    /// The extended status when it was last saved, if ever.
+    pub(crate) saved_status: Option<SessionStatus>,
+}
+
+impl SessionRecord {
+    /// A record without a saved status.
+    pub(crate) fn new(session: Session) -> Self {
+        Self { key: key(&session.tenant, &session.name), session, saved_status: None }
+    }
+}
+
+impl Resource for SessionRecord {
+    const KIND: &'static str = "session";
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn revision(&self) -> u64 {
+        self.session.revision
+    }
+}
+
+/// A session template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TemplateRecord {
+    /// Key within the kind.
+    pub(crate) key: Arc<str>,
+    /// The template.
+    pub(crate) template: SessionTemplate,
+}
+
+impl TemplateRecord {
+    /// The record of a template.
+    pub(crate) fn new(template: SessionTemplate) -> Self {
+        Self { key: key(&template.tenant, &template.name), template }
+    }
+}
+
+impl Resource for TemplateRecord {
+    const KIND: &'static str = "session_template";
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn revision(&self) -> u64 {
+        self.template.revision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_sort_by_tenant_and_name() {
+        let mut keys: Vec<_> = [("b", "a"), ("a-b", "x"), ("", "z"), ("a", "y"), ("a", "b"), ("", "a")]
+            .into_iter()
+            .map(|(tenant, name)| key(&Tenant::parse(tenant).unwrap(), name))
+            .collect();
+        keys.sort_unstable();
+        assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), [
+            "\ta", "\tz", "a\tb", "a\ty", "a-b\tx", "b\ta"
+        ]);
+    }
+
+    #[test]
+    fn no_other_name_finds_a_tenants_record() {
+        let stored = key(&Tenant::parse("a\tb").unwrap(), "c");
+        assert_eq!(wanted_key("session", "a\tb", "c").unwrap(), stored);
+        assert_eq!(wanted_key("session", "a", "b\tc"), Err(Fault::not_found("session", "b\tc")));
+    }
+}

@@ -1,0 +1,136 @@
+//! The loop: what is marked is decided, what a decision changes is reported.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use chassis::{Channel, convert::time, work::WorkQueue};
+use domain::{
+    component::Component,
+    evaluation::{Decision, evaluate},
+    id::ComponentId,
+    options::Options,
+    time::Timestamp,
+};
+use proto::component::{
+    ReportStatusesRequest, ReportStatusesResponse, report_service_client::ReportServiceClient,
+};
+use tokio::{sync::broadcast, time::Instant};
+use tonic::Status;
+
+use crate::{backoff, convert, mirrors::Mirrors, rpc::Announced};
+
+/// Components in one report. The registry writes thousands of rows in one statement, and the first ones of
+/// a fleet of any size need not wait for the last.
+const BATCH: usize = 5000;
+
+/// A batch commits within a second. A registry that is silent for this long has to be asked again; reports
+/// that did arrive are stale by then and change nothing.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Decides about components until it is dropped.
+pub(crate) struct Evaluator {
+    mirrors: Mirrors,
+    queue: WorkQueue<ComponentId>,
+    registry: ReportServiceClient<Channel>,
+    announced: broadcast::Sender<Announced>,
+}
+
+/// A decision that changes the component it was made on.
+struct Decided {
+    component: Arc<Component>,
+    decision: Decision,
+}
+
+impl Evaluator {
+    pub(crate) fn new(
+        mirrors: Mirrors,
+        queue: WorkQueue<ComponentId>,
+        registry: ReportServiceClient<Channel>,
+        announced: broadcast::Sender<Announced>,
+    ) -> Self {
+        Self { mirrors, queue, registry, announced }
+    }
+
+    pub(crate) async fn run(self) {
+        let mut failures = 0;
+        loop {
+            let ids = self.queue.next(BATCH).await;
+            let decided = self.decide(ids, time::now());
+            if decided.is_empty() {
+                continue;
+            }
+            match self.report(&decided).await {
+                Ok(stale) => {
+                    failures = 0;
+                    self.announce(decided, stale);
+                }
+                Err(status) => {
+                    failures += 1;
+                    tracing::warn!(%status, failures, components = decided.len(), "statuses not reported");
+                    self.put_off(decided, failures);
+                }
+            }
+        }
+    }
+
+    fn decide(&self, ids: Vec<ComponentId>, now: Timestamp) -> Vec<Decided> {
+        let options = self.mirrors.options();
+        let mut decided = Vec::new();
+        for id in ids {
+            match self.mirrors.component(id.as_str()).filter(|component| component.is_enabled()) {
+                Some(component) => decided.extend(self.decide_one(component, &options, now)),
+                None => self.queue.unmark(&id),
+            }
+        }
+        decided
+    }
+
+    /// Decides, sets the alarm for the moment at which the decision ends, and keeps what has to be reported.
+    fn decide_one(&self, component: Arc<Component>, options: &Options, now: Timestamp) -> Option<Decided> {
+        let decision = evaluate(&component, &self.mirrors.evidence(&component), options, now);
+        match decision.until {
+            Some(until) => self.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
+            None => self.queue.unmark(&component.id),
+        }
+        decision.changes(&component).then_some(Decided { component, decision })
+    }
+
+    /// Reports in one call. Those that come back stale have changed meanwhile: the change is on its way to
+    /// the mirror and marks them again.
+    async fn report(&self, decided: &[Decided]) -> Result<HashSet<String>, Status> {
+        let reports = decided.iter().map(|one| convert::report(&one.component, &one.decision)).collect();
+        let mut registry = self.registry.clone();
+        let call = registry.report_statuses(ReportStatusesRequest { reports });
+        let answer = tokio::time::timeout(DEADLINE, call).await;
+        let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("the registry is silent")));
+        let ReportStatusesResponse { stale_ids } = answer?.into_inner();
+        Ok(stale_ids.into_iter().collect())
+    }
+
+    fn announce(&self, decided: Vec<Decided>, stale: HashSet<String>) {
+        let taken = decided.iter().filter(|one| !stale.contains(one.component.id.as_str()));
+        for Decided { component, decision } in taken.clone() {
+            tracing::debug!(
+                component = %component.id,
+                reason = decision.reason.word(),
+                phase = decision.phase.word(),
+                status_override = decision.status_override,
+                settled = decision.settled,
+                "decided"
+            );
+        }
+        let decisions: Announced =
+            taken.map(|one| convert::decision(&one.component.id, &one.decision)).collect();
+        if !decisions.is_empty() {
+            // Nobody may be listening.
+            let _listeners = self.announced.send(decisions);
+        }
+    }
+
+    /// Looks at the whole batch again later. All at one time, so that it stays one batch.
+    fn put_off(&self, decided: Vec<Decided>, failures: u32) {
+        let at = Instant::now() + backoff::pause(failures);
+        for one in decided {
+            self.queue.mark_at(one.component.id.clone(), at);
+        }
+    }
+}

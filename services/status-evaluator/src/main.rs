@@ -1,0 +1,7 @@
+//! The status evaluator as a process of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chassis::run("status_evaluator", |settings| settings.status_evaluator.listen, status_evaluator::start)
+}
