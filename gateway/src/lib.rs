@@ -9,10 +9,13 @@
 //! - [`problem`], [`stream`]: what is answered
 //! - [`mesh`]: the services behind; [`routes`]: which path calls which of them
 
+use std::convert::Infallible;
+
 use anyhow::Context as _;
+use axum::response::Response;
 use axum::{ServiceExt, extract::Request, middleware, serve::ListenerExt};
 use tokio::net::TcpListener;
-use tower::Layer;
+use tower::{Layer, Service};
 
 mod convert;
 mod extract;
@@ -31,9 +34,7 @@ mod wire;
 /// When the address of a service in the settings cannot be read.
 pub async fn start(context: &chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
     let address = listener.local_addr().context("local address")?;
-    let routes = routes::router(mesh::Mesh::new(&context.settings)?);
-    // Around the routes and not within, so that answers to unknown paths carry an id too.
-    let app = middleware::from_fn(follow::follow).layer(routes);
+    let app = app(&context.settings)?;
     let listener = listener.tap_io(|connection| {
         // Without this small answers wait up to 40 ms for an acknowledgement. A connection that refuses is
         // closed already.
@@ -51,3 +52,17 @@ pub async fn start(context: &chassis::Context, listener: TcpListener) -> anyhow:
     tracing::info!(part = "gateway", %address, "listening");
     Ok(())
 }
+
+/// Everything that the gateway serves. Requests are followed around the routes and not within, so that
+/// answers to unknown paths carry an id too.
+fn app(
+    settings: &chassis::Settings,
+) -> anyhow::Result<
+    impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static,
+> {
+    let routes = routes::router(mesh::Mesh::new(settings)?);
+    Ok(middleware::from_fn(follow::follow).layer(routes))
+}
+
+#[cfg(test)]
+mod tests;

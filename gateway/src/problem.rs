@@ -158,8 +158,6 @@ impl IntoResponse for Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use expect_test::expect;
     use tonic_types::StatusExt;
 
@@ -169,7 +167,7 @@ mod tests {
     fn refusals_have_the_titles_and_texts_of_the_contract() {
         let taken = |kind: &str, name: &str| Fault::AlreadyExists { kind: kind.into(), name: name.into() };
         let invalid = |field: &str, reason: &str| {
-            let mut details = tonic_types::ErrorDetails::with_error_info("INVALID", "", HashMap::new());
+            let mut details = tonic_types::ErrorDetails::with_error_info("INVALID", "", []);
             details.add_bad_request_violation(field, reason);
             Fault::from(tonic::Status::with_error_details(tonic::Code::InvalidArgument, "", details))
         };

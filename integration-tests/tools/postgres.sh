@@ -25,8 +25,8 @@ start_postgres() {
     password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     echo "$password" >"$postgres_home/password"
     if ((EUID == 0)); then chown -R postgres "$postgres_home" || return; fi
-    "${as_server[@]}" "$programs/initdb" --pgdata "$postgres_home/data" --username reveille --pwfile "$postgres_home/password" \
-        --auth scram-sha-256 --encoding UTF8 --locale C.UTF-8 || return
+    "${as_server[@]}" "$programs/initdb" --pgdata "$postgres_home/data" --username reveille \
+        --pwfile "$postgres_home/password" --auth scram-sha-256 --encoding UTF8 --locale C.UTF-8 || return
     for _ in 1 2 3 4 5; do
         # Below the range from which the kernel gives ports to the tests.
         port=$((20000 + RANDOM % 12000))

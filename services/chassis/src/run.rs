@@ -26,6 +26,9 @@ pub struct Command {
     /// Print the settings in force as TOML and leave
     #[arg(long)]
     pub print_config: bool,
+    /// What holds where no file, variable or flag says otherwise; a program may have its own.
+    #[arg(skip)]
+    pub defaults: Settings,
 }
 
 #[derive(Parser)]
@@ -48,7 +51,7 @@ impl Command {
         if let Some(filter) = &self.log {
             overrides.push(("log.filter".into(), filter.clone()));
         }
-        Ok(Settings::load(self.config.as_deref(), &overrides)?)
+        Ok(self.defaults.or_from(self.config.as_deref(), &overrides)?)
     }
 }
 

@@ -144,12 +144,26 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the settings: defaults, `file` if given, the environment, then `overrides` as key and value.
+    /// Reads the settings: the defaults, then `file`, the environment and `overrides` as
+    /// [`Self::or_from`] does.
     ///
     /// # Errors
     /// Names the file or variable, the key and what is wrong with it.
     pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, SettingsError> {
-        let defaults = config::File::from_str(&Self::default().to_toml()?, config::FileFormat::Toml);
+        Self::default().or_from(file, overrides)
+    }
+
+    /// These settings where nothing else is said: by `file` if given, then the environment, then `overrides`
+    /// as key and value.
+    ///
+    /// # Errors
+    /// Names the file or variable, the key and what is wrong with it.
+    pub fn or_from(
+        &self,
+        file: Option<&Path>,
+        overrides: &[(String, String)],
+    ) -> Result<Self, SettingsError> {
+        let defaults = config::File::from_str(&self.to_toml()?, config::FileFormat::Toml);
         let environment = config::Environment::with_prefix(ENVIRONMENT_PREFIX)
             .prefix_separator("__")
             .separator("__")

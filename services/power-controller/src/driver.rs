@@ -5,7 +5,7 @@ use std::{error::Error, io, time::Duration};
 use chassis::{
     Channel,
     channel::LARGEST_MESSAGE,
-    convert::time::to_wire,
+    convert::time,
 };
 use domain::{component::Action, time::Timestamp};
 use futures_util::{Stream, StreamExt};
@@ -47,6 +47,8 @@ pub(crate) struct Accepted {
     pub(crate) action: Option<Action>,
     /// Sorted.
     pub(crate) ids: Vec<String>,
+    /// By the clock of the upstream.
+    pub(crate) at: Timestamp,
 }
 
 /// Why the upstream did not do as asked, by what is known about its state now.
@@ -141,13 +143,15 @@ impl Driver {
         match self {
             Self::Simulated(client) => {
                 let mut client = client.clone();
-                let request = ListTransitionsRequest { since: Some(to_wire(since.max(Timestamp::default()))) };
+                let request = ListTransitionsRequest { since: Some(time::to_wire(since.max(Timestamp::default()))) };
                 let answer = within(deadline, client.list_transitions(request)).await?;
                 let accepted = answer.transitions.into_iter().map(|one| {
                     let action = convert::action_of(one.operation());
+                    // Without a time of its own it may be as recent as any.
+                    let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
                     let mut ids = one.ids;
                     ids.sort_unstable();
-                    Accepted { id: one.transition_id, action, ids }
+                    Accepted { id: one.transition_id, action, ids, at }
                 });
                 Ok(accepted.collect())
             }

@@ -1,1 +1,112 @@
-//! Placeholder.
+//! The session manager: session templates, sessions, and the saved status of sessions.
+//!
+//! It owns these three and keeps them in its own database. From a template and the inventory it finds who the
+//! members of a session are and tells the component registry what they are to run; from the registry's watch it
+//! learns when none of them is left, and completes the session. It never acts on a node, and it neither asks
+//! nor decides how one fares.
+
+mod cleanup;
+mod completion;
+mod convert;
+mod feed;
+mod images;
+mod inventories;
+mod listing;
+mod members;
+mod record;
+mod sessions;
+mod setback;
+mod setup;
+mod shared;
+mod store;
+mod templates;
+
+use std::{future::Future, sync::Arc};
+
+use anyhow::Context as _;
+use chassis::{
+    Context, Server,
+    channel::LARGEST_MESSAGE,
+    kinds::OptionsRecord,
+    ledger::Ledger,
+    mirror::{Change, Mirror},
+};
+use domain::{compatibility::Compatibility, component::Component};
+use proto::{
+    session::session_service_server::SessionServiceServer,
+    template::session_template_service_server::SessionTemplateServiceServer,
+};
+use tokio::net::TcpListener;
+
+use crate::{
+    feed::Work, images::Driver, members::Members, sessions::SessionRpc, setup::Upstreams, shared::Shared,
+    templates::TemplateRpc,
+};
+
+/// Starts the session manager and serves it. It is ready once it has seen the options and every component;
+/// until then sessions stay pending and say so.
+///
+/// # Errors
+/// Names the setting, the file or the database that cannot be used.
+pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+    let settings = &context.settings;
+    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
+    let images = chassis::channel(&settings.simulator.url).context("simulator.url")?;
+    let work = Work::default();
+    let shared = open(&context, &registry, &work).await?;
+
+    let shutdown = context.tasks.shutdown();
+    let mut server = Server::default();
+    let sessions = SessionRpc { shared: shared.clone(), shutdown: shutdown.clone() };
+    server.add(SessionServiceServer::new(sessions).max_decoding_message_size(LARGEST_MESSAGE));
+    let templates = TemplateRpc { shared: shared.clone(), shutdown: shutdown.clone() };
+    server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
+    let ready = chassis::serve(&context, "session-manager", listener, server).await?;
+
+    let upstreams = Upstreams::new(registry, Driver::simulated(images));
+    spawn(&context, "session-setup", setup::run(shared.clone(), upstreams, work.setup.clone()));
+    spawn(&context, "session-completion", completion::run(shared.clone(), work.completion.clone()));
+    spawn(&context, "session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
+    spawn(&context, "session-feed", feed::run(shared.clone(), work));
+    spawn(&context, "session-readiness", async move {
+        shared.options.reached(1).await;
+        shared.components.reached(1).await;
+        ready.now().await;
+        shutdown.cancelled().await;
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Opens what this service owns and starts the copies of what it follows.
+async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> anyhow::Result<Shared> {
+    let settings = &context.settings;
+    let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
+    let database = chassis::database::connect::<store::Migrator>(&url).await?;
+    let sessions = Ledger::open(context, database.clone()).await.context("sessions")?;
+    let templates = Ledger::open(context, database).await.context("session templates")?;
+
+    let members = Arc::new(Members::default());
+    let (followed, completion) = (Arc::clone(&members), work.completion.clone());
+    let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
+        completion.mark(followed.apply(changes));
+    });
+    let cleanup = Arc::clone(&work.cleanup);
+    let options = Mirror::start(context, registry.clone(), move |_: &[Change<OptionsRecord>]| {
+        cleanup.notify_one();
+    });
+    let compatibility = Compatibility { strict_bos: settings.compat.strict_bos };
+    Ok(Shared { sessions, templates, options, components, members, compatibility })
+}
+
+/// Runs a loop until shutdown. What it was doing then is dropped: every loop takes up its work from what is
+/// stored, so there is nothing to finish.
+fn spawn<F>(context: &Context, name: &'static str, task: F)
+where
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let shutdown = context.tasks.shutdown();
+    context.tasks.spawn(name, async move {
+        shutdown.run_until_cancelled(task).await.unwrap_or(Ok(()))
+    });
+}

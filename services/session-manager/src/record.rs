@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis::{Fault, resource::Resource};
 use domain::{
     id::{Tenant, check_name},
-    session::Session,
+    session::{Progress, Session},
     template::SessionTemplate,
 };
 use proto::session::SessionStatus;
@@ -46,6 +46,12 @@ impl SessionRecord {
     pub(crate) fn new(session: Session) -> Self {
         Self { key: key(&session.tenant, &session.name), session, saved_status: None }
     }
+
+    /// Whether this is still the session of that `id`, and as far as `progress`. A name may have changed hands
+    /// while somebody thought about its session.
+    pub(crate) fn is_still(&self, id: &str, progress: Progress) -> bool {
+        self.session.id == id && self.session.progress == progress
+    }
 }
 
 impl Resource for SessionRecord {
@@ -57,6 +63,10 @@ impl Resource for SessionRecord {
 
     fn revision(&self) -> u64 {
         self.session.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.session.revision = revision;
     }
 }
 
@@ -85,6 +95,10 @@ impl Resource for TemplateRecord {
 
     fn revision(&self) -> u64 {
         self.template.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.template.revision = revision;
     }
 }
 

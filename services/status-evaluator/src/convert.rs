@@ -103,7 +103,16 @@ mod tests {
             let power = evidence(Some(&state), None, GENERATION).power;
             rows += &format!("{reading:?} {error:?} of {generation}: {power:?}\n");
         }
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+            On "" of 3: On
+            Off "" of 3: Off
+            Off "node is sulking" of 3: Undefined { error: "node is sulking" }
+            Undefined "" of 3: Undefined { error: "" }
+            Missing "" of 3: Missing
+            Unspecified "" of 3: Unknown
+            Off "" of 2: Unknown
+            Missing "" of 2: Unknown
+        "#]].assert_eq(&rows);
     }
 
     #[test]
@@ -128,7 +137,15 @@ mod tests {
             let configuration = evidence(None, Some(&state), GENERATION).configuration;
             rows += &format!("{reading:?} {desired:?} of {generation}: {configuration:?}\n");
         }
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+            Known Some("base") of 3: Known { desired: Some("base"), status: "pending" }
+            Known Some("") of 3: Known { desired: Some(""), status: "pending" }
+            Known None of 3: Known { desired: None, status: "pending" }
+            Missing None of 3: Missing
+            Unspecified None of 3: Unknown
+            Known Some("base") of 2: Unknown
+            Missing None of 2: Unknown
+        "#]].assert_eq(&rows);
     }
 
     #[test]
@@ -151,7 +168,37 @@ mod tests {
             reason: Reason::ConfigurationFailed,
             until: Some(Timestamp(1_500)),
         };
-        expect![[""]].assert_debug_eq(&report(&component, &made));
-        expect![[""]].assert_debug_eq(&decision(&component.id, &made));
+        expect![[r#"
+            StatusReport {
+                id: "x1",
+                revision: 41,
+                phase: Configuring,
+                status_override: "failed",
+                settled: true,
+                action_failed: false,
+                error: Some(
+                    "cfs configuration failed",
+                ),
+            }
+        "#]].assert_debug_eq(&report(&component, &made));
+        expect![[r#"
+            Decision {
+                id: "x1",
+                phase: Configuring,
+                status_override: "failed",
+                settled: true,
+                action_failed: false,
+                error: Some(
+                    "cfs configuration failed",
+                ),
+                reason: "configuration_failed",
+                until: Some(
+                    Timestamp {
+                        seconds: 1,
+                        nanos: 500000000,
+                    },
+                ),
+            }
+        "#]].assert_debug_eq(&decision(&component.id, &made));
     }
 }

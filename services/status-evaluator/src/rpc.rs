@@ -227,7 +227,18 @@ mod tests {
             };
             seen += &format!("{name}: {told}\n");
         }
-        expect![[""]].assert_eq(&seen);
+        expect![[r#"
+            nothing: refused: component: is required
+            a nameless component: refused: component.id: has 0 characters but needs at least 1
+            a disabled one: not_enabled (None, settled false)
+            no evidence: awaiting_power (None, settled false)
+            off: off_as_wanted (None, settled true)
+            off, long ago: awaiting_power (None, settled false)
+            on: power_off_needed (PoweringOff, settled false)
+            on, tried too often: retries_exhausted (PoweringOff, settled true)
+            on, may try again: power_off_needed (PoweringOff, settled false)
+            wrong options: refused: options.bss_read_timeout: 1 is not between 10 and 86400
+        "#]].assert_eq(&seen);
     }
 
     #[test]

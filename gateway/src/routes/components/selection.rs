@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Most characters of the ids of a bulk patch (BOS reference 2.6.4).
+/// Most characters of a list of ids (BOS reference 2.6.4). An address has room for about as many.
 const LONGEST_IDS: usize = 65_535;
 
 /// Most components on one page (BOS reference 2.6.1).
@@ -45,7 +45,7 @@ pub(super) fn listed(query: &Query, strict: bool) -> Result<ListComponentsReques
 
 /// BOS takes the whole parameter for one id and so refuses more than a few (BOS reference 12, BUG-03).
 fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
-    let longest = if strict { LONGEST_ID } else { usize::MAX };
+    let longest = if strict { LONGEST_ID } else { LONGEST_IDS };
     let ids = split(query.text("ids", 1..=longest)?.unwrap_or_default());
     match ids.iter().find(|id| id.chars().count() > LONGEST_ID) {
         Some(id) => {

@@ -73,12 +73,20 @@ mod tests {
             ("description", "is too short"),
         ];
         let lines = rows.map(|(field, reason)| {
-            let mut details = ErrorDetails::with_error_info("INVALID", "", [].into());
+            let mut details = ErrorDetails::with_error_info("INVALID", "", []);
             details.add_bad_request_violation(field, reason);
             let status = Status::with_error_details(Code::InvalidArgument, "", details);
             let problem = wording.of(status.into(), &Tenant::default());
             format!("{}\n", problem.detail())
         });
-        expect![[""]].assert_eq(&lines.concat());
+        expect![[r#"
+            The session template could not be created: boot_sets key (c) does not match 'name' field of corresponding boot set (d)
+            The session template could not be created: Boot set c: No hardware specifier fields (node_list, node_roles_groups, node_groups) with an entry
+            The session template could not be created: Boot set c: Has NID in 'node_list'
+            The session template could not be created: has no entry - 'boot_sets.c.node_list'
+            The session template could not be created: is too short - 'boot_sets.c.path'
+            The session template could not be created: '-c' must begin with a letter - 'boot_sets'
+            The session template could not be created: is too short - 'description'
+        "#]].assert_eq(&lines.concat());
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     artifacts::BootArtifacts,
     component::{
-        ActualState, BootPreparation, DesiredState, EventStats, LastAction, Status,
+        ActualState, BootPreparation, DesiredState, EventStats, LastAction,
         view::{artifacts, bare},
     },
     options::Options,

@@ -3,12 +3,12 @@
 use chassis::convert::Interner;
 use domain::{
     id::ComponentId,
-    invalid::Invalid,
     inventory::{Group, Hardware, Inventory},
 };
 use proto::inventory as wire;
 
-/// Puts an inventory together from the messages of a list.
+/// Puts an inventory together from the messages of a list. What has no possible id is left out, so that it
+/// does not keep sessions from everybody else.
 #[derive(Default)]
 pub(crate) struct Reader {
     hardware: Vec<Hardware>,
@@ -19,21 +19,11 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Takes in one message.
-    ///
-    /// # Errors
-    /// When an id is none; then the list as a whole is not to be trusted.
-    pub(crate) fn read(&mut self, message: wire::ListInventoryResponse) -> Result<(), Invalid> {
-        for item in message.hardware {
-            let item = hardware(item, &mut self.texts)?;
-            self.hardware.push(item);
-        }
-        for item in message.groups {
-            self.groups.push(group(item)?);
-        }
-        for item in message.partitions {
-            self.partitions.push(group(item)?);
-        }
-        Ok(())
+    pub(crate) fn read(&mut self, message: wire::ListInventoryResponse) {
+        let texts = &mut self.texts;
+        self.hardware.extend(message.hardware.into_iter().filter_map(|item| hardware(item, texts)));
+        self.groups.extend(message.groups.into_iter().map(group));
+        self.partitions.extend(message.partitions.into_iter().map(group));
     }
 
     /// The whole, once every message was read.
@@ -42,10 +32,10 @@ impl Reader {
     }
 }
 
-fn hardware(item: wire::Hardware, texts: &mut Interner) -> Result<Hardware, Invalid> {
-    let id = ComponentId::parse(&item.id).map_err(|e| e.within("hardware"))?;
+fn hardware(item: wire::Hardware, texts: &mut Interner) -> Option<Hardware> {
+    let id = id(&item.id)?;
     let mut said = |text: &str| (!text.is_empty()).then(|| texts.share(text));
-    Ok(Hardware {
+    Some(Hardware {
         role: said(&item.role),
         sub_role: said(&item.sub_role),
         arch: said(&item.arch),
@@ -57,7 +47,12 @@ fn hardware(item: wire::Hardware, texts: &mut Interner) -> Result<Hardware, Inva
     })
 }
 
-fn group(group: wire::Group) -> Result<Group, Invalid> {
-    let ids = group.ids.iter().map(|id| ComponentId::parse(id)).collect::<Result<_, _>>();
-    Ok(Group { ids: ids.map_err(|e| e.within(&group.label))?, label: group.label })
+fn group(group: wire::Group) -> Group {
+    Group { ids: group.ids.iter().filter_map(|text| id(text)).collect(), label: group.label }
+}
+
+fn id(text: &str) -> Option<ComponentId> {
+    ComponentId::parse(text)
+        .inspect_err(|error| tracing::warn!(%error, "the inventory lists something that has no possible id"))
+        .ok()
 }

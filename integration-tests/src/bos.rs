@@ -1,0 +1,131 @@
+//! The REST contract as a client uses it.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::eventually;
+
+/// A client of one gateway.
+#[derive(Clone)]
+pub struct Bos {
+    client: reqwest::Client,
+    url: String,
+}
+
+/// What a request was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Media type; empty: none.
+    pub content_type: String,
+    /// The body as JSON; null for none.
+    pub body: Value,
+}
+
+impl Bos {
+    /// A client of the gateway at `url`.
+    #[must_use]
+    pub fn new(url: &str) -> Self {
+        Self { client: reqwest::Client::new(), url: url.to_owned() }
+    }
+
+    /// Sends a request; none when the gateway cannot be reached.
+    pub async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let response = request.send().await.ok()?;
+        let status = response.status();
+        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let text = response.text().await.ok()?;
+        let body = if text.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&text).unwrap_or(Value::String(text))
+        };
+        Some(Answer { status, content_type, body })
+    }
+
+    /// Sends a request.
+    ///
+    /// # Panics
+    /// When the gateway cannot be reached.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        self.try_send(method, path, body).await.expect("an answer")
+    }
+
+    /// Reads what is at `path`.
+    ///
+    /// # Panics
+    /// When the answer is not a success.
+    pub async fn get(&self, path: &str) -> Value {
+        self.expect(Method::GET, path, None).await
+    }
+
+    /// Sends a request that must succeed.
+    ///
+    /// # Panics
+    /// When the answer is not a success.
+    pub async fn expect(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
+        let answer = self.send(method.clone(), path, body).await;
+        assert!(answer.status.is_success(), "{method} {path}: {answer:?}");
+        answer.body
+    }
+
+    /// Waits until every part behind the gateway can do its work.
+    pub async fn ready(&self) {
+        let ready = async || {
+            let answer = self.try_send(Method::GET, "/readyz", None).await?;
+            answer.status.is_success().then_some(())
+        };
+        eventually("a ready gateway", ready).await;
+    }
+
+    /// Waits until `nodes` components exist.
+    pub async fn discovered(&self, nodes: usize) {
+        let all_there = async || {
+            let answer = self.try_send(Method::GET, "/v2/components", None).await?;
+            (answer.body.as_array().map_or(0, Vec::len) >= nodes).then_some(())
+        };
+        eventually("discovered components", all_there).await;
+    }
+
+    /// Stores a template that boots every Compute node.
+    pub async fn template(&self, name: &str) {
+        let template = json!({
+            "enable_cfs": true,
+            "cfs": {"configuration": "compute-2025.11"},
+            "boot_sets": {"compute": {
+                "type": "s3",
+                "path": format!("s3://boot-images/{name}/manifest.json"),
+                "node_roles_groups": ["Compute"],
+                "rootfs_provider": "sbps",
+                "rootfs_provider_passthrough": "sbps:v1:iqn.2023-06.example:_sbps._tcp.example.org:300",
+            }},
+        });
+        self.expect(Method::PUT, &format!("/v2/sessiontemplates/{name}"), Some(&template)).await;
+    }
+
+    /// Creates a session and gives its name.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn session(&self, template: &str, operation: &str) -> String {
+        let wish = json!({"template_name": template, "operation": operation});
+        let session = self.expect(Method::POST, "/v2/sessions", Some(&wish)).await;
+        session["name"].as_str().expect("a name").to_owned()
+    }
+
+    /// Waits until a session is complete and gives its record.
+    pub async fn complete(&self, session: &str) -> Value {
+        let complete = async || {
+            let answer = self.try_send(Method::GET, &format!("/v2/sessions/{session}"), None).await?;
+            (answer.body["status"]["status"] == "complete").then_some(answer.body)
+        };
+        eventually(&format!("session {session} to complete"), complete).await
+    }
+}

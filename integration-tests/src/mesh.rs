@@ -1,0 +1,77 @@
+//! A whole mesh in this process.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use chassis::{Context, Settings};
+use reveille::mesh::{self, Listeners};
+use tempfile::TempDir;
+
+use crate::bos::Bos;
+
+/// A mesh that runs until it is dropped or stopped.
+pub struct Mesh {
+    /// Its REST contract.
+    pub bos: Bos,
+    /// The settings in force, with the addresses of every part.
+    pub settings: Arc<Settings>,
+    context: Context,
+    _directory: TempDir,
+}
+
+/// Settings for a test: free ports, an own directory and hardware without delay.
+#[must_use]
+pub fn settings(directory: &TempDir) -> Settings {
+    let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    for listen in [
+        &mut settings.component_registry.listen,
+        &mut settings.session_manager.listen,
+        &mut settings.status_evaluator.listen,
+        &mut settings.power_controller.listen,
+        &mut settings.config_coordinator.listen,
+        &mut settings.gateway.listen,
+        &mut settings.simulator.listen,
+    ] {
+        *listen = free;
+    }
+    settings.simulator.nodes = 8;
+    settings.simulator.speed = 0.0;
+    settings
+}
+
+impl Mesh {
+    /// Starts a mesh with what `adjust` makes of the settings for a test, and waits until it is ready and
+    /// has discovered its fleet.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start(adjust: impl AsyncFnOnce(&mut Settings)) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut settings = settings(&directory);
+        adjust(&mut settings).await;
+        let nodes = settings.simulator.nodes as usize;
+        let listeners = Listeners::bind(&mut settings).await.expect("free ports");
+        let context = Context::new(settings);
+        mesh::start(&context, listeners).await.expect("a mesh");
+        let settings = Arc::clone(&context.settings);
+        let bos = Bos::new(&settings.gateway.url);
+        bos.ready().await;
+        bos.discovered(nodes).await;
+        Self { bos, settings, context, _directory: directory }
+    }
+
+    /// Stops it in order.
+    ///
+    /// # Panics
+    /// When a part does not end or ended with an error.
+    pub async fn stop(self) {
+        self.context.tasks.shutdown().cancel();
+        self.context.tasks.finished(Duration::from_secs(20)).await.expect("an orderly end");
+    }
+}
+
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        self.context.tasks.shutdown().cancel();
+    }
+}

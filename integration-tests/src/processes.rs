@@ -1,0 +1,132 @@
+//! A mesh of processes: one per part, as in a cluster.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::OnceLock,
+};
+
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::{PATIENCE, bos::Bos};
+
+/// The parts of a mesh: the section of the settings and the binary of each.
+pub const PARTS: [(&str, &str); 7] = [
+    ("simulator", "reveille-simulator"),
+    ("component_registry", "reveille-component-registry"),
+    ("session_manager", "reveille-session-manager"),
+    ("status_evaluator", "reveille-status-evaluator"),
+    ("power_controller", "reveille-power-controller"),
+    ("config_coordinator", "reveille-config-coordinator"),
+    ("gateway", "reveille-gateway"),
+];
+
+/// A mesh of processes. They are killed when it is dropped.
+pub struct Processes {
+    /// The REST contract.
+    pub bos: Bos,
+    /// Where settings, databases and logs are.
+    pub directory: TempDir,
+    running: BTreeMap<&'static str, Child>,
+}
+
+impl Processes {
+    /// Starts every part with a simulated fleet of `nodes` whose hardware takes `speed` of its real time.
+    ///
+    /// # Panics
+    /// When a part does not start.
+    pub async fn start(nodes: u32, speed: f64) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ports = free_ports(PARTS.len());
+        let gateway = ports.last().expect("one port for each part");
+        let bos = Bos::new(&format!("http://127.0.0.1:{gateway}"));
+        std::fs::write(directory.path().join("reveille.toml"), settings(&directory, &ports, nodes, speed))
+            .expect("a writable directory");
+        let mut mesh = Self { bos, directory, running: BTreeMap::new() };
+        for (part, _) in PARTS {
+            mesh.start_part(part);
+        }
+        mesh.bos.ready().await;
+        mesh.bos.discovered(nodes as usize).await;
+        mesh
+    }
+
+    /// Starts one part.
+    ///
+    /// # Panics
+    /// When its process cannot be started.
+    pub fn start_part(&mut self, part: &'static str) {
+        let (_, binary) = PARTS.iter().find(|(name, _)| *name == part).expect("a part");
+        let log = self.directory.path().join(format!("{part}.log"));
+        let log = File::options().create(true).append(true).open(log).expect("a log file");
+        let child = Command::new(binaries().join(binary))
+            .arg("--config")
+            .arg(self.directory.path().join("reveille.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("a process");
+        self.running.insert(part, child);
+    }
+
+    /// Asks one part to end with SIGTERM and waits until it has.
+    ///
+    /// # Panics
+    /// When it does not end in time or ends with an error.
+    pub async fn stop_part(&mut self, part: &'static str) {
+        let mut child = self.running.remove(part).expect("a running part");
+        let id = child.id().expect("a process that was not waited for").to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
+        assert!(asked.success(), "{part} had ended before");
+        let ended =
+            tokio::time::timeout(PATIENCE, child.wait()).await.expect("an end in time").expect("a status");
+        assert!(ended.success(), "{part} ended with {ended}; its log:\n{}", self.log(part));
+    }
+
+    /// What a part has logged.
+    #[must_use]
+    pub fn log(&self, part: &str) -> String {
+        std::fs::read_to_string(self.directory.path().join(format!("{part}.log"))).unwrap_or_default()
+    }
+}
+
+fn settings(directory: &TempDir, ports: &[u16], nodes: u32, speed: f64) -> String {
+    let mut text = format!("data_dir = \"{}\"\n", directory.path().display());
+    for ((part, _), port) in PARTS.iter().zip(ports) {
+        text += &format!("[{part}]\nlisten = \"127.0.0.1:{port}\"\nurl = \"http://127.0.0.1:{port}\"\n");
+        if *part == "simulator" {
+            text += &format!("nodes = {nodes}\nspeed = {speed:?}\n");
+        }
+    }
+    text
+}
+
+/// Ports that nobody listens on. All are held until all are known, so they differ.
+fn free_ports(count: usize) -> Vec<u16> {
+    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    held.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
+}
+
+/// Directory of the mesh's binaries, which are built if they are not up to date.
+///
+/// # Panics
+/// When they cannot be built.
+pub fn binaries() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let built = std::process::Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--workspace", "--bins"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo");
+        assert!(built.success(), "the binaries cannot be built");
+        let test = std::env::current_exe().expect("a path");
+        test.ancestors().nth(2).expect("the target directory").to_owned()
+    })
+}

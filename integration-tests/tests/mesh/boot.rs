@@ -1,0 +1,103 @@
+//! Sessions through the whole mesh in one process, over REST.
+
+use integration_tests::{mesh::Mesh, places};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_boots_reboots_and_shuts_down() {
+    let mesh = Mesh::start(async |_| {}).await;
+    whole_life(&mesh).await;
+    mesh.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_on_postgresql() {
+    let mut on_postgres = false;
+    let mesh = Mesh::start(async |settings| on_postgres = places::on_postgres(settings).await).await;
+    if on_postgres {
+        whole_life(&mesh).await;
+    } else {
+        eprintln!("not tested on PostgreSQL: {} is not set", places::POSTGRES);
+    }
+    mesh.stop().await;
+}
+
+async fn whole_life(mesh: &Mesh) {
+    mesh.bos.template("image-1").await;
+    mesh.bos.template("image-2").await;
+    for (template, operation, kernel) in [
+        ("image-1", "boot", "s3://boot-images/image-1/kernel"),
+        ("image-2", "boot", "s3://boot-images/image-2/kernel"),
+        ("image-2", "reboot", "s3://boot-images/image-2/kernel"),
+        ("image-2", "shutdown", ""),
+    ] {
+        let name = mesh.bos.session(template, operation).await;
+        let session = mesh.bos.complete(&name).await;
+        assert_eq!(session["status"]["error"], Value::Null, "{operation}");
+        let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+        assert_eq!(status["percent_successful"], json!(100.0), "{operation}: {status}");
+        for component in mesh.bos.get("/v2/components").await.as_array().unwrap() {
+            assert_eq!(component["status"]["status"], "stable", "{operation}: {component}");
+            assert_eq!(component["enabled"], false, "{operation}: {component}");
+            assert_eq!(component["session"], name.as_str(), "{operation}: {component}");
+            assert_eq!(
+                component["actual_state"]["boot_artifacts"]["kernel"], kernel,
+                "{operation}: {component}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faulty_nodes_fail_with_a_reason_and_the_others_do_not_wait_for_them() {
+    let mesh = Mesh::start(async |settings| {
+        settings.simulator.nodes = 40;
+        settings.simulator.faults = "stuck-off=2,never-reports=2,configuration-fails=2".into();
+    })
+    .await;
+    let impatient = json!({"max_power_on_wait_time": 1, "max_power_off_wait_time": 1, "max_boot_wait_time": 1,
+        "default_retry_policy": 2});
+    mesh.bos.expect(Method::PATCH, "/v2/options", Some(&impatient)).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    mesh.bos.complete(&name).await;
+    let components = mesh.bos.get("/v2/components").await;
+    let (failed, fine): (Vec<_>, Vec<_>) = components
+        .as_array()
+        .unwrap()
+        .iter()
+        .partition(|component| component["status"]["status"] == "failed");
+    assert_eq!((failed.len(), fine.len()), (6, 34), "{failed:#?}");
+    for component in failed {
+        assert_ne!(component["error"], "", "{component}");
+        assert_eq!(component["enabled"], false, "{component}");
+    }
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(
+        (&status["percent_failed"], &status["percent_successful"]),
+        (&json!(15.0), &json!(85.0)),
+        "{status}"
+    );
+    mesh.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_ignore_a_request_to_shut_down_are_forced() {
+    let mesh = Mesh::start(async |settings| {
+        settings.simulator.faults = "ignores-graceful-off=3".into();
+        settings.simulator.initial_power = "on".into();
+    })
+    .await;
+    mesh.bos.expect(Method::PATCH, "/v2/options", Some(&json!({"max_power_off_wait_time": 1}))).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "shutdown").await;
+    mesh.bos.complete(&name).await;
+    let forced = mesh.bos.get("/v2/components").await;
+    let forced = forced.as_array().unwrap().iter();
+    let forced = forced.filter(|component| component["last_action"]["action"] == "powering_off_forcefully");
+    assert_eq!(forced.count(), 3);
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    mesh.stop().await;
+}

@@ -1,0 +1,24 @@
+//! The mesh as processes of their own.
+
+use integration_tests::processes::{PARTS, Processes};
+use serde_json::json;
+
+const NODES: u32 = 200;
+
+/// Hardware slow enough that parts are stopped while nodes are under way: a boot takes a few seconds.
+const SPEED: f64 = 0.02;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_survives_a_restart_of_every_part() {
+    let mut mesh = Processes::start(NODES, SPEED).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    for (part, _) in PARTS.into_iter().filter(|(part, _)| *part != "simulator") {
+        mesh.stop_part(part).await;
+        mesh.start_part(part);
+    }
+    mesh.bos.ready().await;
+    mesh.bos.complete(&name).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+}

@@ -1,0 +1,160 @@
+//! Who is being worked on, and who has to wait.
+
+use std::collections::HashMap;
+
+use domain::id::ComponentId;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::pause;
+
+/// Sees to it that each component is worked on by one round at a time, that the same work is not done twice,
+/// and that repeats are spaced. `W` says which work, so that new work never waits for the pause of old work.
+///
+/// It is a memory of this process only: after a restart everything may be claimed.
+pub(crate) struct Claims<W> {
+    claims: Mutex<HashMap<ComponentId, Claim<W>>>,
+}
+
+struct Claim<W> {
+    work: W,
+    /// Times in a row that this work did not end well.
+    failures: u32,
+    stage: Stage,
+}
+
+enum Stage {
+    UnderWay,
+    Done,
+    Paused(Instant),
+}
+
+/// Whether a round may work on a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It may, and has to say how that ended.
+    Granted,
+    /// Another round is at it.
+    Busy,
+    /// This work is done; the record that says so is on its way.
+    Done,
+    /// Not before this time.
+    Early(Instant),
+}
+
+impl<W> Default for Claims<W> {
+    fn default() -> Self {
+        Self { claims: Mutex::default() }
+    }
+}
+
+impl<W: PartialEq> Claims<W> {
+    /// Asks to do `work` on a component.
+    pub(crate) fn claim(&self, id: &ComponentId, work: W, now: Instant) -> Answer {
+        let mut claims = self.claims.lock();
+        let failures = match claims.get(id) {
+            Some(claim) => match claim.stage {
+                Stage::UnderWay => return Answer::Busy,
+                Stage::Done if claim.work == work => return Answer::Done,
+                Stage::Paused(until) if claim.work == work && now < until => return Answer::Early(until),
+                Stage::Done | Stage::Paused(_) if claim.work == work => claim.failures,
+                Stage::Done | Stage::Paused(_) => 0,
+            },
+            None => 0,
+        };
+        claims.insert(id.clone(), Claim { work, failures, stage: Stage::UnderWay });
+        Answer::Granted
+    }
+
+    /// The claimed work is done and is not to be done again.
+    pub(crate) fn done(&self, id: &ComponentId) {
+        if let Some(claim) = self.claims.lock().get_mut(id) {
+            claim.stage = Stage::Done;
+        }
+    }
+
+    /// The claimed work has to be tried again, after a pause that grows from time to time. Components that
+    /// failed equally often get the same time, so that one call can serve them all again.
+    pub(crate) fn again<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId>, now: Instant) {
+        let chance = pause::chance();
+        let mut claims = self.claims.lock();
+        for id in ids {
+            if let Some(claim) = claims.get_mut(id) {
+                claim.failures = claim.failures.saturating_add(1);
+                claim.stage = Stage::Paused(now + pause::after(claim.failures, chance));
+            }
+        }
+    }
+
+    /// The claimed work has ended and nothing needs to be remembered.
+    pub(crate) fn release(&self, id: &ComponentId) {
+        self.claims.lock().remove(id);
+    }
+
+    /// There is nothing to do for a component: forgets what was remembered, unless a round is at it.
+    pub(crate) fn idle(&self, id: &ComponentId) {
+        let mut claims = self.claims.lock();
+        if claims.get(id).is_some_and(|claim| !matches!(claim.stage, Stage::UnderWay)) {
+            claims.remove(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn early(answer: Answer) -> bool {
+        matches!(answer, Answer::Early(_))
+    }
+
+    #[test]
+    fn one_round_at_a_time_whatever_the_work() {
+        let (claims, id, now) = (Claims::default(), ComponentId::parse("x1").unwrap(), Instant::now());
+        assert_eq!(claims.claim(&id, 1, now), Answer::Granted);
+        claims.idle(&id);
+        assert_eq!([1, 2].map(|work| claims.claim(&id, work, now)), [Answer::Busy, Answer::Busy]);
+        claims.release(&id);
+        assert_eq!(claims.claim(&id, 2, now), Answer::Granted);
+    }
+
+    #[test]
+    fn finished_work_is_not_repeated_but_new_work_begins() {
+        let (claims, id, now) = (Claims::default(), ComponentId::parse("x1").unwrap(), Instant::now());
+        claims.claim(&id, 1, now);
+        claims.done(&id);
+        assert_eq!(claims.claim(&id, 1, now + LONG), Answer::Done);
+        assert_eq!(claims.claim(&id, 2, now), Answer::Granted);
+        claims.done(&id);
+        claims.idle(&id);
+        assert_eq!(claims.claim(&id, 2, now), Answer::Granted);
+    }
+
+    #[test]
+    fn repeats_wait_but_new_work_does_not() {
+        let (claims, id, now) = (Claims::default(), ComponentId::parse("x1").unwrap(), Instant::now());
+        claims.claim(&id, 1, now);
+        claims.again([&id], now);
+        assert!(early(claims.claim(&id, 1, now)));
+        assert_eq!(claims.claim(&id, 1, now + LONG), Answer::Granted);
+        claims.again([&id], now);
+        assert_eq!(claims.claim(&id, 2, now), Answer::Granted);
+    }
+
+    #[test]
+    fn those_that_failed_together_come_back_together() {
+        let (claims, now) = (Claims::default(), Instant::now());
+        let ids = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
+        for id in &ids {
+            claims.claim(id, 1, now);
+        }
+        claims.again(&ids, now);
+        let [one, other] = ids.each_ref().map(|id| claims.claim(id, 1, now));
+        assert_eq!(one, other);
+        assert!(early(one));
+    }
+}

@@ -1,0 +1,63 @@
+//! What the configuration upstream last said of each node.
+
+use std::sync::Arc;
+
+use chassis::ledger::Table;
+use prost::Message;
+use proto::configuration::ConfigurationState;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+/// The table of configuration states. The columns beside `record` are for people who look at the database.
+pub(crate) struct ConfigurationStates;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "configuration_states")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub revision: i64,
+    pub generation: i64,
+    pub reading: String,
+    pub status: String,
+    pub record: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for ConfigurationStates {
+    type Kind = ConfigurationState;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<ConfigurationState>, DbErr> {
+        let rows = Entity::find().all(database).await?.into_iter();
+        let states = rows.map(|row| {
+            ConfigurationState::decode(row.record.as_slice()).map_err(|error| {
+                DbErr::Custom(format!("configuration state '{}' is unreadable: {error}", row.id))
+            })
+        });
+        states.collect()
+    }
+
+    async fn save(
+        transaction: &DatabaseTransaction,
+        states: &[Arc<ConfigurationState>],
+    ) -> Result<(), DbErr> {
+        let rows = states.iter().map(|state| ActiveModel {
+            id: Set(state.id.clone()),
+            revision: Set(state.revision.cast_signed()),
+            generation: Set(state.generation.cast_signed()),
+            reading: Set(state.reading().as_str_name().to_owned()),
+            status: Set(state.status.clone()),
+            record: Set(state.encode_to_vec()),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let ids = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}

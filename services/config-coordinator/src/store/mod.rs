@@ -1,0 +1,12 @@
+//! The config coordinator's tables. Only this module knows SQL.
+
+mod configuration_states;
+mod migration;
+mod preparations;
+
+pub(crate) use configuration_states::ConfigurationStates;
+pub(crate) use migration::Migrator;
+pub(crate) use preparations::Preparations;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! What was put in place upstream for the coming power-on of each component.
+
+use std::sync::Arc;
+
+use chassis::ledger::Table;
+use domain::id::ComponentId;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+use crate::preparation::{Plan, PreparationRecord, Progress};
+
+/// The table of boot preparations.
+pub(crate) struct Preparations;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "boot_preparations")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub revision: i64,
+    pub generation: i64,
+    pub attempt: i64,
+    pub artifacts: String,
+    pub configuration: String,
+    pub session: String,
+    pub progress: String,
+    pub token: String,
+    pub error: String,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for Preparations {
+    type Kind = PreparationRecord;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<PreparationRecord>, DbErr> {
+        Entity::find().all(database).await?.into_iter().map(read).collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, records: &[Arc<PreparationRecord>]) -> Result<(), DbErr> {
+        let rows = records.iter().map(|record| row(record)).collect();
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let ids = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}
+
+fn row(record: &PreparationRecord) -> ActiveModel {
+    let (token, error) = match &record.progress {
+        Progress::Prepared => ("", ""),
+        Progress::Accepted { token } => (&**token, ""),
+        Progress::Failed { error } => ("", &**error),
+    };
+    ActiveModel {
+        id: Set(record.id.as_str().to_owned()),
+        revision: Set(record.revision.cast_signed()),
+        generation: Set(record.plan.generation.cast_signed()),
+        attempt: Set(record.plan.attempt.into()),
+        artifacts: Set(record.plan.artifacts.to_string()),
+        configuration: Set(record.plan.configuration.clone()),
+        session: Set(record.plan.session.clone()),
+        progress: Set(record.progress.word().to_owned()),
+        token: Set(token.to_owned()),
+        error: Set(error.to_owned()),
+    }
+}
+
+fn read(row: Model) -> Result<PreparationRecord, DbErr> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| DbErr::Custom(format!("preparation '{}' is unreadable: {why}", row.id));
+    let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
+    let attempt = u32::try_from(row.attempt).map_err(|error| unreadable(&error))?;
+    let progress = match row.progress.as_str() {
+        Progress::PREPARED => Progress::Prepared,
+        Progress::ACCEPTED => Progress::Accepted { token: row.token.into() },
+        Progress::FAILED => Progress::Failed { error: row.error.into() },
+        word => return Err(unreadable(&format!("'{word}' is no progress"))),
+    };
+    let plan = Plan {
+        generation: row.generation.cast_unsigned(),
+        attempt,
+        artifacts: row.artifacts.into(),
+        configuration: row.configuration,
+        session: row.session,
+    };
+    Ok(PreparationRecord { id, plan, progress, revision: row.revision.cast_unsigned() })
+}

@@ -1,0 +1,71 @@
+//! The upstreams: where boot data go, and who configures nodes.
+
+pub(crate) mod boot_parameters;
+pub(crate) mod configuration;
+
+use std::{error::Error, future::Future, time::Duration};
+
+use tonic::{Response, Status};
+
+/// Why an upstream did not do as asked, in its words where it had any.
+///
+/// Every call here sets or reads something and may be repeated without harm, so whether a failed one was
+/// refused, lost or done after all makes a difference to people only.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failure(String);
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        let mut text = match status.message() {
+            "" => format!("{:?}", status.code()),
+            message => message.to_owned(),
+        };
+        let mut cause = status.source();
+        while let Some(error) = cause {
+            // Errors of the transport repeat themselves along the chain.
+            let told = error.to_string();
+            if !text.contains(&told) {
+                text = format!("{text}: {told}");
+            }
+            cause = error.source();
+        }
+        Self(text)
+    }
+}
+
+/// Waits for an answer no longer than `deadline`.
+async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(deadline, call).await {
+        Ok(answer) => Ok(answer?.into_inner()),
+        Err(_) => Err(Failure(format!("no answer within {} s", deadline.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_the_upstream_said() {
+        let broken = std::io::Error::other("connection reset");
+        let rows = [
+            (Status::invalid_argument("hosts: x1 is not known"), "hosts: x1 is not known"),
+            (Status::internal(""), "Internal"),
+            (Status::from_error(Box::new(broken)), "connection reset"),
+        ];
+        for (status, told) in rows {
+            assert_eq!(Failure::from(status).to_string(), told);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_upstream_is_a_failure() {
+        let silent = std::future::pending::<Result<Response<()>, Status>>();
+        let failure = within(Duration::from_secs(10), silent).await.unwrap_err();
+        assert_eq!(failure.to_string(), "no answer within 10 s");
+    }
+}

@@ -1,0 +1,70 @@
+//! What the power upstream tells without being asked, across broken connections.
+
+use std::pin::Pin;
+
+use futures_util::{Stream, StreamExt, stream};
+
+use crate::{
+    driver::{Driver, Failure, Reading},
+    pause,
+};
+
+/// Something that the upstream told.
+pub(crate) enum Push {
+    /// From here on nothing is missed. What happened before is not known.
+    Began,
+    /// The power of these nodes changed.
+    Changed(Vec<(String, Reading)>),
+}
+
+type Messages = Pin<Box<dyn Stream<Item = Result<Vec<(String, Reading)>, Failure>> + Send>>;
+
+/// Listens to the upstream without end. After a break it listens anew and says so.
+pub(crate) fn pushes(driver: Driver) -> impl Stream<Item = Push> + Send {
+    stream::unfold(Listener { driver, messages: None, failures: 0 }, |mut listener| async move {
+        Some((listener.next().await, listener))
+    })
+}
+
+struct Listener {
+    driver: Driver,
+    messages: Option<Messages>,
+    /// Breaks since something was heard.
+    failures: u32,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Push {
+        loop {
+            let heard = match &mut self.messages {
+                Some(messages) => messages.next().await.map(|message| message.map(Push::Changed)),
+                None => Some(self.begin().await.map(|()| Push::Began)),
+            };
+            match heard {
+                Some(Ok(push)) => {
+                    if let Push::Changed(_) = push {
+                        self.failures = 0;
+                    }
+                    return push;
+                }
+                Some(Err(failure)) => self.pause(&failure.to_string()).await,
+                None => self.pause("the stream ended").await,
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), Failure> {
+        self.messages = Some(Box::pin(self.driver.watch_power().await?));
+        Ok(())
+    }
+
+    async fn pause(&mut self, error: &str) {
+        self.messages = None;
+        if self.failures == 0 {
+            tracing::warn!(error, "cannot listen to the power upstream, trying again");
+        }
+        let pause = pause::after(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        tokio::time::sleep(pause).await;
+    }
+}

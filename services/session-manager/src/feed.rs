@@ -1,0 +1,73 @@
+//! Sorts sessions into the work that they need, from the ledger's own watch. A restart takes the same path as
+//! a change, so that nothing has to be remembered about what was under way.
+
+use std::{pin::pin, sync::Arc};
+
+use chassis::{Fault, resource::Batch, work::WorkQueue};
+use domain::session::Progress;
+use futures_util::StreamExt;
+use tokio::sync::Notify;
+
+use crate::{record::SessionRecord, shared::Shared};
+
+/// Where work goes.
+#[derive(Clone, Default)]
+pub(crate) struct Work {
+    /// Keys of pending sessions whose members are to be found.
+    pub(crate) setup: WorkQueue<Arc<str>>,
+    /// Keys of running sessions that may be over.
+    pub(crate) completion: WorkQueue<Arc<str>>,
+    /// Complete sessions have changed, or the time that they are kept.
+    pub(crate) cleanup: Arc<Notify>,
+}
+
+/// Follows the ledger for ever.
+pub(crate) async fn run(shared: Shared, work: Work) -> anyhow::Result<()> {
+    loop {
+        let error = follow(&shared, &work).await;
+        tracing::warn!(%error, "cannot follow the sessions further, starting over");
+        shared.members.forget_all();
+    }
+}
+
+async fn follow(shared: &Shared, work: &Work) -> Fault {
+    let watch = match shared.sessions.watch(0) {
+        Ok(watch) => watch,
+        Err(fault) => return fault,
+    };
+    let mut batches = pin!(watch.batches());
+    let mut initial = true;
+    while let Some(batch) = batches.next().await {
+        match batch {
+            Ok(batch) => sort(&batch, initial, shared, work),
+            Err(fault) => return fault,
+        }
+        initial = false;
+    }
+    Fault::Internal("a ledger's watch has ended".to_owned())
+}
+
+fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &Shared, work: &Work) {
+    for deletion in &batch.deleted {
+        shared.members.forget(&deletion.key);
+    }
+    for record in &batch.changed {
+        match record.session.progress {
+            Progress::Pending => {
+                shared.members.forget(&record.key);
+                // A session that waits has its time to be looked at again, unless it waited before a restart.
+                if initial || record.session.waiting_for.is_empty() {
+                    work.setup.mark([Arc::clone(&record.key)]);
+                }
+            }
+            Progress::Running => {
+                shared.members.follow(record);
+                work.completion.mark([Arc::clone(&record.key)]);
+            }
+            Progress::Complete => {
+                shared.members.forget(&record.key);
+                work.cleanup.notify_one();
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The calls about sessions (BOS reference 2.9).
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::{
+    Fault,
+    convert::time::now,
+    kinds::deletions_to_wire,
+    resource::{Batch, Resource},
+};
+use domain::{
+    session::{self, Progress, SessionPatch},
+    template::findings,
+};
+use futures_util::{StreamExt, stream::BoxStream};
+use proto::session::{self as wire, session_service_server::SessionService};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use crate::{
+    convert,
+    listing::listing,
+    record::{SessionRecord, TemplateRecord, wanted_key},
+    shared::Shared,
+};
+
+/// Sessions in one message of a list. Each may name every node of the machine.
+const PAGE: usize = 32;
+
+/// How long a status waits for the copy of the components to show what the session did to its members. It
+/// does so within milliseconds unless the registry cannot be reached; then what is known is better than nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Answers calls until `shutdown`, which ends its streams.
+pub(crate) struct SessionRpc {
+    pub(crate) shared: Shared,
+    pub(crate) shutdown: CancellationToken,
+}
+
+type Stream<T> = BoxStream<'static, Result<T, Status>>;
+
+#[tonic::async_trait]
+impl SessionService for SessionRpc {
+    type ListSessionsStream = Stream<wire::ListSessionsResponse>;
+    type WatchSessionsStream = Stream<wire::WatchSessionsResponse>;
+
+    async fn list_sessions(
+        &self,
+        request: Request<wire::ListSessionsRequest>,
+    ) -> Result<Response<Self::ListSessionsStream>, Status> {
+        let filter = convert::session::filter_from_wire(request.into_inner().filter, now());
+        let filter = filter.map_err(Fault::Invalid)?;
+        let wanted = move |record: &SessionRecord| filter.matches(&record.session);
+        let pages = listing(self.shared.sessions.clone(), PAGE, wanted).map(|page| {
+            let sessions = page.iter().map(|record| convert::session::to_wire(&record.session)).collect();
+            Ok(wire::ListSessionsResponse { sessions })
+        });
+        Ok(Response::new(pages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
+    }
+
+    async fn get_session(
+        &self,
+        request: Request<wire::GetSessionRequest>,
+    ) -> Result<Response<wire::GetSessionResponse>, Status> {
+        let wire::GetSessionRequest { name, tenant } = request.into_inner();
+        let record = self.record(&tenant, &name)?;
+        let session = Some(convert::session::to_wire(&record.session));
+        Ok(Response::new(wire::GetSessionResponse { session }))
+    }
+
+    async fn watch_sessions(
+        &self,
+        request: Request<wire::WatchSessionsRequest>,
+    ) -> Result<Response<Self::WatchSessionsStream>, Status> {
+        let watch = self.shared.sessions.watch(request.into_inner().resume_revision)?;
+        let batches = watch.batches().map(|batch| Ok(batch_to_wire(&*batch?)));
+        Ok(Response::new(batches.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
+    }
+
+    async fn create_session(
+        &self,
+        request: Request<wire::CreateSessionRequest>,
+    ) -> Result<Response<wire::CreateSessionResponse>, Status> {
+        let session = self.create(request.into_inner()).await?;
+        Ok(Response::new(wire::CreateSessionResponse { session: Some(session) }))
+    }
+
+    async fn update_session(
+        &self,
+        request: Request<wire::UpdateSessionRequest>,
+    ) -> Result<Response<wire::UpdateSessionResponse>, Status> {
+        let request = request.into_inner();
+        let key = wanted_key(SessionRecord::KIND, &request.tenant, &request.name)?;
+        let name = request.name.clone();
+        let session = self.update(key, name, convert::session::patch_from_wire(request)).await?;
+        Ok(Response::new(wire::UpdateSessionResponse { session: Some(session) }))
+    }
+
+    async fn delete_session(
+        &self,
+        request: Request<wire::DeleteSessionRequest>,
+    ) -> Result<Response<wire::DeleteSessionResponse>, Status> {
+        let wire::DeleteSessionRequest { name, tenant } = request.into_inner();
+        let key = wanted_key(SessionRecord::KIND, &tenant, &name)?;
+        let delete = self.shared.sessions.write(move |draft| {
+            draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
+            draft.delete(&key);
+            Ok(())
+        });
+        delete.await?;
+        Ok(Response::new(wire::DeleteSessionResponse {}))
+    }
+
+    async fn delete_sessions(
+        &self,
+        request: Request<wire::DeleteSessionsRequest>,
+    ) -> Result<Response<wire::DeleteSessionsResponse>, Status> {
+        let filter = convert::session::filter_from_wire(request.into_inner().filter, now());
+        let filter = filter.map_err(Fault::Invalid)?;
+        let delete = self.shared.sessions.write(move |draft| {
+            let matching = draft.select(|record| filter.matches(&record.session));
+            matching.iter().for_each(|record| draft.delete(&record.key));
+            Ok(u32::try_from(matching.len()).unwrap_or(u32::MAX))
+        });
+        let (deleted, _revision) = delete.await?;
+        Ok(Response::new(wire::DeleteSessionsResponse { deleted }))
+    }
+
+    async fn get_session_status(
+        &self,
+        request: Request<wire::GetSessionStatusRequest>,
+    ) -> Result<Response<wire::GetSessionStatusResponse>, Status> {
+        let wire::GetSessionStatusRequest { name, tenant } = request.into_inner();
+        let record = self.record(&tenant, &name)?;
+        let saved = record.saved_status.as_ref().filter(|_| record.session.progress == Progress::Complete);
+        let status = match saved {
+            Some(saved) => saved.clone(),
+            None => {
+                self.components_show(&record).await?;
+                self.shared.status(&record.session)
+            }
+        };
+        Ok(Response::new(wire::GetSessionStatusResponse { status: Some(status) }))
+    }
+
+    async fn save_session_status(
+        &self,
+        request: Request<wire::SaveSessionStatusRequest>,
+    ) -> Result<Response<wire::SaveSessionStatusResponse>, Status> {
+        let wire::SaveSessionStatusRequest { name, tenant } = request.into_inner();
+        let record = self.record(&tenant, &name)?;
+        self.components_show(&record).await?;
+        let (key, shared) = (Arc::clone(&record.key), self.shared.clone());
+        let save = self.shared.sessions.write(move |draft| {
+            let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
+            let status = shared.status(&record.session);
+            draft.put(SessionRecord { saved_status: Some(status.clone()), ..Arc::unwrap_or_clone(record) });
+            Ok(status)
+        });
+        let (status, _revision) = save.await?;
+        Ok(Response::new(wire::SaveSessionStatusResponse { status: Some(status) }))
+    }
+}
+
+impl SessionRpc {
+    fn record(&self, tenant: &str, name: &str) -> Result<Arc<SessionRecord>, Fault> {
+        let key = wanted_key(SessionRecord::KIND, tenant, name)?;
+        let found = self.shared.sessions.view().get(&key);
+        found.ok_or_else(|| Fault::not_found(SessionRecord::KIND, name))
+    }
+
+    async fn create(&self, request: wire::CreateSessionRequest) -> Result<wire::Session, Fault> {
+        let wish = convert::session::wish_from_wire(request)?;
+        let options = self.shared.options()?;
+        let created = session::create(wish, &options, Uuid::new_v4().to_string(), now())?;
+        let template = self.shared.template(&created.tenant, &created.template_name);
+        let template =
+            template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &created.template_name))?;
+        check(&template, options.reject_nids)?;
+        let record = SessionRecord::new(created);
+        let mut session = convert::session::to_wire(&record.session);
+        let insert = self.shared.sessions.write(move |draft| match draft.get(&record.key) {
+            Some(taken) => Err(Fault::AlreadyExists {
+                kind: SessionRecord::KIND.into(),
+                name: taken.session.name.clone(),
+            }),
+            None => {
+                draft.put(record);
+                Ok(())
+            }
+        });
+        let ((), revision) = insert.await?;
+        session.revision = revision;
+        Ok(session)
+    }
+
+    async fn update(&self, key: Arc<str>, name: String, patch: SessionPatch) -> Result<wire::Session, Fault> {
+        let update = self.shared.sessions.write(move |draft| {
+            let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
+            let record = Arc::unwrap_or_clone(record);
+            let session = session::patch(record.session, patch)?;
+            let answer = convert::session::to_wire(&session);
+            draft.put(SessionRecord { session, ..record });
+            Ok(answer)
+        });
+        let (answer, revision) = update.await?;
+        Ok(wire::Session { revision, ..answer })
+    }
+
+    /// Waits a moment for the copy of the components to show what the session did to its members.
+    async fn components_show(&self, record: &SessionRecord) -> Result<(), Fault> {
+        let assigned = self.shared.components.reached(record.session.assigned_revision);
+        let late = tokio::time::timeout(PATIENCE, assigned).await.is_err();
+        if late && self.shared.components.revision() == 0 {
+            return Err(Fault::unavailable("component registry", "it has not told its components yet"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a template that no session can use; mere warnings are logged (BOS reference 7.1).
+fn check(template: &domain::template::SessionTemplate, reject_nids: bool) -> Result<(), Fault> {
+    match findings(template, reject_nids) {
+        Ok(warnings) => {
+            warnings.iter().for_each(|finding| tracing::info!(%finding, "a session may not do as wished"));
+            Ok(())
+        }
+        Err(finding) => {
+            let reason = format!("Session template fails check: {finding}");
+            Err(Fault::Invalid(domain::invalid::Invalid::new("", reason)))
+        }
+    }
+}
+
+fn batch_to_wire(batch: &Batch<SessionRecord>) -> wire::WatchSessionsResponse {
+    wire::WatchSessionsResponse {
+        sessions: batch.changed.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
+        deletions: deletions_to_wire(&batch.deleted),
+        revision: batch.revision,
+        synced: batch.synced,
+    }
+}

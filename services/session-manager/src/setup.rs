@@ -1,0 +1,222 @@
+//! Sets up pending sessions: finds their members and gives them what they are to run (BOS reference 5.4).
+//!
+//! Nothing about a setup under way is remembered. After a crash it is done again from the start: assigning
+//! under the same session id what is assigned already changes nothing, and the session's own record is what
+//! changes last.
+
+mod attempt;
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use chassis::{Fault, work::WorkQueue};
+use domain::session::{self, Progress, Session};
+use rand::Rng;
+use tokio::{task::JoinSet, time::Instant};
+use tracing::Instrument;
+
+pub(crate) use attempt::Upstreams;
+
+use crate::{
+    record::SessionRecord,
+    setback::Setback,
+    setup::attempt::{Assigned, attempt},
+    shared::Shared,
+};
+
+/// Sessions that are set up at the same time, so that one with a slow upstream holds up nobody. Each may need
+/// some ten megabytes on a large machine.
+const AT_ONCE: usize = 8;
+
+/// Pauses between attempts: short, because an upstream that restarts is soon back, and growing, because one
+/// that is down should not be pestered when it comes up.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Sets up the sessions in `queue`, for ever.
+pub(crate) async fn run(
+    shared: Shared,
+    upstreams: Upstreams,
+    queue: WorkQueue<Arc<str>>,
+) -> anyhow::Result<()> {
+    let setup = Setup { shared, upstreams };
+    let mut schedule = Schedule { queue, busy: HashMap::new(), failures: HashMap::new() };
+    let mut under_way = JoinSet::new();
+    loop {
+        let free = AT_ONCE - under_way.len();
+        tokio::select! {
+            keys = schedule.queue.next(free), if free > 0 => {
+                for key in keys.into_iter().filter(|key| schedule.begin(key)) {
+                    let setup = setup.clone();
+                    under_way.spawn(async move {
+                        let outcome = setup.set_up(&key).await;
+                        (key, outcome)
+                    }.in_current_span());
+                }
+            }
+            Some(ended) = under_way.join_next() => {
+                let (key, outcome) = ended.context("the setup of a session")?;
+                schedule.end(key, outcome);
+            }
+        }
+    }
+}
+
+/// What became of setting a session up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It runs, or it is complete, or it is gone.
+    Settled,
+    /// It is still pending.
+    Waits,
+}
+
+/// When each session is looked at next. No session is set up twice at the same time.
+struct Schedule {
+    queue: WorkQueue<Arc<str>>,
+    /// Sessions that are being set up; true: one that was marked meanwhile and comes again afterwards.
+    busy: HashMap<Arc<str>, bool>,
+    /// How often in a row a session could not be set up.
+    failures: HashMap<Arc<str>, u32>,
+}
+
+impl Schedule {
+    /// Whether the session is to be set up now.
+    fn begin(&mut self, key: &Arc<str>) -> bool {
+        if let Some(again) = self.busy.get_mut(key) {
+            *again = true;
+            return false;
+        }
+        self.busy.insert(Arc::clone(key), false);
+        true
+    }
+
+    fn end(&mut self, key: Arc<str>, outcome: Outcome) {
+        let again = self.busy.remove(&key).unwrap_or_default();
+        match outcome {
+            Outcome::Settled => drop(self.failures.remove(&key)),
+            Outcome::Waits => {
+                let failures = self.failures.entry(Arc::clone(&key)).or_default();
+                let longest = longest_pause(*failures);
+                *failures += 1;
+                let pause = longest.mul_f64(rand::rng().random_range(0.5..1.0));
+                self.queue.mark_at(Arc::clone(&key), Instant::now() + pause);
+            }
+        }
+        if again {
+            self.queue.mark([key]);
+        }
+    }
+}
+
+/// Longest pause after that many failures before. Half of it is left to chance, so that sessions that wait for
+/// the same upstream do not come all at once.
+fn longest_pause(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE)
+}
+
+#[derive(Clone)]
+struct Setup {
+    shared: Shared,
+    upstreams: Upstreams,
+}
+
+impl Setup {
+    async fn set_up(&self, key: &Arc<str>) -> Outcome {
+        let Some(record) = self.shared.sessions.view().get(key) else { return Outcome::Settled };
+        let session = &record.session;
+        if session.progress != Progress::Pending {
+            return Outcome::Settled;
+        }
+        let (written, outcome) = match attempt(&self.shared, &self.upstreams, session).await {
+            Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
+            Err(Setback::Fail(error)) => {
+                let complete =
+                    self.shared.complete(Arc::clone(key), session.id.clone(), Progress::Pending, Some(error));
+                (complete.await, Outcome::Settled)
+            }
+            Err(Setback::Wait(reason)) => (self.tell(&record, reason).await, Outcome::Waits),
+        };
+        match written {
+            Ok(()) => outcome,
+            Err(fault) => {
+                tracing::warn!(session = session.name, %fault, "a session could not be written, trying again");
+                Outcome::Waits
+            }
+        }
+    }
+
+    /// Lets the session run with its members.
+    async fn start(&self, seen: &SessionRecord, assigned: Assigned) -> Result<(), Fault> {
+        let Assigned { members, revision } = assigned;
+        tracing::info!(session = seen.session.name, members = members.len(), "session runs");
+        self.change(seen, move |pending| session::run(pending, members, revision)).await
+    }
+
+    /// Tells people what the session waits for, unless its record says so already.
+    async fn tell(&self, seen: &SessionRecord, waiting_for: String) -> Result<(), Fault> {
+        if seen.session.waiting_for == waiting_for {
+            return Ok(());
+        }
+        tracing::warn!(session = seen.session.name, waiting_for, "a session has to wait");
+        self.change(seen, |pending| Session { waiting_for, ..pending }).await
+    }
+
+    /// Changes the session that was seen if it is still there and pending.
+    async fn change(
+        &self,
+        seen: &SessionRecord,
+        change: impl FnOnce(Session) -> Session + Send + 'static,
+    ) -> Result<(), Fault> {
+        let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
+        let write = self.shared.sessions.write(move |draft| {
+            let newest = draft.get(&key).filter(|newest| newest.is_still(&id, Progress::Pending));
+            if let Some(newest) = newest.map(Arc::unwrap_or_clone) {
+                draft.put(SessionRecord { session: change(newest.session), ..newest });
+            }
+            Ok(())
+        });
+        write.await.map(|((), _revision)| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_limit() {
+        let pauses = [0, 1, 2, 5, 6, 40, u32::MAX].map(|failures| longest_pause(failures).as_millis());
+        assert_eq!(pauses, [250, 500, 1000, 8000, 15_000, 15_000, 15_000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_waits_comes_back_and_one_that_settled_does_not() {
+        let queue = WorkQueue::default();
+        let mut schedule =
+            Schedule { queue: queue.clone(), busy: HashMap::new(), failures: HashMap::new() };
+        let [waits, settles]: [Arc<str>; 2] = ["\twaits".into(), "\tsettles".into()];
+        assert!(schedule.begin(&waits) && schedule.begin(&settles));
+        schedule.end(Arc::clone(&settles), Outcome::Settled);
+        schedule.end(Arc::clone(&waits), Outcome::Waits);
+        let start = Instant::now();
+        assert_eq!(queue.next(9).await, [Arc::clone(&waits)]);
+        assert!((FIRST_PAUSE / 2..=FIRST_PAUSE).contains(&start.elapsed()), "{:?}", start.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_marked_while_it_is_set_up_comes_again_afterwards() {
+        let queue = WorkQueue::default();
+        let mut schedule =
+            Schedule { queue: queue.clone(), busy: HashMap::new(), failures: HashMap::new() };
+        let key: Arc<str> = "\ts".into();
+        assert!(schedule.begin(&key));
+        assert!(!schedule.begin(&key));
+        schedule.end(Arc::clone(&key), Outcome::Settled);
+        assert_eq!(queue.next(9).await, [key]);
+    }
+}

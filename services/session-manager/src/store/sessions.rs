@@ -1,0 +1,66 @@
+//! Sessions and their saved status, one row each.
+
+use std::sync::Arc;
+
+use chassis::ledger::Table;
+use prost::Message;
+use proto::session as wire;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+use super::readable;
+use crate::{convert, record::SessionRecord};
+
+/// The table of sessions. Tenant, name and progress are columns for people who look at the database.
+pub(crate) struct Sessions;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "sessions")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub key: String,
+    pub revision: i64,
+    pub tenant: String,
+    pub name: String,
+    pub progress: String,
+    pub record: Vec<u8>,
+    pub saved_status: Option<Vec<u8>>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for Sessions {
+    type Kind = SessionRecord;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<SessionRecord>, DbErr> {
+        let rows = Entity::find().all(database).await?;
+        Ok(rows.iter().filter_map(|row| readable(&row.key, read(row))).collect())
+    }
+
+    async fn save(transaction: &DatabaseTransaction, records: &[Arc<SessionRecord>]) -> Result<(), DbErr> {
+        let rows = records.iter().map(|record| ActiveModel {
+            key: Set(record.key.to_string()),
+            revision: Set(record.session.revision.cast_signed()),
+            tenant: Set(record.session.tenant.as_str().to_owned()),
+            name: Set(record.session.name.clone()),
+            progress: Set(record.session.progress.word().to_owned()),
+            record: Set(convert::session::to_wire(&record.session).encode_to_vec()),
+            saved_status: Set(record.saved_status.as_ref().map(Message::encode_to_vec)),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let keys = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Key.is_in(keys)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}
+
+fn read(row: &Model) -> anyhow::Result<SessionRecord> {
+    let session = convert::session::from_wire(wire::Session::decode(row.record.as_slice())?)?;
+    let saved_status = row.saved_status.as_deref().map(wire::SessionStatus::decode).transpose()?;
+    Ok(SessionRecord { saved_status, ..SessionRecord::new(session) })
+}

@@ -1,0 +1,61 @@
+//! Session templates.
+
+use std::sync::Arc;
+
+use chassis::ledger::Table;
+use prost::Message;
+use proto::template as wire;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+use super::readable;
+use crate::{convert, record::TemplateRecord};
+
+/// The table of session templates. Tenant and name are columns for people who look at the database.
+pub(crate) struct Templates;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "session_templates")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub key: String,
+    pub revision: i64,
+    pub tenant: String,
+    pub name: String,
+    pub record: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+impl Table for Templates {
+    type Kind = TemplateRecord;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<TemplateRecord>, DbErr> {
+        let rows = Entity::find().all(database).await?;
+        Ok(rows.iter().filter_map(|row| readable(&row.key, read(row))).collect())
+    }
+
+    async fn save(transaction: &DatabaseTransaction, records: &[Arc<TemplateRecord>]) -> Result<(), DbErr> {
+        let rows = records.iter().map(|record| ActiveModel {
+            key: Set(record.key.to_string()),
+            revision: Set(record.template.revision.cast_signed()),
+            tenant: Set(record.template.tenant.as_str().to_owned()),
+            name: Set(record.template.name.clone()),
+            record: Set(convert::template::to_wire(&record.template).encode_to_vec()),
+        });
+        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        for chunk in keys.chunks(1000) {
+            let keys = chunk.iter().map(|key| &**key);
+            Entity::delete_many().filter(Column::Key.is_in(keys)).exec(transaction).await?;
+        }
+        Ok(())
+    }
+}
+
+fn read(row: &Model) -> anyhow::Result<TemplateRecord> {
+    let template = convert::template::from_wire(wire::SessionTemplate::decode(row.record.as_slice())?)?;
+    Ok(TemplateRecord::new(template))
+}
