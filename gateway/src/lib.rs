@@ -4,16 +4,15 @@
 //! state and knows no rule about components, sessions or templates: the services judge values, and it only
 //! judges whether a request can be said to them at all.
 //!
-//! - [`wire`]: the JSON; [`convert`]: between JSON and messages
-//! - [`extract`], [`query`], [`tenant`]: what is taken from a request
-//! - [`problem`], [`stream`]: what is answered
-//! - [`mesh`]: the services behind; [`routes`]: which path calls which of them
+//! - `wire`: the JSON; `convert`: between JSON and messages
+//! - `extract`, `query`, `tenant`: what is taken from a request
+//! - `problem`, `stream`: what is answered
+//! - `mesh`: the services behind; `routes`: which path calls which of them
 
 use std::convert::Infallible;
 
 use anyhow::Context as _;
-use axum::response::Response;
-use axum::{ServiceExt, extract::Request, middleware, serve::ListenerExt};
+use axum::{ServiceExt, extract::Request, middleware, response::Response, serve::ListenerExt};
 use tokio::net::TcpListener;
 use tower::{Layer, Service};
 
@@ -32,7 +31,7 @@ mod wire;
 ///
 /// # Errors
 /// When the address of a service in the settings cannot be read.
-pub async fn start(context: &chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
+pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
     let address = listener.local_addr().context("local address")?;
     let app = app(&context.settings)?;
     let listener = listener.tap_io(|connection| {

@@ -3,9 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    chassis::run(
-        "gateway",
-        |settings| settings.gateway.listen,
-        async |context, listener| gateway::start(&context, listener).await,
-    )
+    chassis::run("gateway", |settings| settings.gateway.listen, gateway::start)
 }

@@ -136,8 +136,10 @@ fn absent(kind: &str, name: &str, tenant: &Tenant) -> String {
     format!("{}{} '{name}'", capitalised(kind), tenant.suffix())
 }
 
+/// `Session template` of `session_template`.
 fn capitalised(kind: &str) -> String {
-    let mut letters = kind.chars();
+    let words = kind.replace('_', " ");
+    let mut letters = words.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
@@ -178,8 +180,8 @@ mod tests {
             (Fault::not_found("component", "x1"), "blue"),
             (Fault::not_found("session", "s1"), ""),
             (Fault::not_found("session", "s1"), "blue"),
-            (Fault::not_found("session template", "t1"), ""),
-            (Fault::not_found("session template", "t1"), "blue"),
+            (Fault::not_found("session_template", "t1"), ""),
+            (Fault::not_found("session_template", "t1"), "blue"),
             (taken("session", "s1"), ""),
             (taken("session", "s1"), "blue"),
             (invalid("desired_state.configuration", "is too long"), ""),

@@ -1,2 +1,65 @@
-//! Placeholder.
-fn main() {}
+//! `reveille`: the whole mesh in one process, and a demo of it.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use reveille::mesh;
+
+mod demo;
+
+#[derive(Parser)]
+#[command(name = "reveille", version, about = "Wakes fleets of machines", after_help = EXAMPLES)]
+#[command(arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Serve the whole mesh in this process until Ctrl-C or SIGTERM
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(chassis::Command),
+    /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo(Box<demo::Flags>),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  reveille demo                                boot 96 simulated nodes and look around
+  reveille demo --nodes 10000 --speed 0 --exit see how fast it is
+  reveille serve --data-dir /var/lib/reveille  serve the mesh; SQLite files go to that directory
+  reveille help demo                           every flag of the demo";
+
+const SERVE_EXAMPLES: &str = "\
+Settings come from defaults, then --config, then the environment, then flags:
+  reveille serve --print-config > reveille.toml
+  reveille serve --config reveille.toml --log info,power_controller=debug
+  REVEILLE__GATEWAY__LISTEN=0.0.0.0:7700 reveille serve
+  reveille serve --set gateway.listen=127.0.0.1:8080";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  reveille demo --operation reboot --faults 0.05
+  reveille demo --nodes 10000 --speed 0 --exit
+  reveille demo --faults stuck-off=1,never-reports=2 --seed 7
+  reveille demo --inventory components.json --groups groups.json --template template.json
+
+The files are what a machine exports:
+  --inventory  the answer to GET /hsm/v2/State/Components
+  --groups     the answer to GET /hsm/v2/groups
+  --template   a session template as for `cray bos sessiontemplates create --file`
+
+With --exit the exit code is 0 if the session completed without error and every node without an
+injected fault is stable, and 1 otherwise.";
+
+fn main() -> ExitCode {
+    match Arguments::parse().task {
+        Task::Serve(command) => chassis::run_command(&command, async |context| {
+            let settings = (*context.settings).clone();
+            mesh::serve(&context, settings).await.map(drop)
+        }),
+        Task::Demo(flags) => demo::run(*flags),
+    }
+}

@@ -4,6 +4,7 @@
 //! - being called and calling: [`Fault`], [`Channel`], [`request_id`]
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
+//! - trying again: [`pause`]
 //! - [`convert`]: the only place that knows both the wire's and the rules' idea of what the mesh shares
 //!
 //! The chassis decides nothing about components or sessions, and knows no upstream.
@@ -16,6 +17,7 @@ pub mod fault;
 pub mod kinds;
 pub mod ledger;
 pub mod mirror;
+pub mod pause;
 pub mod request_id;
 pub mod resource;
 mod run;

@@ -1,6 +1,6 @@
 //! A copy of another service's resources, kept current by a watch.
 
-use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::Future, sync::Arc};
 
 use futures_util::{Stream, StreamExt};
 use parking_lot::RwLock;
@@ -8,14 +8,9 @@ use tokio::sync::watch;
 use tonic::{Code, Status};
 
 use crate::{
-    Channel, Context,
+    Channel, Context, pause,
     resource::{Batch, Resource},
 };
-
-/// Pause after a broken watch: short enough that a restarted service is found at once, growing so that a
-/// missing one is not pestered.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A kind of resource that can be watched over a channel.
 pub trait Mirrored: Resource + Sized {
@@ -119,17 +114,17 @@ struct Follower<R, L> {
 
 impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
     async fn follow(mut self) {
-        let mut pause = FIRST_PAUSE;
+        let mut failures = 0;
         loop {
             let before = self.resume;
             let status = self.follow_once().await;
             if status.code() == Code::OutOfRange {
                 self.start_over();
-            } else {
-                tracing::warn!(kind = R::KIND, revision = self.resume, %status, "watch broke, resuming");
-                pause = if self.resume > before { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-                tokio::time::sleep(pause).await;
+                continue;
             }
+            failures = if self.resume > before { 1 } else { failures + 1 };
+            tracing::warn!(kind = R::KIND, revision = self.resume, failures, %status, "watch broke, resuming");
+            tokio::time::sleep(pause::after(failures)).await;
         }
     }
 

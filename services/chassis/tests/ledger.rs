@@ -1,5 +1,7 @@
 //! What the ledger and the mirror promise, on every database that the environment offers.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod note;
 
 use std::{sync::Arc, time::Duration};

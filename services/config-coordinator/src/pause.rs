@@ -32,7 +32,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_limit() {
-        for (failures, shortest, longest) in [(1, 50, 100), (2, 100, 200), (5, 800, 1600), (u32::MAX, 7500, 15_000)] {
+        for (failures, shortest, longest) in
+            [(1, 50, 100), (2, 100, 200), (5, 800, 1600), (u32::MAX, 7500, 15_000)]
+        {
             let pauses = [0.0, 1.0].map(|chance| after(failures, chance).as_millis());
             assert_eq!(pauses, [shortest, longest], "{failures} failures");
         }

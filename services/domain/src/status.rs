@@ -115,7 +115,8 @@ mod tests {
             configuring  powering_off_gracefully  configuring                  configuring
             configuring  powering_on              configuring                  configuring
             configuring  session_setup            configuring                  configuring
-        "#]].assert_eq(&rows);
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub fn expire_actual_state(stored: &Component, ttl: Duration, now: Timestamp) ->
     if now < actual_state_expires(stored, ttl)? {
         return None;
     }
-    let last_action = (!stored.is_enabled()).then(|| LastAction {
+    let last_action = (!stored.is_enabled()).then_some(LastAction {
         action: Some(Action::ActualStateCleanup),
         failed: Some(false),
         last_updated: None,

@@ -1,15 +1,12 @@
 //! Decides which power actions begin and writes them down. Carrying them out is the business of `deliver`.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Channel, convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, work::WorkQueue};
+use chassis::{
+    Channel, convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, work::WorkQueue,
+};
 use domain::{
-    component::Component,
+    component::{Action, Component},
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
@@ -116,12 +113,7 @@ impl Actor {
     }
 
     /// The attempts to make now. Those that come later are looked at again at their time.
-    fn due(
-        &self,
-        ids: &[ComponentId],
-        options: &Options,
-        now: Timestamp,
-    ) -> Vec<(ComponentId, Attempt)> {
+    fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Vec<(ComponentId, Attempt)> {
         let mut intents = self.intents.lock();
         let mut due = Vec::new();
         for id in ids {
@@ -146,7 +138,7 @@ impl Actor {
     }
 
     /// Writes transitions down, so that a crash from here on leaves a trace of them.
-    async fn prepare(&self, batches: Vec<(domain::component::Action, Vec<TransitionMember>)>) {
+    async fn prepare(&self, batches: Vec<(Action, Vec<TransitionMember>)>) {
         let now = time::now();
         let put: Vec<_> =
             batches.into_iter().map(|(action, members)| convert::prepared(action, members, now)).collect();
@@ -182,7 +174,8 @@ impl Actor {
 /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).
 pub(crate) fn upstream_deadline(options: &Mirror<OptionsRecord>) -> Duration {
     let record = options.get(OptionsRecord::KEY);
-    let seconds = record.map_or_else(|| Options::default().pcs_read_timeout, |one| one.options.pcs_read_timeout);
+    let seconds =
+        record.map_or_else(|| Options::default().pcs_read_timeout, |one| one.options.pcs_read_timeout);
     Duration::from_secs(seconds.into())
 }
 

@@ -176,11 +176,12 @@ impl Actor {
             error: String::new(),
             ..transition
         };
-        let shows_error = self.shows_error(&accepted);
-        self.finish(accepted.clone()).await;
-        if shows_error {
-            self.report(convert::reports(&accepted, "").collect()).await;
-        }
+        let clearances = match self.shows_error(&accepted) {
+            true => convert::reports(&accepted, "").collect(),
+            false => Vec::new(),
+        };
+        self.finish(accepted).await;
+        self.report(clearances).await;
     }
 
     /// Whether a member still shows that the upstream was not reached. A restart forgets the note, the
@@ -281,10 +282,7 @@ impl Actor {
 }
 
 /// Keeps the members that `keep` picks and gives the components of the others.
-fn drop_members(
-    transition: &mut Transition,
-    keep: impl Fn(&TransitionMember) -> bool,
-) -> Vec<ComponentId> {
+fn drop_members(transition: &mut Transition, keep: impl Fn(&TransitionMember) -> bool) -> Vec<ComponentId> {
     let members = std::mem::take(&mut transition.members);
     let (kept, dropped): (Vec<_>, Vec<_>) = members.into_iter().partition(keep);
     transition.members = kept;

@@ -2,11 +2,7 @@
 
 use std::{error::Error, io, time::Duration};
 
-use chassis::{
-    Channel,
-    channel::LARGEST_MESSAGE,
-    convert::time,
-};
+use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time};
 use domain::{component::Action, time::Timestamp};
 use futures_util::{Stream, StreamExt};
 use proto::{
@@ -143,7 +139,8 @@ impl Driver {
         match self {
             Self::Simulated(client) => {
                 let mut client = client.clone();
-                let request = ListTransitionsRequest { since: Some(time::to_wire(since.max(Timestamp::default()))) };
+                let request =
+                    ListTransitionsRequest { since: Some(time::to_wire(since.max(Timestamp::default()))) };
                 let answer = within(deadline, client.list_transitions(request)).await?;
                 let accepted = answer.transitions.into_iter().map(|one| {
                     let action = convert::action_of(one.operation());
@@ -206,4 +203,75 @@ fn never_connected(status: &Status) -> bool {
         cause = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn only_what_had_no_effect_counts_as_refused() {
+        let mut seen = String::new();
+        for code in 0..17 {
+            let failure = match failure(&Status::new(Code::from_i32(code), "words of the peer")) {
+                Failure::Refused(_) => "refused",
+                Failure::Denied(_) => "denied",
+                Failure::Unreachable(_) => "unreachable",
+                Failure::Ambiguous(_) => "ambiguous",
+            };
+            seen += &format!("{:?}: {failure}\n", Code::from_i32(code));
+        }
+        expect![[r#"
+            Ok: ambiguous
+            Cancelled: ambiguous
+            Unknown: ambiguous
+            InvalidArgument: refused
+            DeadlineExceeded: ambiguous
+            NotFound: refused
+            AlreadyExists: ambiguous
+            PermissionDenied: denied
+            ResourceExhausted: ambiguous
+            FailedPrecondition: refused
+            Aborted: ambiguous
+            OutOfRange: ambiguous
+            Unimplemented: denied
+            Internal: ambiguous
+            Unavailable: ambiguous
+            DataLoss: ambiguous
+            Unauthenticated: denied
+        "#]].assert_eq(&seen);
+    }
+
+    async fn start(listener: Option<TcpListener>, url: &str) -> Failure {
+        let peer = tokio::spawn(async move {
+            let Some(listener) = listener else { return };
+            // Takes the call and vanishes.
+            let (connection, _) = listener.accept().await.unwrap();
+            connection.readable().await.unwrap();
+        });
+        let driver = Driver::simulated(url).unwrap();
+        let started = driver.start(Action::PoweringOn, vec!["x1".into()], Duration::from_secs(5)).await;
+        peer.await.unwrap();
+        started.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_is_not_there_was_not_reached() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let failure = start(None, &url).await;
+        assert!(matches!(failure, Failure::Unreachable(_)), "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_vanishes_during_the_call_leaves_a_doubt() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let failure = start(Some(listener), &url).await;
+        assert!(matches!(failure, Failure::Ambiguous(_)), "{failure:?}");
+    }
 }

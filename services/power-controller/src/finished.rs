@@ -47,7 +47,11 @@ mod tests {
         let mut finished = Finished::default();
         let members = vec![TransitionMember::default(); members];
         for number in 0..transitions {
-            finished.add(&Transition { id: number.to_string(), members: members.clone(), ..Default::default() });
+            finished.add(&Transition {
+                id: number.to_string(),
+                members: members.clone(),
+                ..Default::default()
+            });
         }
         let surplus = finished.surplus();
         assert_eq!(surplus, (0..surplus.len()).map(|number| number.to_string()).collect::<Vec<_>>());

@@ -7,9 +7,7 @@ use domain::{
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
-    status::{
-        POWER_OFF_FORCEFULLY_CALLED, POWER_OFF_GRACEFULLY_CALLED, POWER_ON_CALLED, computed_status,
-    },
+    status::{POWER_OFF_FORCEFULLY_CALLED, POWER_OFF_GRACEFULLY_CALLED, POWER_ON_CALLED, computed_status},
     time::Timestamp,
 };
 use proto::power::{Transition, TransitionMember};

@@ -1,6 +1,6 @@
 //! Power states and transitions as a gRPC service: reads requests, reads the ledgers, writes answers.
 
-use std::{collections::HashSet, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc};
 
 use chassis::{kinds::deletions_to_wire, ledger::Ledger, resource::Batch};
 use futures_util::{Stream, StreamExt, stream};
@@ -35,10 +35,12 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<ListPowerStatesRequest>,
     ) -> Result<Response<Self::ListPowerStatesStream>, Status> {
-        let ids: HashSet<String> = request.into_inner().ids.into_iter().collect();
-        let found = self.states.view().all().into_iter();
-        let wanted: Vec<_> = found.filter(|state| ids.is_empty() || ids.contains(&state.id)).collect();
-        let pages: Vec<Vec<Arc<PowerState>>> = wanted.chunks(PAGE).map(<[_]>::to_vec).collect();
+        let view = self.states.view();
+        let found = match request.into_inner().ids {
+            ids if ids.is_empty() => view.all(),
+            ids => ids.iter().filter_map(|id| view.get(id)).collect(),
+        };
+        let pages: Vec<Vec<Arc<PowerState>>> = found.chunks(PAGE).map(<[_]>::to_vec).collect();
         let responses = pages.into_iter().map(|page| {
             let power_states = page.iter().map(|state| PowerState::clone(state)).collect();
             Ok(ListPowerStatesResponse { power_states })

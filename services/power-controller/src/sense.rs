@@ -3,14 +3,13 @@
 //!
 //! One task does all of it, so that an older reading cannot overwrite a newer one.
 
-use std::{collections::HashMap, convert::Infallible};
+use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, work::WorkQueue};
 use domain::{component::Component, id::ComponentId};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
-use std::time::Duration;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
@@ -126,9 +125,11 @@ impl Sense {
 
     /// Whether the stored reading is no evidence for the component as it is now.
     fn is_wanted(&self, component: &Component) -> bool {
-        let known = self.states.view().get(component.id.as_str()).is_some_and(|state| {
-            state.generation == component.generation && !is_doubtful(&state)
-        });
+        let known = self
+            .states
+            .view()
+            .get(component.id.as_str())
+            .is_some_and(|state| state.generation == component.generation && !is_doubtful(&state));
         let heard = self.seen.get(&component.id).is_some_and(|seen| seen.listening == self.listening);
         component.is_enabled() && !(known && heard)
     }
@@ -220,8 +221,15 @@ impl Sense {
             if is_doubtful(&state) {
                 self.unread.mark_at(id.clone(), Instant::now() + DOUBTFUL);
             }
-            self.seen.insert(id, seen);
+            self.note(id, seen);
         }
+    }
+
+    /// Remembers when a reading was obtained; one that only confirms a newer one does not make it older.
+    fn note(&mut self, id: ComponentId, seen: Seen) {
+        let known = self.seen.entry(id).or_insert(seen);
+        known.listening = known.listening.max(seen.listening);
+        known.clock = known.clock.max(seen.clock);
     }
 
     fn differs(&self, state: &PowerState) -> bool {
@@ -244,7 +252,9 @@ impl Sense {
         if ids.is_empty() {
             return;
         }
-        ids.iter().for_each(|id| drop(self.seen.remove(id.as_str())));
+        ids.iter().for_each(|id| {
+            self.seen.remove(id.as_str());
+        });
         let deleted = self.states.write(move |draft| {
             ids.iter().for_each(|id| draft.delete(id));
             Ok(())

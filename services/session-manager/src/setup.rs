@@ -8,6 +8,7 @@ mod attempt;
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasher, Hasher, RandomState},
     sync::Arc,
     time::Duration,
 };
@@ -15,7 +16,6 @@ use std::{
 use anyhow::Context as _;
 use chassis::{Fault, work::WorkQueue};
 use domain::session::{self, Progress, Session};
-use rand::Rng;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
@@ -101,9 +101,8 @@ impl Schedule {
             Outcome::Settled => drop(self.failures.remove(&key)),
             Outcome::Waits => {
                 let failures = self.failures.entry(Arc::clone(&key)).or_default();
-                let longest = longest_pause(*failures);
-                *failures += 1;
-                let pause = longest.mul_f64(rand::rng().random_range(0.5..1.0));
+                let pause = longest_pause(*failures).mul_f64(1.0 - chance() / 2.0);
+                *failures = failures.saturating_add(1);
                 self.queue.mark_at(Arc::clone(&key), Instant::now() + pause);
             }
         }
@@ -117,6 +116,12 @@ impl Schedule {
 /// the same upstream do not come all at once.
 fn longest_pause(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE)
+}
+
+/// From 0 to 1. Every `RandomState` has keys of its own, which is random enough to spread pauses.
+fn chance() -> f64 {
+    let bits = RandomState::new().build_hasher().finish() >> 32;
+    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
 }
 
 #[derive(Clone)]

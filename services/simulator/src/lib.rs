@@ -38,7 +38,7 @@ use crate::{
 ///
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
-pub async fn start(context: &Context, listener: TcpListener) -> anyhow::Result<()> {
+pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings.simulator;
     let shutdown = context.tasks.shutdown();
     let (reports, inbox) = mpsc::unbounded_channel();
@@ -48,7 +48,7 @@ pub async fn start(context: &Context, listener: TcpListener) -> anyhow::Result<(
     let rpc = FleetRpc { fleet: fleet.clone(), shutdown: shutdown.clone() };
     let mut server = chassis::Server::default();
     server.add(FleetServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
-    let ready = chassis::serve(context, "simulator", listener, server).await?;
+    let ready = chassis::serve(&context, "simulator", listener, server).await?;
 
     let until = shutdown.clone();
     context.tasks.spawn("fleet", async move {
@@ -164,7 +164,7 @@ mod tests {
         let context = Context::new(settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        start(&context, listener).await.expect("started");
+        start(context.clone(), listener).await.expect("started");
 
         let mut client = FleetServiceClient::new(chassis::channel(&url).expect("an address"));
         let faults = client.list_faults(ListFaultsRequest {}).await.expect("answered").into_inner().faults;

@@ -3,9 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    chassis::run(
-        "simulator",
-        |settings| settings.simulator.listen,
-        |context, listener| async move { simulator::start(&context, listener).await },
-    )
+    chassis::run("simulator", |settings| settings.simulator.listen, simulator::start)
 }

@@ -17,6 +17,9 @@ const FEED: usize = 256;
 /// Deletions that are remembered for watches that resume. Twice as many are kept before the older half goes.
 pub(super) const DELETIONS: usize = 10_000;
 
+/// What is committed from now on.
+pub(super) type Feed<R> = broadcast::Receiver<Arc<Batch<R>>>;
+
 /// The committed state of a ledger.
 pub struct View<R> {
     state: RwLock<State<R>>,
@@ -104,10 +107,7 @@ impl<R: Resource> View<R> {
     }
 
     /// Everything that changed after `resume`, and the feed of what changes from then on.
-    pub(super) fn subscribe(
-        &self,
-        resume: u64,
-    ) -> Result<(Batch<R>, broadcast::Receiver<Arc<Batch<R>>>), Fault> {
+    pub(super) fn subscribe(&self, resume: u64) -> Result<(Batch<R>, Feed<R>), Fault> {
         let state = self.state.read();
         if resume > state.revision || (resume > 0 && resume < state.compacted) {
             return Err(Fault::ResumeExpired(resume));

@@ -3,9 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use futures_util::{Stream, stream};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::error::RecvError;
 
-use super::view::View;
+use super::view::{Feed, View};
 use crate::{
     Fault,
     resource::{Batch, Resource},
@@ -17,7 +17,7 @@ const INITIAL_BATCH: usize = 1000;
 /// A watch that has been admitted.
 pub struct LedgerWatch<R> {
     view: Arc<View<R>>,
-    feed: broadcast::Receiver<Arc<Batch<R>>>,
+    feed: Feed<R>,
     pending: VecDeque<Arc<Batch<R>>>,
     delivered: u64,
 }

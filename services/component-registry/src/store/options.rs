@@ -50,7 +50,10 @@ impl Table for StoredOptions {
         chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
     }
 
-    async fn delete(_: &DatabaseTransaction, _: &[Arc<str>]) -> Result<(), DbErr> {
+    async fn delete(_: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        if keys.is_empty() {
+            return Ok(());
+        }
         Err(DbErr::Custom("the options cannot be deleted".to_owned()))
     }
 }

@@ -37,7 +37,10 @@ impl Table for Preparations {
         Entity::find().all(database).await?.into_iter().map(read).collect()
     }
 
-    async fn save(transaction: &DatabaseTransaction, records: &[Arc<PreparationRecord>]) -> Result<(), DbErr> {
+    async fn save(
+        transaction: &DatabaseTransaction,
+        records: &[Arc<PreparationRecord>],
+    ) -> Result<(), DbErr> {
         let rows = records.iter().map(|record| row(record)).collect();
         chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chassis::{Channel, channel::LARGEST_MESSAGE};
 use domain::{evaluation::ConfigurationObservation, id::ComponentId};
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, stream};
 use proto::{
     configuration::ConfigurationReading,
     simulation::{
@@ -75,7 +75,9 @@ impl Driver {
                 let mut client = client.as_ref().clone();
                 let call = client.watch_configurations(WatchConfigurationsRequest {});
                 let messages = within(WATCH_DEADLINE, call).await?;
-                Ok(messages.map(|message| Ok(message?.nodes.into_iter().map(said).collect())))
+                let said = messages.map(|message| Ok(message?.nodes.into_iter().map(said).collect()));
+                let end = stream::iter([Err(Failure("the stream of changes ended".to_owned()))]);
+                Ok(said.chain(end))
             }
         }
     }

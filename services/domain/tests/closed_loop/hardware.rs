@@ -46,7 +46,7 @@ impl Hardware {
         match self.fault {
             Fault::PowerSilent if self.is_troubled(now) => (PowerReading::Unknown, ""),
             Fault::PowerMissing if self.is_troubled(now) => (PowerReading::Missing, ""),
-            Fault::PowerUndefined if self.is_troubled(now) && self.cycle % 2 == 0 => {
+            Fault::PowerUndefined if self.is_troubled(now) && self.cycle.is_multiple_of(2) => {
                 (PowerReading::Undefined, "")
             }
             Fault::PowerUndefined if self.is_troubled(now) => (level, "controller does not respond"),

@@ -14,9 +14,14 @@
 //! At the end every node is stable and really runs what is wanted, or has failed for a fault that warrants
 //! it.
 
+mod controller;
+mod coordinator;
+mod evaluator;
 mod fault;
 mod hardware;
 mod mesh;
+mod node;
+mod registry;
 mod world;
 
 use fault::Fault;

@@ -152,7 +152,7 @@ impl Node {
 
 /// Every other node is healthy, the rest share the faults evenly.
 fn pick_fault(index: usize) -> usize {
-    if index % 2 == 0 { 0 } else { (index / 2) % Fault::ALL.len() }
+    if index.is_multiple_of(2) { 0 } else { (index / 2) % Fault::ALL.len() }
 }
 
 fn hardware(fault: Fault, rng: &mut SmallRng) -> Hardware {

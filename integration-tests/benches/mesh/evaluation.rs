@@ -1,0 +1,75 @@
+//! How many components the status rules judge in a second on one core.
+
+use std::{hint::black_box, sync::Arc, time::Instant};
+
+use domain::{
+    artifacts::BootArtifacts,
+    component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, Phase, Status},
+    evaluation::{ConfigurationObservation, Evidence, PowerObservation, evaluate},
+    id::ComponentId,
+    options::Options,
+    time::Timestamp,
+};
+
+use crate::figures::Figures;
+
+const COMPONENTS: usize = 10_000;
+const ROUNDS: usize = 100;
+
+/// Judges components in the middle of a boot: on, with a kilobyte of kernel parameters to compare.
+pub fn measure(figures: &Figures) {
+    if !figures.wants("evaluation") {
+        return;
+    }
+    let options = Options::default();
+    let evidence = Evidence {
+        power: PowerObservation::On,
+        configuration: ConfigurationObservation::Known {
+            desired: Some("compute".into()),
+            status: "pending".into(),
+        },
+    };
+    for (name, shared) in [("evaluation, shared texts", true), ("evaluation, texts compared in full", false)]
+    {
+        let components: Vec<_> = (0..COMPONENTS).map(|n| component(n, shared)).collect();
+        let began = Instant::now();
+        for round in 0..ROUNDS {
+            for component in &components {
+                black_box(evaluate(black_box(component), &evidence, &options, Timestamp(round as i64)));
+            }
+        }
+        figures.rate(name, COMPONENTS * ROUNDS, began.elapsed());
+    }
+}
+
+fn component(n: usize, shared: bool) -> Component {
+    let wanted = artifacts();
+    let booted = if shared { wanted.clone() } else { artifacts() };
+    Component {
+        enabled: Some(true),
+        generation: 1,
+        actual_state: Some(ActualState { boot_artifacts: Some(booted), ..ActualState::default() }),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(wanted),
+            configuration: Some("compute".into()),
+            ..DesiredState::default()
+        }),
+        last_action: Some(LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(false),
+            last_updated: Some(Timestamp(0)),
+        }),
+        event_stats: Some(EventStats::zeros()),
+        status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(String::new()) }),
+        ..Component::new(ComponentId::parse(&format!("x{n}c0s0b0n0")).expect("a name"))
+    }
+}
+
+fn artifacts() -> BootArtifacts {
+    BootArtifacts {
+        kernel: Some(Arc::from("s3://boot-images/5c8d9f3e/kernel")),
+        kernel_parameters: Some(Arc::from("console=ttyS0,115200 ".repeat(57))),
+        initrd: Some(Arc::from("s3://boot-images/5c8d9f3e/initrd")),
+        timestamp: None,
+    }
+}

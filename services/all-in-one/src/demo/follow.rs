@@ -1,0 +1,113 @@
+//! Following the fleet and the session over gRPC, without asking twice.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, bail};
+use chassis::{Context, channel::LARGEST_MESSAGE, mirror::Mirror};
+use domain::{component::Component, id::ComponentId};
+use proto::{
+    session::{Progress, Session, WatchSessionsRequest, session_service_client::SessionServiceClient},
+    simulation::{ListFaultsRequest, fleet_service_client::FleetServiceClient},
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use super::progress::Tally;
+
+/// How far the copy of the components may be behind the session. It is milliseconds as a rule.
+const LAG: Duration = Duration::from_secs(10);
+
+/// Longest discovery of the largest fleet.
+const DISCOVERY: Duration = Duration::from_secs(120);
+
+/// A tally that is kept current.
+pub(crate) struct Following {
+    tally: Arc<watch::Sender<Tally>>,
+}
+
+impl Following {
+    /// Follows the components of the registry, of which those in `fleet` are waited for.
+    ///
+    /// # Errors
+    /// When the address of the registry cannot be read.
+    pub(crate) fn start(context: &Context, fleet: Vec<ComponentId>) -> anyhow::Result<Self> {
+        let tally = Arc::new(watch::Sender::new(Tally::new(fleet)));
+        let shared = tally.clone();
+        let registry = chassis::channel(&context.settings.component_registry.url)?;
+        let _mirror = Mirror::<Component>::start(context, registry, move |changes| {
+            let at = Instant::now().into_std();
+            let components = changes.iter().filter_map(|change| change.current.as_deref());
+            shared.send_modify(|tally| components.for_each(|component| tally.note(component, at)));
+        });
+        Ok(Self { tally })
+    }
+
+    /// The tally, now and as it changes.
+    pub(crate) fn tally(&self) -> watch::Receiver<Tally> {
+        self.tally.subscribe()
+    }
+
+    /// Waits until every node of the fleet is a component.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub(crate) async fn all_discovered(&self) -> anyhow::Result<()> {
+        let mut tally = self.tally();
+        let discovered = timeout(DISCOVERY, tally.wait_for(Tally::is_discovered)).await;
+        discovered.context("the registry does not have all nodes of the inventory")?.context("tally")?;
+        Ok(())
+    }
+
+    /// Counts the components of `session` from now on.
+    pub(crate) fn begin(&self, session: &str) {
+        self.tally.send_modify(|tally| tally.begin(session, Instant::now().into_std()));
+    }
+
+    /// Waits until the session of that name is complete.
+    ///
+    /// # Errors
+    /// When the session manager ends the watch.
+    pub(crate) async fn complete(&self, context: &Context, name: &str) -> anyhow::Result<Session> {
+        let sessions = chassis::channel(&context.settings.session_manager.url)?;
+        let mut client = SessionServiceClient::new(sessions).max_decoding_message_size(LARGEST_MESSAGE);
+        let request = WatchSessionsRequest { resume_revision: 0 };
+        let mut batches = client.watch_sessions(request).await.context("watch of sessions")?.into_inner();
+        while let Some(batch) = batches.message().await.context("watch of sessions")? {
+            if batch.deletions.iter().any(|deletion| deletion.key == name) {
+                bail!("session {name} was deleted");
+            }
+            let Some(session) = batch.sessions.into_iter().rfind(|session| session.name == name) else {
+                continue;
+            };
+            let members = (session.progress() != Progress::Pending).then_some(session.components.len());
+            self.tally.send_modify(|tally| tally.session(members, &session.waiting_for));
+            if session.progress() == Progress::Complete {
+                return Ok(session);
+            }
+        }
+        bail!("the watch of sessions ended")
+    }
+
+    /// Waits until the tally is as far as a session that is complete. Members that were taken over by another
+    /// session never settle here, so the wait has an end.
+    pub(crate) async fn caught_up(&self) {
+        let mut tally = self.tally();
+        let settled = |tally: &Tally| tally.members().is_none_or(|members| tally.settled() >= members);
+        if timeout(LAG, tally.wait_for(settled)).await.is_err() {
+            tracing::warn!("the session is complete, but not every member of it has settled");
+        }
+    }
+}
+
+/// The nodes that were given a fault, and which.
+///
+/// # Errors
+/// When the simulator does not answer.
+pub(crate) async fn faults(context: &Context) -> anyhow::Result<BTreeMap<String, String>> {
+    let simulator = chassis::channel(&context.settings.simulator.url)?;
+    let mut client = FleetServiceClient::new(simulator).max_decoding_message_size(LARGEST_MESSAGE);
+    let answer = client.list_faults(ListFaultsRequest {}).await.context("injected faults")?;
+    Ok(answer.into_inner().faults.into_iter().map(|fault| (fault.id, fault.fault)).collect())
+}

@@ -1,0 +1,284 @@
+//! How far a session is: what the changes of its components add up to.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use domain::{
+    component::{Component, Phase},
+    id::ComponentId,
+    status::{self, FAILED, STABLE, WORDS, computed_status},
+};
+
+/// What a status is counted as that somebody else made up.
+const OTHER: &str = "other";
+
+/// The phases that take time, in the order in which a node goes through them.
+pub(crate) const PHASES: [Phase; 3] = [Phase::PoweringOff, Phase::PoweringOn, Phase::Configuring];
+
+/// The components of the fleet and of one session, as their records said when they were last seen.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Nodes of the fleet that are no components yet.
+    missing: HashSet<ComponentId>,
+    run: Option<Run>,
+    nodes: HashMap<ComponentId, Node>,
+}
+
+#[derive(Debug)]
+struct Run {
+    session: String,
+    began: Instant,
+    members: Option<usize>,
+    waiting_for: String,
+}
+
+/// How one member of the session fares.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Its status, or `other`.
+    pub(crate) status: &'static str,
+    /// What is wrong; empty: nothing.
+    pub(crate) error: String,
+    /// From the beginning of the session until it settled; `None`: it has not.
+    pub(crate) settled: Option<Duration>,
+    spent: [Option<Duration>; PHASES.len()],
+    phase: Phase,
+    since: Instant,
+}
+
+impl Tally {
+    /// Of a fleet with these nodes.
+    pub(crate) fn new(fleet: Vec<ComponentId>) -> Self {
+        Self { missing: fleet.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Whether every node of the fleet is a component.
+    pub(crate) fn is_discovered(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// Follows the components of `session` from now on.
+    pub(crate) fn begin(&mut self, session: &str, began: Instant) {
+        let (session, waiting_for) = (session.to_owned(), String::new());
+        self.run = Some(Run { session, began, members: None, waiting_for });
+        self.nodes.clear();
+    }
+
+    /// Notes how many members the session has, once that is known, and what it waits for until then.
+    pub(crate) fn session(&mut self, members: Option<usize>, waiting_for: &str) {
+        if let Some(run) = &mut self.run {
+            run.members = members;
+            run.waiting_for = waiting_for.to_owned();
+        }
+    }
+
+    /// Notes what a component is like since `at`.
+    pub(crate) fn note(&mut self, component: &Component, at: Instant) {
+        self.missing.remove(&component.id);
+        let Some(run) = &self.run else { return };
+        if component.session_name() == run.session {
+            let node = self.nodes.entry(component.id.clone()).or_insert_with(|| Node::new(at));
+            node.note(component, run.began, at);
+        } else {
+            self.nodes.remove(&component.id);
+        }
+    }
+
+    /// Every member that has been told what to run.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&ComponentId, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// Number of members; `None`: not known yet.
+    pub(crate) fn members(&self) -> Option<usize> {
+        self.run.as_ref().and_then(|run| run.members)
+    }
+
+    /// What keeps the session from running; empty: nothing.
+    pub(crate) fn waiting_for(&self) -> &str {
+        self.run.as_ref().map_or("", |run| &run.waiting_for)
+    }
+
+    /// Time from the beginning of the session until `at`.
+    pub(crate) fn elapsed(&self, at: Instant) -> Duration {
+        self.run.as_ref().map_or(Duration::ZERO, |run| at.saturating_duration_since(run.began))
+    }
+
+    /// Number of members that are finished, well or not.
+    pub(crate) fn settled(&self) -> usize {
+        self.nodes.values().filter(|node| node.settled.is_some()).count()
+    }
+
+    /// Number of members per status, without those that nobody has, in the order in which nodes go through them.
+    pub(crate) fn counts(&self) -> Vec<(&'static str, usize)> {
+        let mut counts = BTreeMap::<usize, usize>::new();
+        for node in self.nodes.values() {
+            *counts.entry(rank(node.status)).or_default() += 1;
+        }
+        counts.into_iter().map(|(rank, count)| (ORDER[rank], count)).collect()
+    }
+
+    /// Members that something is wrong with, in the order of their ids.
+    pub(crate) fn trouble(&self) -> Vec<(&ComponentId, &Node)> {
+        let mut trouble: Vec<_> = self.nodes.iter().filter(|(_, node)| node.is_in_trouble()).collect();
+        trouble.sort_unstable_by_key(|(id, _)| *id);
+        trouble
+    }
+}
+
+/// The order in which statuses are shown.
+const ORDER: [&str; WORDS.len() + 1] = [
+    status::ON_HOLD,
+    status::POWER_OFF_PENDING,
+    status::POWER_OFF_GRACEFULLY_CALLED,
+    status::POWER_OFF_FORCEFULLY_CALLED,
+    status::POWER_ON_PENDING,
+    status::POWER_ON_CALLED,
+    status::CONFIGURING,
+    STABLE,
+    OTHER,
+    FAILED,
+];
+
+fn rank(word: &str) -> usize {
+    ORDER.iter().position(|known| *known == word).unwrap_or(ORDER.len() - 1)
+}
+
+impl Node {
+    fn new(at: Instant) -> Self {
+        let (status, error) = (STABLE, String::new());
+        Self { status, error, settled: None, spent: Default::default(), phase: Phase::None, since: at }
+    }
+
+    fn note(&mut self, component: &Component, began: Instant, at: Instant) {
+        let word = computed_status(component);
+        self.status = WORDS.into_iter().find(|known| *known == word).unwrap_or(OTHER);
+        if self.error != component.error_text() {
+            component.error_text().clone_into(&mut self.error);
+        }
+        let settles = !component.is_enabled();
+        if self.phase != component.phase() || self.settled.is_some() != settles {
+            self.end_phase(at);
+            self.phase = component.phase();
+            self.since = at;
+            self.settled = settles.then(|| at.saturating_duration_since(began));
+        }
+    }
+
+    fn end_phase(&mut self, at: Instant) {
+        let index = PHASES.iter().position(|phase| *phase == self.phase);
+        if let (Some(index), None) = (index, self.settled) {
+            let spent = self.spent[index].get_or_insert_default();
+            *spent += at.saturating_duration_since(self.since);
+        }
+    }
+
+    /// Time in the phase at that index of [`PHASES`], over all attempts; `None`: never in it.
+    pub(crate) fn spent(&self, phase: usize) -> Option<Duration> {
+        self.spent[phase]
+    }
+
+    /// Failed, or has an error while it is under way. A stable node may keep the text of what went wrong.
+    fn is_in_trouble(&self) -> bool {
+        self.status == FAILED || (!self.error.is_empty() && self.status != STABLE)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use domain::component::{Action, LastAction, Status};
+    use expect_test::expect;
+
+    use super::*;
+
+    /// A component of session `s` with this phase, override and error; settled ones are not enabled.
+    pub(crate) fn component(id: &str, phase: Phase, word: &str, error: &str, enabled: bool) -> Component {
+        let action = (phase == Phase::PoweringOn).then_some(Action::PoweringOn);
+        Component {
+            status: Some(Status { phase: Some(phase), status_override: Some(word.to_owned()) }),
+            last_action: Some(LastAction { action, failed: None, last_updated: None }),
+            error: Some(error.to_owned()),
+            session: Some("s".to_owned()),
+            enabled: Some(enabled),
+            ..Component::new(ComponentId::parse(id).expect("valid"))
+        }
+    }
+
+    /// A tally of session `s`, and what the rows say: id, second, phase, override, error, enabled.
+    pub(crate) fn tally(rows: &[(&str, u64, Phase, &str, &str, bool)]) -> Tally {
+        let mut tally = Tally::default();
+        let began = Instant::now();
+        tally.begin("s", began);
+        for (id, second, phase, word, error, enabled) in rows {
+            let at = began + Duration::from_secs(*second);
+            tally.note(&component(id, *phase, word, error, *enabled), at);
+        }
+        tally
+    }
+
+    #[test]
+    fn time_is_counted_per_phase_over_all_attempts() {
+        let tally = tally(&[
+            ("n0", 1, Phase::None, "on_hold", "", true),
+            ("n0", 2, Phase::PoweringOff, "", "", true),
+            ("n0", 4, Phase::PoweringOn, "", "", true),
+            ("n0", 5, Phase::PoweringOn, "", "refused", true),
+            ("n0", 7, Phase::PoweringOff, "", "", true),
+            ("n0", 8, Phase::PoweringOn, "", "", true),
+            ("n0", 20, Phase::Configuring, "", "", true),
+            ("n0", 25, Phase::None, "", "", false),
+            ("n0", 90, Phase::None, "", "", false),
+        ]);
+        let node = tally.nodes().next().expect("one node").1;
+        let spent = [0, 1, 2].map(|phase| node.spent(phase).map(|time| time.as_secs()));
+        assert_eq!(spent, [Some(3), Some(15), Some(5)]);
+        assert_eq!((node.settled, node.status), (Some(Duration::from_secs(25)), STABLE));
+    }
+
+    #[test]
+    fn a_failed_node_ends_in_its_last_phase() {
+        let tally = tally(&[
+            ("n0", 1, Phase::PoweringOn, "", "", true),
+            ("n0", 9, Phase::PoweringOn, "failed", "stuck", false),
+        ]);
+        let node = tally.nodes().next().expect("one node").1;
+        assert_eq!(node.spent(1), Some(Duration::from_secs(8)));
+        assert_eq!((node.settled, node.spent(0)), (Some(Duration::from_secs(9)), None));
+    }
+
+    #[test]
+    fn counts_and_trouble_follow_the_last_record_of_each_member() {
+        let mut tally = tally(&[
+            ("n3", 1, Phase::PoweringOn, "", "", true),
+            ("n1", 1, Phase::PoweringOn, "", "not reached", true),
+            ("n0", 1, Phase::None, "on_hold", "", true),
+            ("n0", 2, Phase::None, "failed", "gone", false),
+            ("n2", 2, Phase::None, "", "was slow", false),
+            ("n4", 2, Phase::None, "Gone fishing", "", false),
+            ("n5", 2, Phase::Configuring, "", "", true),
+        ]);
+        let mut taken = component("n5", Phase::None, "", "", true);
+        taken.session = Some("another".to_owned());
+        tally.note(&taken, Instant::now());
+
+        let trouble: Vec<_> = tally.trouble().into_iter().map(|(id, node)| (id.as_str(), &*node.error)).collect();
+        expect![[r#"
+            [("power_on_called", 2), ("stable", 1), ("other", 1), ("failed", 1)]
+            [("n0", "gone"), ("n1", "not reached")]
+            3 settled"#]]
+        .assert_eq(&format!("{:?}\n{trouble:?}\n{} settled", tally.counts(), tally.settled()));
+    }
+
+    #[test]
+    fn a_fleet_is_discovered_when_no_node_is_missing() {
+        let ids = ["n0", "n1"].map(|id| ComponentId::parse(id).expect("valid"));
+        let mut tally = Tally::new(ids.to_vec());
+        for (id, discovered) in [("n0", false), ("n0", false), ("other", false), ("n1", true)] {
+            tally.note(&component(id, Phase::None, "", "", false), Instant::now());
+            assert_eq!(tally.is_discovered(), discovered, "{id}");
+        }
+        assert_eq!(tally.nodes().count(), 0, "there is no session yet");
+    }
+}

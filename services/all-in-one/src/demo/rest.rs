@@ -1,0 +1,102 @@
+//! The calls that the demo makes, over REST as anybody would.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::inputs::Operation;
+
+/// Longest that a request may take: as long as the gateway itself waits, and a bit.
+const DEADLINE: Duration = Duration::from_secs(35);
+
+/// Longest start of a mesh. A debug build with a slow disk takes seconds.
+const START: Duration = Duration::from_secs(60);
+
+/// A client of the gateway.
+pub(crate) struct Rest {
+    client: reqwest::Client,
+    gateway: String,
+}
+
+impl Rest {
+    /// A client of the gateway at `gateway`.
+    ///
+    /// # Errors
+    /// When the operating system gives no random numbers or the like.
+    pub(crate) fn new(gateway: &str) -> anyhow::Result<Self> {
+        // The gateway is in this process, so a proxy that the environment names has no part in this.
+        let client = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().context("HTTP client")?;
+        Ok(Self { client, gateway: gateway.to_owned() })
+    }
+
+    /// Waits until the gateway says that the mesh is ready.
+    ///
+    /// # Errors
+    /// When that takes too long; says what is not ready.
+    pub(crate) async fn ready(&self) -> anyhow::Result<()> {
+        let until = Instant::now() + START;
+        loop {
+            match self.call(Method::GET, "/readyz", None).await {
+                Ok((StatusCode::OK, _)) => return Ok(()),
+                Ok((_, answer)) if Instant::now() > until => bail!("the mesh did not get ready: {answer}"),
+                Err(error) if Instant::now() > until => return Err(error),
+                // Readiness is the one thing that nobody can be told of before there is somebody to ask.
+                Ok(_) | Err(_) => sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    /// Changes options.
+    ///
+    /// # Errors
+    /// As the gateway says.
+    pub(crate) async fn set_options(&self, options: Value) -> anyhow::Result<()> {
+        self.done(Method::PATCH, "/apis/bos/v2/options", options).await
+    }
+
+    /// Stores a session template.
+    ///
+    /// # Errors
+    /// As the gateway says.
+    pub(crate) async fn put_template(&self, name: &str, body: Map<String, Value>) -> anyhow::Result<()> {
+        self.done(Method::PUT, &format!("/apis/bos/v2/sessiontemplates/{name}"), body.into()).await
+    }
+
+    /// Asks for a session.
+    ///
+    /// # Errors
+    /// As the gateway says.
+    pub(crate) async fn create_session(
+        &self,
+        name: &str,
+        operation: Operation,
+        template: &str,
+    ) -> anyhow::Result<()> {
+        let body = json!({ "name": name, "operation": operation.word(), "template_name": template });
+        self.done(Method::POST, "/apis/bos/v2/sessions", body).await
+    }
+
+    async fn done(&self, method: Method, path: &str, body: Value) -> anyhow::Result<()> {
+        let (status, answer) = self.call(method.clone(), path, Some(body)).await?;
+        if status.is_success() {
+            return Ok(());
+        }
+        let detail = answer.get("detail").and_then(Value::as_str).map_or(answer.to_string(), str::to_owned);
+        bail!("{method} {path}: {status}: {detail}")
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<(StatusCode, Value)> {
+        let asked = || format!("{method} {}{path}", self.gateway);
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.gateway));
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.send().await.map_err(reqwest::Error::without_url).with_context(asked)?;
+        let status = response.status();
+        let answer = response.json().await.map_err(reqwest::Error::without_url).with_context(asked)?;
+        Ok((status, answer))
+    }
+}

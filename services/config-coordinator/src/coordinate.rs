@@ -1,0 +1,183 @@
+//! The loop: components that are marked are prepared or configured, as the rules say.
+
+use std::sync::Arc;
+
+use chassis::{Fault, ledger::Ledger, mirror::Mirror, work::WorkQueue};
+use domain::{
+    component::Component,
+    configuration::{self, ConfigurationDecision},
+    id::ComponentId,
+    preparation::{self, PreparationDecision},
+};
+use tokio::time::Instant;
+
+use crate::{
+    claims::{Answer, Claims},
+    configure::Configurator,
+    groups,
+    observe::{self, Observer},
+    prepare::{Due, Preparer},
+    rounds,
+    store::ConfigurationStates,
+    upstream::configuration::{MOST_NODES, Mode},
+};
+
+/// Components in one round, which makes one report to the registry.
+const BATCH: usize = 5000;
+
+/// Prepares and configures components.
+pub(crate) struct Coordinator {
+    pub(crate) components: Mirror<Component>,
+    pub(crate) states: Ledger<ConfigurationStates>,
+    pub(crate) observer: Arc<Observer>,
+    pub(crate) preparer: Preparer,
+    pub(crate) configurator: Arc<Configurator>,
+    /// Components whose record or configuration state changed.
+    pub(crate) queue: WorkQueue<ComponentId>,
+    /// Both kinds of work share the claims: a configuration for a running node that is under way must have
+    /// landed before the next boot is prepared.
+    pub(crate) claims: Claims<Work>,
+}
+
+/// What is being done with a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    Prepare { generation: u64, attempt: u32 },
+    Configure { generation: u64, configuration: String },
+}
+
+/// What a round has to do.
+#[derive(Default)]
+struct Agenda {
+    preparations: Vec<Due>,
+    configurations: Vec<Setting>,
+    /// Components that no longer exist.
+    gone: Vec<ComponentId>,
+}
+
+/// A configuration for a component that runs.
+struct Setting {
+    id: ComponentId,
+    configuration: String,
+    session: String,
+}
+
+impl Coordinator {
+    /// Works on components as they are marked, without end. The mirror must be complete.
+    pub(crate) async fn run(&self) {
+        self.queue.mark(self.leftovers());
+        rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
+    }
+
+    /// What is remembered of components that were deleted while nobody was looking.
+    fn leftovers(&self) -> Vec<ComponentId> {
+        let states = self.states.view().all();
+        let remembered = states.iter().filter_map(|state| ComponentId::parse(&state.id).ok());
+        let prepared = self.preparer.preparations.view().all();
+        let remembered = remembered.chain(prepared.iter().map(|record| record.id.clone()));
+        remembered.filter(|id| self.components.get(id.as_str()).is_none()).collect()
+    }
+
+    async fn round(&self, ids: Vec<ComponentId>) {
+        let Agenda { preparations, configurations, gone } = self.agenda(ids);
+        tokio::join!(self.prepare(preparations), self.configure(configurations), self.forget(gone));
+    }
+
+    fn agenda(&self, ids: Vec<ComponentId>) -> Agenda {
+        let now = Instant::now();
+        let mut agenda = Agenda::default();
+        for id in ids {
+            match self.components.get(id.as_str()) {
+                Some(component) => self.plan(component, &mut agenda, now),
+                None => {
+                    self.rest(&id);
+                    agenda.gone.push(id);
+                }
+            }
+        }
+        agenda
+    }
+
+    fn plan(&self, component: Arc<Component>, agenda: &mut Agenda, now: Instant) {
+        let generation = component.generation;
+        if let PreparationDecision::Prepare(preparation) = preparation::decide(&component) {
+            let work = Work::Prepare { generation, attempt: preparation.attempt };
+            if self.claimed(&component.id, work, now) {
+                agenda.preparations.push(Due { component, preparation });
+            }
+            return;
+        }
+        let state = self.states.view().get(component.id.as_str());
+        let observation = observe::observation(state.as_deref(), generation);
+        match configuration::decide(&component, &observation) {
+            ConfigurationDecision::Set { configuration, session } => {
+                let work = Work::Configure { generation, configuration: configuration.clone() };
+                if self.claimed(&component.id, work, now) {
+                    let id = component.id.clone();
+                    agenda.configurations.push(Setting { id, configuration, session });
+                }
+            }
+            ConfigurationDecision::Nothing { reason: _ } => self.rest(&component.id),
+        }
+    }
+
+    /// Whether this round does the work. If it may not do so yet, the component is marked for later.
+    fn claimed(&self, id: &ComponentId, work: Work, now: Instant) -> bool {
+        match self.claims.claim(id, work, now) {
+            Answer::Granted => true,
+            Answer::Early(at) => {
+                self.queue.mark_at(id.clone(), at);
+                false
+            }
+            // The round that is at it marks the component when it ends.
+            Answer::Busy | Answer::Done => false,
+        }
+    }
+
+    fn rest(&self, id: &ComponentId) {
+        self.claims.idle(id);
+        self.queue.unmark(id);
+    }
+
+    async fn prepare(&self, due: Vec<Due>) {
+        if due.is_empty() {
+            return;
+        }
+        let prepared = self.preparer.prepare(&due).await;
+        let ids: Vec<_> = due.into_iter().map(|one| one.component.id.clone()).collect();
+        let (done, failed): (Vec<_>, Vec<_>) = ids.iter().partition(|id| prepared.contains(*id));
+        done.into_iter().for_each(|id| self.claims.done(id));
+        self.claims.again(failed, Instant::now());
+        self.queue.mark(ids);
+    }
+
+    /// Afterwards the components are looked at again, and those whose configuration is still another one
+    /// wait for a while: a service that takes a call and does nothing must not be called without end.
+    async fn configure(&self, settings: Vec<Setting>) {
+        if settings.is_empty() {
+            return;
+        }
+        let wanted = settings.iter().map(|one| (&one.id, one.configuration.as_str(), one.session.as_str()));
+        let groups = groups::by_configuration(wanted, MOST_NODES);
+        let errors = self.configurator.set(groups, Mode::Running).await;
+        tracing::info!(components = settings.len(), failed = errors.len(), "configurations set");
+        self.claims.again(settings.iter().map(|one| &one.id), Instant::now());
+        self.queue.mark(settings.into_iter().map(|one| one.id));
+    }
+
+    async fn forget(&self, gone: Vec<ComponentId>) {
+        if gone.is_empty() {
+            return;
+        }
+        let forgotten = self.try_forget(gone.clone()).await;
+        if let Err(fault) = forgotten {
+            // What stays is in nobody's way, and the next start finds it.
+            tracing::warn!(%fault, components = gone.len(), "deleted components are still remembered");
+        }
+    }
+
+    async fn try_forget(&self, gone: Vec<ComponentId>) -> Result<(), Fault> {
+        self.observer.forget(gone.clone()).await?;
+        self.preparer.forget(gone).await
+    }
+}

@@ -1,0 +1,126 @@
+//! What is written is read back, on every database that is there.
+
+use std::sync::Arc;
+
+use chassis::{Context, Settings, database, ledger::Ledger};
+use domain::id::ComponentId;
+use proto::configuration::{ConfigurationReading, ConfigurationState};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
+
+use super::{ConfigurationStates, Migrator, Preparations};
+use crate::preparation::{Plan, PreparationRecord, Progress};
+
+/// Runs on an SQLite file, and on PostgreSQL when `REVEILLE_TEST_POSTGRES` has its address.
+async fn on_every_database<F: Future<Output = ()>>(check: impl Fn(DatabaseConnection) -> F) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
+    check(database::connect::<Migrator>(&file).await.unwrap()).await;
+    if let Ok(url) = std::env::var("REVEILLE_TEST_POSTGRES") {
+        let schema = format!("test_{}", uuid::Uuid::new_v4().simple());
+        let outside = sea_orm::Database::connect(&url).await.unwrap();
+        outside.execute_unprepared(&format!("CREATE SCHEMA {schema}")).await.unwrap();
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let inside = format!("{url}{separator}options=-csearch_path%3D{schema}");
+        check(database::connect::<Migrator>(&inside).await.unwrap()).await;
+        outside.execute_unprepared(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
+    }
+}
+
+fn id(text: &str) -> ComponentId {
+    ComponentId::parse(text).unwrap()
+}
+
+#[tokio::test]
+async fn configuration_states_survive_a_restart() {
+    on_every_database(|database| async move {
+        let state = |id: &str, reading: ConfigurationReading, desired: Option<&str>| ConfigurationState {
+            id: id.into(),
+            reading: reading.into(),
+            desired_configuration: desired.map(str::to_owned),
+            status: "pending".into(),
+            observed_at: Some(chassis::convert::time::to_wire(chassis::convert::time::now())),
+            generation: 7,
+            revision: 0,
+        };
+        let first = vec![
+            state("x1", ConfigurationReading::Known, Some("base")),
+            state("x2", ConfigurationReading::Known, None),
+            state("x3", ConfigurationReading::Missing, None),
+        ];
+        let context = Context::new(Settings::default());
+        let ledger = Ledger::<ConfigurationStates>::open(&context, database.clone()).await.unwrap();
+        ledger
+            .write(move |draft| {
+                first.into_iter().for_each(|one| draft.put(one));
+                Ok(())
+            })
+            .await
+            .unwrap();
+        let second = state("x2", ConfigurationReading::Known, Some(""));
+        ledger
+            .write(move |draft| {
+                draft.put(second);
+                draft.delete("x3");
+                Ok(())
+            })
+            .await
+            .unwrap();
+
+        let kept: Vec<_> = ledger.view().all().into_iter().map(Arc::unwrap_or_clone).collect();
+        let reopened = Ledger::<ConfigurationStates>::open(&context, database).await.unwrap();
+        let read: Vec<_> = reopened.view().all().into_iter().map(Arc::unwrap_or_clone).collect();
+        assert_eq!(read, kept);
+        assert_eq!(
+            read.iter().map(|one| (one.id.as_str(), one.revision)).collect::<Vec<_>>(),
+            [("x1", 1), ("x2", 4)]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn preparations_survive_a_restart() {
+    on_every_database(|database| async move {
+        let record = |text: &str, progress: Progress| PreparationRecord {
+            id: id(text),
+            plan: Plan {
+                generation: 7,
+                attempt: 2,
+                artifacts: "0011".into(),
+                configuration: "base".into(),
+                session: "s1".into(),
+            },
+            progress,
+            revision: 0,
+        };
+        let all = vec![
+            record("x1", Progress::Prepared),
+            record("x2", Progress::Accepted { token: "t1".into() }),
+            record("x3", Progress::Accepted { token: "".into() }),
+            record("x4", Progress::Failed { error: "boot parameters were not accepted: full".into() }),
+        ];
+        let context = Context::new(Settings::default());
+        let ledger = Ledger::<Preparations>::open(&context, database.clone()).await.unwrap();
+        ledger
+            .write(move |draft| {
+                all.into_iter().for_each(|one| draft.put(one));
+                Ok(())
+            })
+            .await
+            .unwrap();
+        let later = record("x1", Progress::Accepted { token: "t2".into() });
+        ledger
+            .write(move |draft| {
+                draft.put(later);
+                draft.delete("x4");
+                Ok(())
+            })
+            .await
+            .unwrap();
+
+        let reopened = Ledger::<Preparations>::open(&context, database).await.unwrap();
+        assert_eq!(reopened.view().all(), ledger.view().all());
+        assert_eq!(reopened.view().len(), 3);
+    })
+    .await;
+}

@@ -1,0 +1,112 @@
+//! The config coordinator and its upstreams.
+
+use domain::{
+    configuration::{self, ConfigurationDecision},
+    evaluation::ConfigurationObservation,
+    preparation::{self, Preparation, PreparationDecision},
+    report::PreparationReport,
+};
+
+use crate::{
+    mesh::{MESSAGE, Mesh},
+    world::{Event, Node},
+};
+
+impl Mesh {
+    pub(crate) fn ask_configuration(&mut self, node: usize) {
+        let known = &self.nodes[node];
+        if let Some(observation) = known.hardware.configuration(self.now) {
+            let answer = (observation, known.coordinator.generation);
+            self.after(node, 5..500, Event::ConfigurationAnswer { asked_at: self.now, answer });
+        }
+    }
+
+    pub(crate) fn want_preparation(&mut self, node: usize) {
+        let known = &mut self.nodes[node];
+        let generation = known.coordinator.generation;
+        let PreparationDecision::Prepare(wanted) = preparation::decide(&known.coordinator) else { return };
+        if known.preparing || known.prepared.contains(&(generation, wanted.attempt)) {
+            return;
+        }
+        known.preparing = true;
+        let pause = if wanted.retry { 10_000..30_000 } else { 500..2_000 };
+        self.after(node, pause, Event::Prepare { generation });
+    }
+
+    pub(crate) fn prepare(&mut self, node: usize, generation: u64) {
+        let known = &mut self.nodes[node];
+        match preparation::decide(&known.coordinator) {
+            PreparationDecision::Prepare(wanted) if known.coordinator.generation == generation => {
+                let (bss_token, error) = self.give_boot_data(node, generation, &wanted);
+                let id = self.nodes[node].stored.id.clone();
+                let attempt = wanted.attempt;
+                let statement = PreparationReport { id, generation, attempt, bss_token, error };
+                self.after(node, MESSAGE, Event::PreparationReported(statement));
+            }
+            _ => {
+                known.preparing = false;
+                self.want_preparation(node);
+            }
+        }
+    }
+
+    /// Gives boot data and configuration to the upstreams; token and error of the outcome.
+    pub(crate) fn give_boot_data(
+        &mut self,
+        node: usize,
+        generation: u64,
+        wanted: &Preparation,
+    ) -> (String, String) {
+        let known = &mut self.nodes[node];
+        if !known.hardware.takes_boot_data(self.now) {
+            return (String::new(), "no boot data taken".to_owned());
+        }
+        let token = format!("{}-{generation}-{}", known.stored.id, wanted.attempt);
+        let artifacts = wanted.artifacts.clone().expect("something is booted");
+        known.hardware.boot_data = Some((token.clone(), artifacts.clone()));
+        known.hardware.set_configuration(&wanted.configuration);
+        known.prepared.insert((generation, wanted.attempt));
+        self.tokens.insert(token.clone(), artifacts);
+        self.publish_configuration(node);
+        (token, String::new())
+    }
+
+    /// What was just set is known without asking, and older answers no longer count.
+    pub(crate) fn publish_configuration(&mut self, node: usize) {
+        let known = &mut self.nodes[node];
+        known.configuration_asked_at = self.now;
+        let observation = ConfigurationObservation::Known {
+            desired: known.hardware.configuration.clone(),
+            status: known.hardware.configuration_status.clone(),
+        };
+        let answer = (observation, known.coordinator.generation);
+        self.at(node, self.now, Event::ConfigurationAnswer { asked_at: self.now, answer });
+    }
+
+    pub(crate) fn configure(&mut self, node: usize) {
+        let known = &mut self.nodes[node];
+        let differs = matches!(known.configuration_decision(), ConfigurationDecision::Set { .. });
+        if differs && !std::mem::replace(&mut known.setting, true) {
+            self.after(node, 100..1_000, Event::SetConfiguration);
+        }
+    }
+
+    pub(crate) fn set_configuration(&mut self, node: usize) {
+        let known = &mut self.nodes[node];
+        known.setting = false;
+        let ConfigurationDecision::Set { configuration, .. } = known.configuration_decision() else { return };
+        known.hardware.set_configuration(&configuration);
+        self.run_configuration(node);
+        self.publish_configuration(node);
+    }
+}
+
+impl Node {
+    fn configuration_decision(&self) -> ConfigurationDecision {
+        let observation = match self.configuration.clone() {
+            Some((reading, generation)) => reading.of(generation, self.coordinator.generation),
+            None => ConfigurationObservation::Unknown,
+        };
+        configuration::decide(&self.coordinator, &observation)
+    }
+}

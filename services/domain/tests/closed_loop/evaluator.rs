@@ -1,0 +1,73 @@
+//! The status evaluator: decides where nodes stand.
+
+use domain::{
+    component::Component,
+    evaluation::{ConfigurationObservation, Decision, Evidence, PowerObservation, PowerReading, evaluate},
+    report::StatusReport,
+    status,
+};
+
+use crate::{
+    mesh::{MESSAGE, Mesh},
+    world::{Event, Node, Service},
+};
+
+impl Mesh {
+    pub(crate) fn evaluate(&mut self, node: usize) {
+        let known = &self.nodes[node];
+        let component = known.evaluator.clone();
+        let power = known.power_seen.map_or(PowerObservation::Unknown, |(reading, error, generation)| {
+            PowerObservation::of(reading, error, generation, component.generation)
+        });
+        let configuration = match known.configuration_seen.clone() {
+            Some((reading, generation)) => reading.of(generation, component.generation),
+            None => ConfigurationObservation::Unknown,
+        };
+        let evidence = Evidence { power, configuration };
+        let decision = evaluate(&component, &evidence, &self.options, self.time());
+        check_caution(known, &decision);
+        if let Some(until) = decision.until {
+            assert!(until > self.time(), "a wait ends in the future");
+            self.at(node, until.0, Event::Decide(Service::Evaluator));
+        }
+        if decision.changes(&component) {
+            self.after(node, MESSAGE, Event::StatusReported(status_report(&component, decision)));
+        }
+    }
+}
+
+/// Without a usable reading of its generation a component stays where it is. Judged by what came over the
+/// watches and not by what the domain made of it.
+fn check_caution(node: &Node, decision: &Decision) {
+    let component = &node.evaluator;
+    let power_known = node.power_seen.is_some_and(|(reading, error, generation)| {
+        let level = matches!(reading, PowerReading::On | PowerReading::Off) && error.is_empty();
+        level && generation == component.generation
+    });
+    let (configuration_known, left_out) = match &node.configuration_seen {
+        Some((reading, generation)) if *generation == component.generation => {
+            (*reading != ConfigurationObservation::Unknown, *reading == ConfigurationObservation::Missing)
+        }
+        _ => (false, false),
+    };
+    if !power_known || left_out {
+        assert_eq!(decision.phase, component.phase(), "{component:?} {decision:?}");
+        assert!(!decision.settled && !decision.action_failed, "{component:?} {decision:?}");
+    }
+    if !configuration_known && decision.settled {
+        let about_power = !component.kernel_wanted() || decision.status_override == status::FAILED;
+        assert!(about_power, "{component:?} {decision:?}");
+    }
+}
+
+fn status_report(component: &Component, decision: Decision) -> StatusReport {
+    StatusReport {
+        id: component.id.clone(),
+        revision: component.revision,
+        phase: decision.phase,
+        status_override: decision.status_override,
+        settled: decision.settled,
+        action_failed: decision.action_failed,
+        error: decision.error,
+    }
+}

@@ -1,0 +1,60 @@
+//! What nodes do once their power changes.
+
+use domain::{
+    component::{ActualState, Component},
+    write,
+};
+
+use crate::{mesh::Mesh, world::Event};
+
+impl Mesh {
+    pub(crate) fn power_changes(&mut self, node: usize, cycle: u32) {
+        let hardware = &mut self.nodes[node].hardware;
+        assert_eq!(hardware.cycle, cycle, "one action at a time");
+        hardware.changing = None;
+        hardware.cycle += 1;
+        hardware.powered = !hardware.powered;
+        hardware.running = None;
+        if hardware.powered {
+            hardware.boots += 1;
+            // Boot data are read once, early; what is prepared later counts for the next boot.
+            hardware.loaded = hardware.boot_data.clone();
+            let cycle = hardware.cycle;
+            self.after(node, 20_000..200_000, Event::Boots { cycle });
+        }
+    }
+
+    pub(crate) fn boots(&mut self, node: usize, cycle: u32) {
+        let hardware = &mut self.nodes[node].hardware;
+        if hardware.cycle != cycle || !hardware.comes_up() {
+            return;
+        }
+        let (token, artifacts) = hardware.loaded.clone().expect("nothing boots unprepared");
+        hardware.running = Some(artifacts);
+        self.after(node, 100..2_000, Event::Reports { cycle, token });
+        if self.nodes[node].hardware.configuration.as_deref() != Some("") {
+            self.run_configuration(node);
+        }
+    }
+
+    pub(crate) fn run_configuration(&mut self, node: usize) {
+        let run = self.nodes[node].hardware.configuration_run;
+        self.after(node, 10_000..60_000, Event::ConfigurationRuns { run });
+    }
+
+    /// A node reports what its kernel command line says, again and again until it is heard.
+    pub(crate) fn node_reports(&mut self, node: usize, cycle: u32, token: String) {
+        let known = &self.nodes[node];
+        if known.hardware.cycle != cycle {
+            return;
+        }
+        if write::guard_actual_state(&known.stored).is_err() {
+            return self.after(node, 20_000..40_000, Event::Reports { cycle, token });
+        }
+        let actual_state = Some(ActualState { bss_token: Some(token), ..ActualState::default() });
+        let patch = Component { actual_state, ..Component::new(known.stored.id.clone()) };
+        let tokens = |token: &str| self.tokens.get(token).cloned();
+        let changed = write::patch(&known.stored, patch, tokens, self.time());
+        self.store(node, changed);
+    }
+}
