@@ -56,10 +56,7 @@ injected fault is stable, and 1 otherwise.";
 
 fn main() -> ExitCode {
     match Arguments::parse().task {
-        Task::Serve(command) => chassis::run_command(&command, async |context| {
-            let settings = (*context.settings).clone();
-            mesh::serve(&context, settings).await.map(drop)
-        }),
+        Task::Serve(command) => chassis::run_command(&command, mesh::serve),
         Task::Demo(flags) => demo::run(*flags),
     }
 }

@@ -1,5 +1,7 @@
 //! Starting every part in one process.
 
+use std::sync::Arc;
+
 use anyhow::Context as _;
 use chassis::{Context, Settings, bind};
 use tokio::net::TcpListener;
@@ -49,6 +51,17 @@ fn url(listener: &TcpListener) -> anyhow::Result<String> {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
     Ok(format!("http://{address}"))
+}
+
+/// Listens as the settings say and starts every part.
+///
+/// # Errors
+/// As [`Listeners::bind`] and [`start`].
+pub async fn serve(context: Context) -> anyhow::Result<()> {
+    let mut settings = (*context.settings).clone();
+    let listeners = Listeners::bind(&mut settings).await?;
+    let context = Context { settings: Arc::new(settings), ..context };
+    start(&context, listeners).await
 }
 
 /// Starts every part. They find each other in any order; the gateway is ready when they are.

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
+use chassis::pause;
 use domain::id::ComponentId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-
-use crate::pause;
 
 /// Sees to it that each component is worked on by one round at a time, that the same work is not done twice,
 /// and that repeats are spaced. `W` says which work, so that new work never waits for the pause of old work.
@@ -76,12 +75,14 @@ impl<W: PartialEq> Claims<W> {
     /// The claimed work has to be tried again, after a pause that grows from time to time. Components that
     /// failed equally often get the same time, so that one call can serve them all again.
     pub(crate) fn again<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId>, now: Instant) {
-        let chance = pause::chance();
+        let mut pauses = HashMap::new();
         let mut claims = self.claims.lock();
         for id in ids {
             if let Some(claim) = claims.get_mut(id) {
                 claim.failures = claim.failures.saturating_add(1);
-                claim.stage = Stage::Paused(now + pause::after(claim.failures, chance));
+                let pause =
+                    pauses.entry(claim.failures).or_insert_with_key(|failures| pause::after(*failures));
+                claim.stage = Stage::Paused(now + *pause);
             }
         }
     }

@@ -109,7 +109,14 @@ mod tests {
             let BootArtifacts { kernel, kernel_parameters, initrd, .. } = &group.artifacts;
             format!("{kernel:?} {kernel_parameters:?} {initrd:?}: {}\n", names(&group.hosts))
         });
-        expect![[""]].assert_eq(&lines.collect::<String>());
+        expect![[r#"
+            Some("k1") Some("p") None: x4
+            Some("k1") Some("p") Some(""): x5
+            Some("k1") Some("p") Some("i"): x1 x6 x9
+            Some("k1") Some("q") Some("i"): x2
+            Some("k2") Some("p") Some("i"): x3
+        "#]]
+        .assert_eq(&lines.collect::<String>());
     }
 
     #[test]
@@ -132,6 +139,14 @@ mod tests {
         let lines = groups
             .iter()
             .map(|group| format!("{:?} {:?}: {}\n", group.configuration, group.session, names(&group.ids)));
-        expect![[""]].assert_eq(&lines.collect::<String>());
+        expect![[r#"
+            "" "s1": x3
+            "base" "s1": x1 x4
+            "base" "s1": x6 x7
+            "base" "s1": x9
+            "base" "s2": x2
+            "extra" "": x5
+        "#]]
+        .assert_eq(&lines.collect::<String>());
     }
 }

@@ -12,7 +12,6 @@ mod configure;
 mod coordinate;
 mod groups;
 mod observe;
-mod pause;
 mod preparation;
 mod prepare;
 mod rounds;

@@ -285,7 +285,32 @@ mod tests {
             let written = written.map(|state| super::observation(Some(&state), generation));
             rows += &format!("{observation:?} of {generation}: {written:?}\n");
         }
-        expect![[""]].assert_eq(&rows);
-        expect![[""]].assert_debug_eq(&kept);
+        expect![[r#"
+            Known { desired: Some("base"), status: "pending" } of 2: None
+            Known { desired: Some("base"), status: "configured" } of 2: Some(Known { desired: Some("base"), status: "configured" })
+            Known { desired: Some(""), status: "pending" } of 2: Some(Known { desired: Some(""), status: "pending" })
+            Known { desired: None, status: "pending" } of 2: Some(Known { desired: None, status: "pending" })
+            Known { desired: Some("base"), status: "pending" } of 3: Some(Known { desired: Some("base"), status: "pending" })
+            Missing of 2: Some(Missing)
+        "#]].assert_eq(&rows);
+        expect![[r#"
+            ConfigurationState {
+                id: "x1",
+                reading: Known,
+                desired_configuration: Some(
+                    "base",
+                ),
+                status: "pending",
+                observed_at: Some(
+                    Timestamp {
+                        seconds: 7,
+                        nanos: 0,
+                    },
+                ),
+                generation: 2,
+                revision: 0,
+            }
+        "#]]
+        .assert_debug_eq(&kept);
     }
 }

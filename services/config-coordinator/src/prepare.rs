@@ -252,7 +252,14 @@ mod tests {
                 rows += &format!("{:?}\n", outcome(token, configuration));
             }
         }
-        expect![[""]].assert_eq(&rows);
+        expect![[r#"
+            Ok("t1") true: Accepted { token: "t1" }
+            Ok("t1") false: Failed { error: "configuration was not accepted: busy" }
+            Ok("") true: Accepted { token: "" }
+            Ok("") false: Failed { error: "configuration was not accepted: busy" }
+            Err("boot parameters were not accepted: full") true: Failed { error: "boot parameters were not accepted: full" }
+            Err("boot parameters were not accepted: full") false: Failed { error: "boot parameters were not accepted: full; configuration was not accepted: busy" }
+        "#]].assert_eq(&rows);
     }
 
     #[test]
@@ -278,6 +285,13 @@ mod tests {
         });
         let told = records.iter().filter_map(report);
         let told = told.map(|one| format!("{} {:?} {:?}\n", one.id, one.bss_token, one.error));
-        expect![[""]].assert_eq(&explained.chain(told).collect::<String>());
+        expect![[r#"
+            "t1" is Some("k1") None
+            x1 "t1" ""
+            x2 "t1" ""
+            x3 "" "full"
+            x4 "" ""
+        "#]]
+        .assert_eq(&explained.chain(told).collect::<String>());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::{mirror::Mirror, work::WorkQueue};
+use chassis::{mirror::Mirror, pause, work::WorkQueue};
 use domain::{component::Component, id::ComponentId};
 use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, sleep};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     claims::{Answer, Claims},
     observe::{ObserveError, Observer},
-    pause, rounds,
+    rounds,
     upstream::{
         Failure,
         configuration::{Driver, MOST_NODES, Said},
@@ -55,7 +55,7 @@ impl Sensor {
                 tracing::warn!(%error, failures, "configuration changes are not heard of, listening again");
             }
             failures += 1;
-            sleep(pause::after(failures, pause::chance())).await;
+            sleep(pause::after(failures)).await;
         }
     }
 

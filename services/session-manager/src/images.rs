@@ -6,7 +6,10 @@ use chassis::{Channel, Fault};
 use domain::target::ImageArtifacts;
 use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClient};
 
-use crate::{convert, setback::{Setback, within}};
+use crate::{
+    convert,
+    setback::{Setback, within},
+};
 
 /// The kind of store that boot sets may name.
 const S3: &str = "s3";
@@ -45,7 +48,9 @@ impl Driver {
                 let answer = within("image store", deadline, client.get_image(request)).await;
                 answer.map(|answer| convert::target::image_from_wire(answer.into_inner())).map_err(|fault| {
                     match fault {
-                        Fault::NotFound { .. } => Setback::Fail(format!("the image manifest {path} does not exist")),
+                        Fault::NotFound { .. } => {
+                            Setback::Fail(format!("the image manifest {path} does not exist"))
+                        }
                         other => Setback::from_peer("image store", other),
                     }
                 })

@@ -106,7 +106,5 @@ where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     let shutdown = context.tasks.shutdown();
-    context.tasks.spawn(name, async move {
-        shutdown.run_until_cancelled(task).await.unwrap_or(Ok(()))
-    });
+    context.tasks.spawn(name, async move { shutdown.run_until_cancelled(task).await.unwrap_or(Ok(())) });
 }

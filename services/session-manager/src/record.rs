@@ -113,9 +113,10 @@ mod tests {
             .map(|(tenant, name)| key(&Tenant::parse(tenant).unwrap(), name))
             .collect();
         keys.sort_unstable();
-        assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), [
-            "\ta", "\tz", "a\tb", "a\ty", "a-b\tx", "b\ta"
-        ]);
+        assert_eq!(
+            keys.iter().map(|key| &**key).collect::<Vec<_>>(),
+            ["\ta", "\tz", "a\tb", "a\ty", "a-b\tx", "b\ta"]
+        );
     }
 
     #[test]

@@ -63,6 +63,13 @@ mod tests {
         ]
         .map(|fault| format!("{:?}\n", Setback::from_peer("peer", fault)))
         .concat();
-        expect![[r#""#]].assert_eq(&rows);
+        expect![[r#"
+            Wait("peer: connection refused")
+            Wait("peer: Unimplemented: no such method")
+            Wait("peer: node 'x1': busy")
+            Wait("peer: revision 3 cannot be resumed from")
+            Fail("peer: image 'i1' does not exist")
+            Fail("peer: assignments[0].ids: is empty")
+        "#]].assert_eq(&rows);
     }
 }

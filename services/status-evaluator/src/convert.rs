@@ -112,7 +112,8 @@ mod tests {
             Unspecified "" of 3: Unknown
             Off "" of 2: Unknown
             Missing "" of 2: Unknown
-        "#]].assert_eq(&rows);
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]
@@ -145,7 +146,8 @@ mod tests {
             Unspecified None of 3: Unknown
             Known Some("base") of 2: Unknown
             Missing None of 2: Unknown
-        "#]].assert_eq(&rows);
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]
@@ -180,7 +182,8 @@ mod tests {
                     "cfs configuration failed",
                 ),
             }
-        "#]].assert_debug_eq(&report(&component, &made));
+        "#]]
+        .assert_debug_eq(&report(&component, &made));
         expect![[r#"
             Decision {
                 id: "x1",
@@ -199,6 +202,7 @@ mod tests {
                     },
                 ),
             }
-        "#]].assert_debug_eq(&decision(&component.id, &made));
+        "#]]
+        .assert_debug_eq(&decision(&component.id, &made));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use chassis::{Channel, convert::time, work::WorkQueue};
+use chassis::{Channel, convert::time, pause, work::WorkQueue};
 use domain::{
     component::Component,
     evaluation::{Decision, evaluate},
@@ -16,7 +16,7 @@ use proto::component::{
 use tokio::{sync::broadcast, time::Instant};
 use tonic::Status;
 
-use crate::{backoff, convert, mirrors::Mirrors, rpc::Announced};
+use crate::{convert, mirrors::Mirrors, rpc::Announced};
 
 /// Components in one report. The registry writes thousands of rows in one statement, and the first ones of
 /// a fleet of any size need not wait for the last.
@@ -128,7 +128,7 @@ impl Evaluator {
 
     /// Looks at the whole batch again later. All at one time, so that it stays one batch.
     fn put_off(&self, decided: Vec<Decided>, failures: u32) {
-        let at = Instant::now() + backoff::pause(failures);
+        let at = Instant::now() + pause::after(failures);
         for one in decided {
             self.queue.mark_at(one.component.id.clone(), at);
         }

@@ -7,7 +7,6 @@
 //! It owns nothing: no database, no upstream, no state that a restart would lose. It decides again whenever
 //! a part of the evidence changes and at the moment that the last decision named, never by scanning.
 
-mod backoff;
 mod convert;
 mod evaluator;
 mod mirrors;

@@ -238,7 +238,8 @@ mod tests {
             on, tried too often: retries_exhausted (PoweringOff, settled true)
             on, may try again: power_off_needed (PoweringOff, settled false)
             wrong options: refused: options.bss_read_timeout: 1 is not between 10 and 86400
-        "#]].assert_eq(&seen);
+        "#]]
+        .assert_eq(&seen);
     }
 
     #[test]

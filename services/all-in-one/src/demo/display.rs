@@ -1,6 +1,10 @@
 //! Showing how far a session is: a bar on a terminal, plain lines otherwise.
 
-use std::{convert::Infallible, io::IsTerminal, time::{Duration, Instant}};
+use std::{
+    convert::Infallible,
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::{sync::watch, time::sleep};
@@ -67,7 +71,9 @@ impl Display {
             }
             Self::Lines(last) => {
                 let members = tally.members().map_or("?".to_owned(), |members| members.to_string());
-                let line = format!("{}/{members} settled  {}", tally.settled(), counts(tally));
+                let trouble = Some(tally.trouble().len()).filter(|count| *count > 0);
+                let trouble = trouble.map(|count| format!("  in trouble {count}")).unwrap_or_default();
+                let line = format!("{}/{members} settled  {}{trouble}", tally.settled(), counts(tally));
                 if *last == line {
                     return false;
                 }

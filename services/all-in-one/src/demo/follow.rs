@@ -65,6 +65,11 @@ impl Following {
         self.tally.send_modify(|tally| tally.begin(session, Instant::now().into_std()));
     }
 
+    /// Time since the session began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.tally.borrow().elapsed(Instant::now().into_std())
+    }
+
     /// Waits until the session of that name is complete.
     ///
     /// # Errors

@@ -117,7 +117,8 @@ impl Flags {
     /// # Errors
     /// Names the file and the place in it that cannot be used.
     pub(crate) fn inputs(&self, simulator: &settings::Simulator) -> anyhow::Result<Inputs> {
-        let built_in = simulator.inventory.is_empty() && simulator.nodes == Settings::default().simulator.nodes;
+        let built_in =
+            simulator.inventory.is_empty() && simulator.nodes == Settings::default().simulator.nodes;
         let hardware = match simulator.inventory.as_str() {
             _ if built_in => hsm::parse_inventory("inventory.json", INVENTORY)?,
             "" => topology::generate(simulator.nodes),
@@ -185,7 +186,8 @@ impl Inputs {
         let directory = &settings.data_dir;
         // Only the directory itself is private; whatever is above it is not ours.
         if let Some(parent) = directory.parent() {
-            fs::create_dir_all(parent).with_context(|| format!("data_dir: cannot create {}", parent.display()))?;
+            fs::create_dir_all(parent)
+                .with_context(|| format!("data_dir: cannot create {}", parent.display()))?;
         }
         fs::DirBuilder::new()
             .recursive(true)
@@ -214,7 +216,8 @@ fn write(file: PathBuf, text: &str) -> anyhow::Result<String> {
 /// needs to get through it.
 pub(crate) fn waits(speed: f64, nodes: usize) -> Value {
     const LARGEST: f64 = 1_048_576.0;
-    let Options { max_power_on_wait_time, max_power_off_wait_time, max_boot_wait_time, .. } = Options::default();
+    let Options { max_power_on_wait_time, max_power_off_wait_time, max_boot_wait_time, .. } =
+        Options::default();
     let least = (3 + nodes / 200) as f64;
     let scaled = |seconds: u32| (f64::from(seconds) * speed).ceil().clamp(least, LARGEST) as u32;
     json!({

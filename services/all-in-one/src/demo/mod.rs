@@ -1,19 +1,17 @@
 //! The demo: a simulated fleet is booted through the whole mesh, as operators would do it.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use chassis::{Context, channel::LARGEST_MESSAGE, convert::time};
+use chassis::{Context, convert::time};
 use domain::bos_time;
-use proto::{
-    session::{Progress, Session, WatchSessionsRequest, session_service_client::SessionServiceClient},
-    simulation::{ListFaultsRequest, fleet_service_client::FleetServiceClient},
-};
-use reveille::mesh;
+use proto::session::Session;
+use reveille::mesh::{self, Listeners};
 
+pub(crate) use self::inputs::Flags;
 use self::{
     display::Display,
-    follow::Following,
+    follow::{Following, faults},
     inputs::{Inputs, waits},
     rest::Rest,
     summary::Outcome,
@@ -27,34 +25,36 @@ mod progress;
 mod rest;
 mod summary;
 
-pub(crate) use self::inputs::Flags;
-
+/// Name of the stored template.
 const TEMPLATE: &str = "demo";
 
 /// Runs the demo as `flags` say.
 pub(crate) fn run(flags: Flags) -> ExitCode {
-    let fresh = fresh_directory();
+    let fresh = std::env::temp_dir().join(format!("reveille-demo-{}-{}", time::now().0, std::process::id()));
     let command = flags.command(fresh.clone());
     let code = chassis::run_command(&command, async |context| demo(context, &flags).await);
-    // Databases are closed by now. Nobody else uses a directory with this name.
-    if flags.exit && fresh.exists() {
-        if let Err(error) = std::fs::remove_dir_all(&fresh) {
-            eprintln!("error: cannot remove {}: {error}", fresh.display());
+    // Nobody else uses a directory with this name, and the mesh is down by now.
+    if !flags.exit || !fresh.exists() {
+        return code;
+    }
+    match std::fs::remove_dir_all(&fresh) {
+        Ok(()) => code,
+        Err(error) => {
+            eprintln!("error: data_dir: cannot remove {}: {error}", fresh.display());
+            ExitCode::FAILURE
         }
     }
-    code
-}
-
-fn fresh_directory() -> PathBuf {
-    std::env::temp_dir().join(format!("reveille-demo-{}-{}", time::now().0, std::process::id()))
 }
 
 /// Starts the mesh and tells the story, until it ends, a signal comes or a part of the mesh dies.
 async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     let mut settings = (*context.settings).clone();
     let inputs = flags.inputs(&settings.simulator)?;
+    let listeners = Listeners::bind(&mut settings).await?;
     inputs.store(&mut settings)?;
-    let context = mesh::serve(&context, settings).await?;
+    let context = Context { settings: Arc::new(settings), ..context };
+    mesh::start(&context, listeners).await?;
+
     let shutdown = context.tasks.shutdown();
     let story = async {
         match shutdown.run_until_cancelled(story(&context, flags, inputs)).await {
@@ -69,9 +69,9 @@ async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
             shutdown.cancel();
             ended
         }
-        stopped = context.tasks.finished(grace) => {
-            stopped?;
-            if flags.exit { bail!("interrupted before the session ended") } else { Ok(()) }
+        stopped = context.tasks.finished(grace) => match stopped {
+            Ok(()) if flags.exit => bail!("interrupted before the session ended"),
+            stopped => stopped,
         }
     }
 }
@@ -80,35 +80,67 @@ async fn story(context: &Context, flags: &Flags, inputs: Inputs) -> anyhow::Resu
     let settings = &context.settings;
     let rest = Rest::new(&settings.gateway.url)?;
     rest.ready().await?;
-    println!("mesh      gateway {}, data in {}", settings.gateway.url, settings.data_dir.display());
+    println!("mesh     {}, data in {}", settings.gateway.url, settings.data_dir.display());
+
+    let (fleet, speed) = (inputs.nodes.len(), settings.simulator.speed);
     rest.put_template(TEMPLATE, inputs.template.body).await.context(inputs.template.source)?;
-
-    let fleet = inputs.nodes.len();
     let following = Following::start(context, inputs.nodes)?;
-    following.all_discovered().await;
-    println!("fleet     {fleet} nodes discovered, speed {}", settings.simulator.speed);
+    following.all_discovered().await?;
+    println!("fleet    {fleet} nodes discovered; their hardware takes {speed} of the time of real hardware");
 
-    rest.set_options(waits(settings.simulator.speed, fleet)).await?;
-    let session = session_name();
-    following.begin(&session);
-    rest.create_session(&session, flags.operation, TEMPLATE).await?;
-    println!("session   {session}: {} with template {TEMPLATE}", flags.operation.word());
+    rest.set_options(waits(speed, fleet)).await?;
+    let name = session_name();
+    following.begin(&name);
+    rest.create_session(&name, flags.operation, TEMPLATE).await?;
+    println!("session  {name}: {} with template {TEMPLATE}\n", flags.operation.word());
 
     let mut display = Display::new();
     let session = tokio::select! {
-        session = complete(context, &session, &following) => session?,
+        session = following.complete(context, &name) => session?,
         never = display.follow(following.tally()) => match never {},
     };
-    following.all_settled().await;
+    let elapsed = following.elapsed();
+    following.caught_up().await;
+    display.finish(&following.tally().borrow());
+    tell(context, flags, &following, &session, elapsed).await?;
+    if flags.exit {
+        return Ok(());
+    }
+    println!("press Ctrl-C to stop");
+    std::future::pending().await
+}
+
+/// Prints what came out, and how to look around for those who stay.
+///
+/// # Errors
+/// When nobody stays: what is not as it should be.
+async fn tell(
+    context: &Context,
+    flags: &Flags,
+    following: &Following,
+    session: &Session,
+    elapsed: Duration,
+) -> anyhow::Result<()> {
     let faults = faults(context).await?;
     let tally = following.tally();
-    let tally = tally.borrow();
-    display.finish(&tally);
-    let outcome = Outcome { session: &session, tally: &tally, faults: &faults };
-    print!("\n{}", summary::render(&outcome));
+    let outcome = Outcome {
+        session: &session.name,
+        operation: flags.operation.word(),
+        error: session.error(),
+        elapsed,
+        tally: &tally.borrow(),
+        faults: &faults,
+    };
+    println!("\n{}", summary::render(&outcome));
     if flags.exit {
         return outcome.verdict();
     }
-    drop(tally);
+    println!("{}", look::around(&context.settings, &session.name, &outcome.example()));
     Ok(())
+}
+
+/// Such as `first-light-20251120T165501`.
+fn session_name() -> String {
+    let now = bos_time::text(time::now());
+    format!("first-light-{}", now.chars().filter(char::is_ascii_alphanumeric).collect::<String>())
 }

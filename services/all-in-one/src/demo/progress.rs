@@ -1,14 +1,14 @@
 //! How far a session is: what the changes of its components add up to.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
 
 use domain::{
     component::{Component, Phase},
     id::ComponentId,
-    status::{self, FAILED, STABLE, WORDS, computed_status},
+    status::{self, FAILED, STABLE, computed_status},
 };
 
 /// What a status is counted as that somebody else made up.
@@ -113,11 +113,11 @@ impl Tally {
 
     /// Number of members per status, without those that nobody has, in the order in which nodes go through them.
     pub(crate) fn counts(&self) -> Vec<(&'static str, usize)> {
-        let mut counts = BTreeMap::<usize, usize>::new();
+        let mut counts = HashMap::<&str, usize>::new();
         for node in self.nodes.values() {
-            *counts.entry(rank(node.status)).or_default() += 1;
+            *counts.entry(node.status).or_default() += 1;
         }
-        counts.into_iter().map(|(rank, count)| (ORDER[rank], count)).collect()
+        ORDER.into_iter().filter_map(|word| Some((word, *counts.get(word)?))).collect()
     }
 
     /// Members that something is wrong with, in the order of their ids.
@@ -129,7 +129,7 @@ impl Tally {
 }
 
 /// The order in which statuses are shown.
-const ORDER: [&str; WORDS.len() + 1] = [
+const ORDER: [&str; status::WORDS.len() + 1] = [
     status::ON_HOLD,
     status::POWER_OFF_PENDING,
     status::POWER_OFF_GRACEFULLY_CALLED,
@@ -142,10 +142,6 @@ const ORDER: [&str; WORDS.len() + 1] = [
     FAILED,
 ];
 
-fn rank(word: &str) -> usize {
-    ORDER.iter().position(|known| *known == word).unwrap_or(ORDER.len() - 1)
-}
-
 impl Node {
     fn new(at: Instant) -> Self {
         let (status, error) = (STABLE, String::new());
@@ -154,7 +150,7 @@ impl Node {
 
     fn note(&mut self, component: &Component, began: Instant, at: Instant) {
         let word = computed_status(component);
-        self.status = WORDS.into_iter().find(|known| *known == word).unwrap_or(OTHER);
+        self.status = ORDER.into_iter().find(|known| *known == word).unwrap_or(OTHER);
         if self.error != component.error_text() {
             component.error_text().clone_into(&mut self.error);
         }
@@ -263,7 +259,8 @@ pub(crate) mod tests {
         taken.session = Some("another".to_owned());
         tally.note(&taken, Instant::now());
 
-        let trouble: Vec<_> = tally.trouble().into_iter().map(|(id, node)| (id.as_str(), &*node.error)).collect();
+        let trouble: Vec<_> =
+            tally.trouble().into_iter().map(|(id, node)| (id.as_str(), &*node.error)).collect();
         expect![[r#"
             [("power_on_called", 2), ("stable", 1), ("other", 1), ("failed", 1)]
             [("n0", "gone"), ("n1", "not reached")]

@@ -28,7 +28,8 @@ impl Rest {
     /// When the operating system gives no random numbers or the like.
     pub(crate) fn new(gateway: &str) -> anyhow::Result<Self> {
         // The gateway is in this process, so a proxy that the environment names has no part in this.
-        let client = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().context("HTTP client")?;
+        let client =
+            reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().context("HTTP client")?;
         Ok(Self { client, gateway: gateway.to_owned() })
     }
 
@@ -88,7 +89,12 @@ impl Rest {
         bail!("{method} {path}: {status}: {detail}")
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<(StatusCode, Value)> {
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<(StatusCode, Value)> {
         let asked = || format!("{method} {}{path}", self.gateway);
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.gateway));
         if let Some(body) = body {

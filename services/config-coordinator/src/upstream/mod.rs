@@ -62,10 +62,10 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_silent_upstream_is_a_failure() {
         let silent = std::future::pending::<Result<Response<()>, Status>>();
-        let failure = within(Duration::from_secs(10), silent).await.unwrap_err();
-        assert_eq!(failure.to_string(), "no answer within 10 s");
+        let failure = within(Duration::ZERO, silent).await.unwrap_err();
+        assert_eq!(failure.to_string(), "no answer within 0 s");
     }
 }

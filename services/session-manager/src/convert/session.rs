@@ -16,8 +16,8 @@ use proto::session as wire;
 /// Names the field that cannot be read.
 pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
     let operation = operation_from_wire(session.operation())?;
-    let progress = progress_from_wire(session.progress())
-        .ok_or_else(|| Invalid::new("progress", "is not specified"))?;
+    let progress =
+        progress_from_wire(session.progress()).ok_or_else(|| Invalid::new("progress", "is not specified"))?;
     Ok(Session {
         tenant: Tenant::parse(&session.tenant)?,
         operation,

@@ -71,7 +71,8 @@ pub(super) async fn attempt(
 ) -> Result<Assigned, Setback> {
     let options = shared.options().map_err(|fault| Setback::from_peer(REGISTRY, fault))?;
     let template = shared.template(&session.tenant, &session.template_name);
-    let template = template.ok_or_else(|| Setback::Fail(no_template(&session.tenant, &session.template_name)))?;
+    let template =
+        template.ok_or_else(|| Setback::Fail(no_template(&session.tenant, &session.template_name)))?;
     let limit = Limit::parse(&session.limit).map_err(|invalid| Setback::Fail(invalid.to_string()))?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
     let inventory = upstreams.inventories.read(deadline).await?;
@@ -102,7 +103,13 @@ fn log_exclusions(session: &Session, memberships: &BTreeMap<String, Membership>)
         for reason in Exclusion::ALL {
             let nodes = membership.excluded.iter().filter(|(_, excluded)| *excluded == reason).count();
             if nodes > 0 {
-                tracing::info!(session = session.name, boot_set, reason = reason.word(), nodes, "nodes left alone");
+                tracing::info!(
+                    session = session.name,
+                    boot_set,
+                    reason = reason.word(),
+                    nodes,
+                    "nodes left alone"
+                );
             }
         }
     }

@@ -1,0 +1,245 @@
+//! What came out of a session, and how it is judged.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+    time::Duration,
+};
+
+use anyhow::bail;
+use domain::{component::Phase, id::ComponentId, status::STABLE};
+
+use super::progress::{Node, PHASES, Tally};
+
+/// Nodes that are named in a list.
+const NAMED: usize = 5;
+
+/// A complete session and what is known about its nodes.
+pub(crate) struct Outcome<'a> {
+    /// Name of the session.
+    pub(crate) session: &'a str,
+    /// What was done.
+    pub(crate) operation: &'a str,
+    /// Error of the session; empty: none.
+    pub(crate) error: &'a str,
+    /// From the wish until the session was complete.
+    pub(crate) elapsed: Duration,
+    /// How its nodes fared.
+    pub(crate) tally: &'a Tally,
+    /// Injected faults by node.
+    pub(crate) faults: &'a BTreeMap<String, String>,
+}
+
+impl Outcome<'_> {
+    /// Whether the session did what it should with every node that had no injected fault.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub(crate) fn verdict(&self) -> anyhow::Result<()> {
+        if !self.error.is_empty() {
+            bail!("session {}: {}", self.session, self.error);
+        }
+        let members = self.tally.members().unwrap_or(0);
+        let seen = self.tally.nodes().count();
+        if seen < members {
+            bail!("{} of {members} members were taken out of the session", members - seen);
+        }
+        let wrong = self.tally.nodes().filter(|(id, node)| node.status != STABLE && self.fault(id).is_none());
+        let mut wrong: Vec<_> = wrong.map(|(id, _)| id).collect();
+        wrong.sort_unstable();
+        match wrong.len() {
+            0 => Ok(()),
+            1 => bail!("a node without an injected fault is not stable: {}", wrong[0]),
+            count => bail!("{count} nodes without an injected fault are not stable: {}", named(&wrong)),
+        }
+    }
+
+    /// A member that is worth a look: one in trouble if there is any.
+    pub(crate) fn example(&self) -> String {
+        let in_trouble = self.tally.trouble().first().map(|(id, _)| *id);
+        let any = || self.tally.nodes().map(|(id, _)| id).min();
+        in_trouble.or_else(any).map_or_else(|| "x1000c0s0b0n0".to_owned(), ComponentId::to_string)
+    }
+
+    fn fault(&self, id: &ComponentId) -> Option<&str> {
+        self.faults.get(id.as_str()).map(String::as_str)
+    }
+}
+
+/// The outcome as people read it.
+pub(crate) fn render(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    write_all(&mut text, outcome).expect("a string takes every text");
+    text
+}
+
+fn write_all(text: &mut String, outcome: &Outcome) -> fmt::Result {
+    let Outcome { session, operation, tally, .. } = outcome;
+    let nodes = tally.nodes().count();
+    writeln!(
+        text,
+        "session {session}: {operation} of {nodes} nodes complete after {}",
+        seconds(outcome.elapsed)
+    )?;
+    if !outcome.error.is_empty() {
+        writeln!(text, "session error: {}", outcome.error)?;
+    }
+    writeln!(text, "\n{:<28} {:>6}", "final status", "nodes")?;
+    for (status, count) in tally.counts() {
+        writeln!(text, "{status:<28} {count:>6}")?;
+    }
+    write_phases(text, tally)?;
+    write_slowest(text, tally)?;
+    write_failures(text, outcome)
+}
+
+fn write_phases(text: &mut String, tally: &Tally) -> fmt::Result {
+    writeln!(text, "\n{:<28} {:>6} {:>9} {:>9}", "time per phase", "nodes", "median", "slowest")?;
+    for (index, phase) in PHASES.iter().enumerate() {
+        let mut times: Vec<_> =
+            tally.nodes().filter_map(|(id, node)| node.spent(index).map(|spent| (spent, id))).collect();
+        times.sort_unstable();
+        let (Some((median, _)), Some((slowest, id))) =
+            (times.get((times.len().max(1) - 1) / 2), times.last())
+        else {
+            continue;
+        };
+        let (median, slowest) = (seconds(*median), seconds(*slowest));
+        writeln!(text, "{:<28} {:>6} {median:>9} {slowest:>9}  {id}", words(*phase), times.len())?;
+    }
+    Ok(())
+}
+
+fn words(phase: Phase) -> String {
+    phase.word().replace('_', " ")
+}
+
+fn write_slowest(text: &mut String, tally: &Tally) -> fmt::Result {
+    let mut slowest: Vec<_> =
+        tally.nodes().filter_map(|(id, node)| node.settled.map(|time| (time, id, node))).collect();
+    slowest.sort_unstable_by_key(|(time, id, _)| (std::cmp::Reverse(*time), *id));
+    if !slowest.is_empty() {
+        writeln!(text, "\nslowest nodes")?;
+    }
+    for (time, id, node) in slowest.into_iter().take(NAMED) {
+        writeln!(text, "{:<28} {:>16}  {}", id.as_str(), seconds(time), node.status)?;
+    }
+    Ok(())
+}
+
+/// What went wrong with the nodes that are not stable, nodes with the same trouble together.
+fn write_failures(text: &mut String, outcome: &Outcome) -> fmt::Result {
+    let mut failures = BTreeMap::<_, Vec<&ComponentId>>::new();
+    for (id, node) in outcome.tally.nodes().filter(|(_, node)| node.status != STABLE) {
+        failures.entry((node.status, why(node), outcome.fault(id))).or_default().push(id);
+    }
+    if failures.is_empty() {
+        return writeln!(text, "\nevery node is stable");
+    }
+    writeln!(text, "\nwhat failed and why")?;
+    for ((status, why, fault), mut ids) in failures {
+        ids.sort_unstable();
+        let fault = fault.map_or("no fault was injected".to_owned(), |fault| format!("injected: {fault}"));
+        let nodes = if ids.len() == 1 { "node" } else { "nodes" };
+        writeln!(text, "{} {nodes} {status}: {why} ({fault})\n    {}", ids.len(), named(&ids))?;
+    }
+    Ok(())
+}
+
+fn why(node: &Node) -> &str {
+    if node.error.is_empty() { "no reason was given" } else { &node.error }
+}
+
+/// The first few of them.
+fn named(ids: &[&ComponentId]) -> String {
+    let first: Vec<_> = ids.iter().take(NAMED).map(|id| id.as_str()).collect();
+    let more = ids.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
+
+/// Such as `12.3 s`.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::{super::progress::tests::tally, *};
+
+    const STUCK: &str = "the retry limit was reached";
+
+    fn session() -> Tally {
+        let mut tally = tally(&[
+            ("n0", 1, Phase::PoweringOn, "", "", true),
+            ("n1", 1, Phase::PoweringOn, "", "", true),
+            ("n2", 1, Phase::PoweringOn, "", "", true),
+            ("n3", 1, Phase::PoweringOff, "", "", true),
+            ("n1", 4, Phase::Configuring, "", "", true),
+            ("n0", 5, Phase::Configuring, "", "", true),
+            ("n3", 6, Phase::PoweringOn, "", "", true),
+            ("n0", 8, Phase::None, "", "", false),
+            ("n1", 9, Phase::None, "", "", false),
+            ("n2", 20, Phase::PoweringOn, "failed", STUCK, false),
+            ("n3", 21, Phase::PoweringOn, "failed", STUCK, false),
+        ]);
+        tally.session(Some(4), "");
+        tally
+    }
+
+    fn faults(ids: &[&str]) -> BTreeMap<String, String> {
+        ids.iter().map(|id| (id.to_string(), "stuck-off".to_owned())).collect()
+    }
+
+    fn outcome<'a>(tally: &'a Tally, faults: &'a BTreeMap<String, String>, error: &'a str) -> Outcome<'a> {
+        Outcome {
+            session: "s",
+            operation: "boot",
+            error,
+            elapsed: Duration::from_millis(21_340),
+            tally,
+            faults,
+        }
+    }
+
+    #[test]
+    fn tells_how_the_nodes_fared() {
+        expect![[]].assert_eq(&render(&outcome(&session(), &faults(&["n2"]), "")));
+    }
+
+    #[test]
+    fn tells_of_a_session_without_nodes() {
+        expect![[]].assert_eq(&render(&outcome(&Tally::default(), &faults(&[]), "no nodes were found")));
+    }
+
+    #[test]
+    fn judges_by_the_nodes_without_a_fault() {
+        let (session, empty) = (session(), Tally::default());
+        let mut taken = tally(&[("n0", 1, Phase::None, "", "", false)]);
+        taken.session(Some(3), "");
+        let rows = [
+            (&session, faults(&["n2", "n3"]), ""),
+            (&session, faults(&["n0", "n2"]), ""),
+            (&session, faults(&[]), ""),
+            (&session, faults(&["n2", "n3"]), "went wrong"),
+            (&taken, faults(&[]), ""),
+            (&empty, faults(&[]), ""),
+        ];
+        let mut verdicts = String::new();
+        for (tally, faults, error) in &rows {
+            let verdict = outcome(tally, faults, error).verdict();
+            verdicts += &verdict.map_or_else(|error| format!("{error}\n"), |()| "good\n".to_owned());
+        }
+        expect![[]].assert_eq(&verdicts);
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let ids: Vec<_> = (0..8).map(|n| ComponentId::parse(&format!("n{n}")).expect("valid")).collect();
+        let ids: Vec<_> = ids.iter().collect();
+        assert_eq!(named(&ids[..2]), "n0, n1");
+        assert_eq!(named(&ids), "n0, n1, n2, n3, n4 and 3 more");
+    }
+}

@@ -1,0 +1,138 @@
+//! From running to complete, and what is left then.
+
+use proto::{
+    component::{Phase, StagedState, Status},
+    option::Options,
+    session::{Operation, Progress, SaveSessionStatusRequest, SessionFilter, UpdateSessionRequest},
+};
+
+use crate::world::{World, asked, wish};
+
+fn change(name: &str) -> UpdateSessionRequest {
+    UpdateSessionRequest { name: name.to_owned(), ..UpdateSessionRequest::default() }
+}
+
+#[tokio::test]
+async fn a_session_is_complete_when_its_last_member_has_settled() {
+    let world = World::start().await;
+    world.template("t", &["n1", "n2"]).await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    world.peers.change("n1", |one| {
+        one.status = Some(Status { phase: Some(Phase::PoweringOn.into()), ..Status::default() });
+        one.error = Some("slow".to_owned());
+    });
+    world.peers.settle("n2");
+    let seen = |error: &str| error == "slow";
+    let status = loop {
+        let status = world.status("s").await;
+        if status.error_summary.iter().any(|summary| seen(&summary.error)) && status.percent_successful > 0.0
+        {
+            break status;
+        }
+    };
+    assert_eq!((status.managed_components_count, status.percent_powering_on), (2, 50.0));
+    assert_eq!((status.percent_successful, status.progress()), (50.0, Progress::Running));
+    world.peers.change("n1", |one| {
+        one.enabled = Some(false);
+        one.status = None;
+    });
+    let complete = world.complete("s").await;
+    assert_eq!(complete.components, ["n1", "n2"]);
+    assert!(complete.end_time.is_some() && complete.error.is_none(), "{complete:?}");
+}
+
+#[tokio::test]
+async fn the_status_of_a_complete_session_stays_as_it_was_saved() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    world.peers.settle("n1");
+    world.complete("s").await;
+    let saved = world.status("s").await;
+    assert_eq!((saved.progress(), saved.percent_successful), (Progress::Complete, 100.0));
+
+    // Another session takes the node.
+    world.boot("next", "t").await.unwrap();
+    world.running("next").await;
+    assert_eq!(world.status("s").await, saved);
+    let request = SaveSessionStatusRequest { name: "s".to_owned(), tenant: String::new() };
+    let fresh = asked(world.sessions.clone().save_session_status(request)).await.unwrap().status.unwrap();
+    assert_eq!(fresh.managed_components_count, 0);
+    assert_eq!(world.status("s").await, fresh);
+}
+
+#[tokio::test]
+async fn a_session_whose_members_others_took_is_complete() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.boot("first", "t").await.unwrap();
+    world.running("first").await;
+    world.create(wish(Operation::Shutdown, "second", "t")).await.unwrap();
+    assert_eq!(world.complete("first").await.components, ["n1"]);
+    world.running("second").await;
+    world.peers.settle("n1");
+    world.complete("second").await;
+}
+
+#[tokio::test]
+async fn a_staged_session_lasts_as_long_as_its_stage() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    let staged = proto::session::CreateSessionRequest { stage: true, ..wish(Operation::Boot, "s", "t") };
+    world.create(staged).await.unwrap();
+    assert_eq!(world.running("s").await.components, ["n1"]);
+    assert_eq!(world.status("s").await.percent_staged, 100.0);
+    world.peers.change("n1", |one| one.staged_state = Some(StagedState::default()));
+    world.complete("s").await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_made_to_run_again_completes_again() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    world.peers.settle("n1");
+    world.complete("s").await;
+    let again = UpdateSessionRequest {
+        progress: Progress::Running.into(),
+        clear_end_time: true,
+        error: Some("looked at by hand".to_owned()),
+        ..change("s")
+    };
+    let running = world.update(again).await.unwrap();
+    assert_eq!((running.progress(), running.end_time), (Progress::Running, None));
+    let complete = world.session_when("s", |session| session.end_time.is_some()).await;
+    assert_eq!(complete.error.as_deref(), Some("looked at by hand"));
+}
+
+#[tokio::test]
+async fn complete_sessions_go_when_their_time_has_come() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    for name in ["old", "young", "running"] {
+        world.boot(name, "t").await.unwrap();
+        world.running(name).await;
+    }
+    for name in ["old", "young"] {
+        world.complete(name).await;
+    }
+    for name in ["old", "running"] {
+        let start_time = Some("2020-01-01T00:00:00".to_owned());
+        world.update(UpdateSessionRequest { start_time, ..change(name) }).await.unwrap();
+    }
+    // The default of seven days has let the old one go already or is about to.
+    let left = loop {
+        let left = world.list(SessionFilter::default()).await;
+        if left.len() < 3 {
+            break left;
+        }
+    };
+    assert_eq!(left, ["/running", "/young"]);
+    let never = Options { cleanup_completed_session_ttl: Some("0".to_owned()), ..Options::default() };
+    world.peers.set_options(never);
+    world.peers.settle("n1");
+    world.complete("running").await;
+}

@@ -1,0 +1,414 @@
+//! The registry and the simulated fleet, as far as the session manager meets them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chassis::Fault;
+use futures_util::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
+};
+use parking_lot::Mutex;
+use proto::{
+    component::{
+        component_service_server::{ComponentService, ComponentServiceServer},
+        report_service_server::{ReportService, ReportServiceServer},
+        *,
+    },
+    inventory::{
+        Group, Hardware, ListInventoryRequest, ListInventoryResponse,
+        inventory_service_server::{InventoryService, InventoryServiceServer},
+    },
+    option::{
+        options_service_server::{OptionsService, OptionsServiceServer},
+        *,
+    },
+    simulation::{
+        fleet_service_server::{FleetService, FleetServiceServer},
+        *,
+    },
+};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, async_trait};
+
+type Responses<T> = BoxStream<'static, Result<T, Status>>;
+
+/// Peers of one world. Clones share them.
+#[derive(Clone)]
+pub struct Peers {
+    state: Arc<Mutex<State>>,
+    changed: Arc<watch::Sender<u64>>,
+    shutdown: CancellationToken,
+}
+
+struct State {
+    components: BTreeMap<String, Component>,
+    options: Options,
+    options_revision: u64,
+    assignments: Vec<AssignSessionRequest>,
+    inventory_answers: bool,
+    images_answer: bool,
+}
+
+impl Peers {
+    /// Peers that know `n0` to `n9` and serve at the address that is given back. The inventory also lists
+    /// `stranger`, which is no component.
+    pub async fn start() -> (Self, String) {
+        let components = (0..10).map(|n| format!("n{n}"));
+        let components = components.zip(1..).map(|(id, revision)| {
+            (id.clone(), Component { id, revision, enabled: Some(false), ..Component::default() })
+        });
+        let state = State {
+            components: components.collect(),
+            options: Options::default(),
+            options_revision: 1,
+            assignments: Vec::new(),
+            inventory_answers: true,
+            images_answer: true,
+        };
+        let peers = Self {
+            state: Arc::new(Mutex::new(state)),
+            changed: Arc::new(watch::Sender::new(10)),
+            shutdown: CancellationToken::new(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let served = tonic::transport::Server::builder()
+            .add_service(ComponentServiceServer::new(peers.clone()))
+            .add_service(ReportServiceServer::new(peers.clone()))
+            .add_service(InventoryServiceServer::new(peers.clone()))
+            .add_service(OptionsServiceServer::new(peers.clone()))
+            .add_service(FleetServiceServer::new(peers.clone()));
+        let shutdown = peers.shutdown.clone();
+        tokio::spawn(served.serve_with_incoming_shutdown(
+            tokio_stream::wrappers::TcpListenerStream::new(listener),
+            shutdown.cancelled_owned(),
+        ));
+        (peers, url)
+    }
+
+    /// Changes one component as the evaluator does when a node has arrived.
+    pub fn settle(&self, id: &str) {
+        self.change(id, |component| component.enabled = Some(false));
+    }
+
+    pub fn change(&self, id: &str, change: impl FnOnce(&mut Component)) {
+        let mut state = self.state.lock();
+        let revision = state.next_revision();
+        let component = state.components.get_mut(id).unwrap();
+        change(component);
+        component.revision = revision;
+        self.changed.send_replace(revision);
+    }
+
+    pub fn set_options(&self, options: Options) {
+        let mut state = self.state.lock();
+        state.options = options;
+        state.options_revision += 1;
+        self.changed.send_modify(|_| {});
+    }
+
+    pub fn inventory_answers(&self, answers: bool) {
+        self.state.lock().inventory_answers = answers;
+    }
+
+    pub fn images_answer(&self, answer: bool) {
+        self.state.lock().images_answer = answer;
+    }
+
+    /// The calls that assigned members so far.
+    pub fn assignments(&self) -> Vec<AssignSessionRequest> {
+        self.state.lock().assignments.clone()
+    }
+
+    /// What `read` gives whenever something has changed, from now on.
+    fn follow<T: Send + 'static>(
+        &self,
+        read: impl Fn(&State) -> T + Send + 'static,
+    ) -> impl Stream<Item = T> + Send + 'static {
+        let mut changed = self.changed.subscribe();
+        changed.mark_changed();
+        let state = Arc::clone(&self.state);
+        let ended = self.shutdown.clone().cancelled_owned();
+        let values = stream::unfold((changed, state, read), |(mut changed, state, read)| async move {
+            changed.changed().await.ok()?;
+            let value = read(&state.lock());
+            Some((value, (changed, state, read)))
+        });
+        values.take_until(ended)
+    }
+}
+
+impl State {
+    fn revision(&self) -> u64 {
+        self.components.values().map(|component| component.revision).max().unwrap_or_default()
+    }
+
+    fn next_revision(&self) -> u64 {
+        self.revision() + 1
+    }
+}
+
+#[async_trait]
+impl ReportService for Peers {
+    async fn assign_session(
+        &self,
+        request: Request<AssignSessionRequest>,
+    ) -> Result<Response<AssignSessionResponse>, Status> {
+        let request = request.into_inner();
+        let mut state = self.state.lock();
+        let mut assigned_ids = Vec::new();
+        for id in request.assignments.iter().flat_map(|assignment| &assignment.ids) {
+            let revision = state.next_revision();
+            let Some(component) = state.components.get_mut(id) else { continue };
+            assigned_ids.push(id.clone());
+            if request.stage {
+                let session = Some(request.session.clone());
+                component.staged_state = Some(StagedState { session, ..StagedState::default() });
+                component.revision = revision;
+            } else if component.assignment != request.assignment_id {
+                component.session = Some(request.session.clone());
+                component.assignment = request.assignment_id.clone();
+                component.enabled = Some(true);
+                component.revision = revision;
+            }
+        }
+        assigned_ids.sort_unstable();
+        state.assignments.push(request);
+        let revision = state.revision();
+        self.changed.send_replace(revision);
+        Ok(Response::new(AssignSessionResponse { assigned_ids, revision }))
+    }
+
+    async fn report_statuses(
+        &self,
+        _: Request<ReportStatusesRequest>,
+    ) -> Result<Response<ReportStatusesResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn report_actions(
+        &self,
+        _: Request<ReportActionsRequest>,
+    ) -> Result<Response<ReportActionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn report_preparations(
+        &self,
+        _: Request<ReportPreparationsRequest>,
+    ) -> Result<Response<ReportPreparationsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[async_trait]
+impl ComponentService for Peers {
+    type ListComponentsStream = Responses<ListComponentsResponse>;
+    type WatchComponentsStream = Responses<WatchComponentsResponse>;
+
+    async fn watch_components(
+        &self,
+        request: Request<WatchComponentsRequest>,
+    ) -> Result<Response<Self::WatchComponentsStream>, Status> {
+        let mut sent = request.into_inner().resume_revision;
+        let mut synced = true;
+        let batches = self.follow(|state| (state.components.clone(), state.revision()));
+        let responses = batches.map(move |(components, revision)| {
+            let mut components: Vec<_> = components.into_values().filter(|one| one.revision > sent).collect();
+            components.sort_unstable_by_key(|component| component.revision);
+            sent = revision;
+            let synced = std::mem::take(&mut synced);
+            Ok(WatchComponentsResponse { components, deletions: Vec::new(), revision, synced })
+        });
+        Ok(Response::new(responses.boxed()))
+    }
+
+    async fn list_components(
+        &self,
+        _: Request<ListComponentsRequest>,
+    ) -> Result<Response<Self::ListComponentsStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn get_component(
+        &self,
+        _: Request<GetComponentRequest>,
+    ) -> Result<Response<GetComponentResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn put_components(
+        &self,
+        _: Request<PutComponentsRequest>,
+    ) -> Result<Response<PutComponentsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn patch_components(
+        &self,
+        _: Request<PatchComponentsRequest>,
+    ) -> Result<Response<PatchComponentsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn delete_component(
+        &self,
+        _: Request<DeleteComponentRequest>,
+    ) -> Result<Response<DeleteComponentResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[async_trait]
+impl InventoryService for Peers {
+    type ListInventoryStream = Responses<ListInventoryResponse>;
+
+    async fn list_inventory(
+        &self,
+        _: Request<ListInventoryRequest>,
+    ) -> Result<Response<Self::ListInventoryStream>, Status> {
+        let state = self.state.lock();
+        if !state.inventory_answers {
+            return Err(Fault::unavailable("inventory", "it is being serviced").into());
+        }
+        let ids = state.components.keys().map(String::as_str).chain(["stranger"]);
+        let hardware = ids.map(|id| Hardware {
+            id: id.to_owned(),
+            r#type: "Node".to_owned(),
+            role: "Compute".to_owned(),
+            arch: "X86".to_owned(),
+            enabled: true,
+            ..Hardware::default()
+        });
+        let groups = vec![Group { label: "blue".to_owned(), ids: vec!["n0".to_owned(), "n1".to_owned()] }];
+        let message = ListInventoryResponse { hardware: hardware.collect(), groups, partitions: Vec::new() };
+        Ok(Response::new(stream::iter([Ok(message)]).boxed()))
+    }
+}
+
+#[async_trait]
+impl OptionsService for Peers {
+    type WatchOptionsStream = Responses<WatchOptionsResponse>;
+
+    async fn watch_options(
+        &self,
+        _: Request<WatchOptionsRequest>,
+    ) -> Result<Response<Self::WatchOptionsStream>, Status> {
+        let mut synced = true;
+        let records = self.follow(|state| OptionsRecord {
+            options: Some(state.options.clone()),
+            revision: state.options_revision,
+        });
+        let responses = records.map(move |record| {
+            let revision = record.revision;
+            let synced = std::mem::take(&mut synced);
+            Ok(WatchOptionsResponse { records: vec![record], revision, synced })
+        });
+        Ok(Response::new(responses.boxed()))
+    }
+
+    async fn get_options(
+        &self,
+        _: Request<GetOptionsRequest>,
+    ) -> Result<Response<GetOptionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn update_options(
+        &self,
+        _: Request<UpdateOptionsRequest>,
+    ) -> Result<Response<UpdateOptionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[async_trait]
+impl FleetService for Peers {
+    type ListHardwareStream = Responses<ListHardwareResponse>;
+    type WatchPowerStream = Responses<WatchPowerResponse>;
+    type WatchConfigurationsStream = Responses<WatchConfigurationsResponse>;
+
+    async fn get_image(
+        &self,
+        request: Request<GetImageRequest>,
+    ) -> Result<Response<GetImageResponse>, Status> {
+        let path = request.into_inner().path;
+        if !self.state.lock().images_answer {
+            return Err(Fault::unavailable("images", "the store is full").into());
+        }
+        if !path.ends_with("/manifest.json") {
+            return Err(Fault::not_found("image manifest", &path).into());
+        }
+        let object = |name: &str| Some(path.replace("manifest.json", name));
+        let (kernel, initrd) = (object("kernel"), object("initrd"));
+        Ok(Response::new(GetImageResponse { kernel, initrd, ..GetImageResponse::default() }))
+    }
+
+    async fn list_hardware(
+        &self,
+        _: Request<ListHardwareRequest>,
+    ) -> Result<Response<Self::ListHardwareStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn get_power(&self, _: Request<GetPowerRequest>) -> Result<Response<GetPowerResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch_power(
+        &self,
+        _: Request<WatchPowerRequest>,
+    ) -> Result<Response<Self::WatchPowerStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn create_transition(
+        &self,
+        _: Request<CreateTransitionRequest>,
+    ) -> Result<Response<CreateTransitionResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn list_transitions(
+        &self,
+        _: Request<ListTransitionsRequest>,
+    ) -> Result<Response<ListTransitionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn put_boot_parameters(
+        &self,
+        _: Request<PutBootParametersRequest>,
+    ) -> Result<Response<PutBootParametersResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn get_configurations(
+        &self,
+        _: Request<GetConfigurationsRequest>,
+    ) -> Result<Response<GetConfigurationsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch_configurations(
+        &self,
+        _: Request<WatchConfigurationsRequest>,
+    ) -> Result<Response<Self::WatchConfigurationsStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn set_configurations(
+        &self,
+        _: Request<SetConfigurationsRequest>,
+    ) -> Result<Response<SetConfigurationsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn list_faults(
+        &self,
+        _: Request<ListFaultsRequest>,
+    ) -> Result<Response<ListFaultsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}

@@ -1,0 +1,138 @@
+//! From pending to running.
+
+use expect_test::expect;
+use proto::session::{Operation, Progress};
+
+use crate::world::{World, template, wish};
+
+#[tokio::test]
+async fn members_are_told_what_to_run() {
+    let world = World::start().await;
+    world.template("t", &["n3", "n1", "stranger"]).await;
+    let created = world.boot("s", "t").await.unwrap();
+    assert_eq!((created.progress(), created.components.len()), (Progress::Pending, 0));
+    let running = world.running("s").await;
+    assert_eq!(running.components, ["n1", "n3"]);
+    assert!(running.assigned_revision > 10, "{running:?}");
+    let mut assignments = world.peers.assignments();
+    assignments.iter_mut().for_each(|assignment| assignment.assignment_id = String::new());
+    expect![[r#"
+        [
+            AssignSessionRequest {
+                assignment_id: "",
+                session: "s",
+                assignments: [
+                    Assignment {
+                        ids: [
+                            "n1",
+                            "n3",
+                            "stranger",
+                        ],
+                        boot_artifacts: Some(
+                            BootArtifacts {
+                                kernel: Some(
+                                    "s3://images/compute/kernel",
+                                ),
+                                kernel_parameters: Some(
+                                    "bos_update_frequency=4h",
+                                ),
+                                initrd: Some(
+                                    "s3://images/compute/initrd",
+                                ),
+                                timestamp: None,
+                            },
+                        ),
+                        configuration: "",
+                        clear_actual_state: false,
+                        clear_bss_token: false,
+                    },
+                ],
+                stage: false,
+            },
+        ]
+    "#]].assert_debug_eq(&assignments);
+}
+
+#[tokio::test]
+async fn a_session_waits_for_the_inventory_and_says_so() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.peers.inventory_answers(false);
+    world.boot("s", "t").await.unwrap();
+    let waiting = world.waiting("s").await;
+    assert_eq!(waiting.waiting_for, "inventory: it is being serviced");
+    assert_eq!((waiting.progress(), waiting.error), (Progress::Pending, None));
+    world.peers.inventory_answers(true);
+    let running = world.running("s").await;
+    assert_eq!((running.components, running.waiting_for), (vec!["n1".to_owned()], String::new()));
+}
+
+#[tokio::test]
+async fn a_session_that_waits_for_images_holds_up_nobody() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.peers.images_answer(false);
+    for n in 0..12 {
+        world.boot(&format!("boot-{n}"), "t").await.unwrap();
+    }
+    world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
+    world.running("shutdown").await;
+    assert_eq!(world.waiting("boot-11").await.waiting_for, "image store: the store is full");
+    world.peers.images_answer(true);
+    world.running("boot-11").await;
+}
+
+#[tokio::test]
+async fn what_can_never_go_well_completes_the_session_with_a_reason() {
+    let world = World::start().await;
+    world.template("good", &["n1"]).await;
+    world.template("strangers", &["stranger"]).await;
+    let with = |name: &str, change: fn(&mut proto::template::BootSet)| {
+        let mut template = template("", name, &["n1"]);
+        template.boot_sets.values_mut().for_each(change);
+        template
+    };
+    let odd = [
+        with("no-image", |set| set.path = "s3://images/compute".to_owned()),
+        with("no-store", |set| set.r#type = "ims".to_owned()),
+        with("no-rootfs", |set| set.rootfs_provider = Some("sbps".to_owned())),
+        with("too-long", |set| set.kernel_parameters = Some("k".repeat(4096))),
+    ];
+    for template in odd {
+        world.put_template(template).await.unwrap();
+    }
+    let mut reasons = String::new();
+    for (template, limit) in [
+        ("good", "!n1"),
+        ("strangers", ""),
+        ("no-image", ""),
+        ("no-store", ""),
+        ("no-rootfs", ""),
+        ("too-long", ""),
+    ] {
+        let name = format!("s-{template}");
+        let limited = wish(Operation::Boot, &name, template);
+        world
+            .create(proto::session::CreateSessionRequest { limit: limit.to_owned(), ..limited })
+            .await
+            .unwrap();
+        let complete = world.complete(&name).await;
+        assert!(complete.end_time.is_some() && complete.components.is_empty(), "{complete:?}");
+        reasons += &format!("{template}: {}\n", complete.error.unwrap());
+        assert_eq!(world.status(&name).await.progress(), Progress::Complete);
+    }
+    expect![[r#""#]].assert_eq(&reasons);
+}
+
+#[tokio::test]
+async fn the_template_is_read_when_the_session_is_set_up() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.peers.inventory_answers(false);
+    world.boot("s", "t").await.unwrap();
+    world.waiting("s").await;
+    let gone = proto::template::DeleteSessionTemplateRequest { name: "t".to_owned(), tenant: String::new() };
+    world.templates.clone().delete_session_template(gone).await.unwrap();
+    let error = world.complete("s").await.error;
+    assert_eq!(error.as_deref(), Some("Session template 't' does not exist"));
+}

@@ -1,0 +1,166 @@
+//! A session manager with its peers and clients.
+
+use std::{future::Future, time::Duration};
+
+use chassis::{Channel, Context, Fault, Settings};
+use futures_util::StreamExt;
+use proto::{
+    session::{session_service_client::SessionServiceClient, *},
+    template::{session_template_service_client::SessionTemplateServiceClient, *},
+};
+use sea_orm::{ConnectionTrait, Database};
+use tokio::net::TcpListener;
+use tonic::{Response, Status};
+
+use crate::peers::Peers;
+
+/// What every wait in these tests ends with at the latest.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// A session manager that runs.
+pub struct World {
+    pub peers: Peers,
+    pub sessions: SessionServiceClient<Channel>,
+    pub templates: SessionTemplateServiceClient<Channel>,
+    context: Context,
+    _directory: tempfile::TempDir,
+}
+
+impl World {
+    /// On an SQLite file, or on a new database of the PostgreSQL server that `REVEILLE_TEST_POSTGRES` names.
+    pub async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (peers, url) = Peers::start().await;
+        let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
+        settings.component_registry.url = url.clone();
+        settings.simulator.url = url;
+        settings.session_manager.database_url = database().await;
+        let context = Context::new(settings);
+        let (sessions, templates) = serve(&context).await;
+        Self { peers, sessions, templates, context, _directory: directory }
+    }
+
+    /// Stops the session manager, runs `meanwhile`, and starts it on the same database.
+    pub async fn restart(self, meanwhile: impl FnOnce(&Peers)) -> Self {
+        self.context.tasks.shutdown().cancel();
+        self.context.tasks.finished(LONGEST).await.unwrap();
+        meanwhile(&self.peers);
+        let context = Context::new(Settings::clone(&self.context.settings));
+        let (sessions, templates) = serve(&context).await;
+        Self { sessions, templates, context, ..self }
+    }
+
+    /// Stores a template with one boot set that takes `nodes`.
+    pub async fn template(&self, name: &str, nodes: &[&str]) {
+        self.put_template(template("", name, nodes)).await.unwrap();
+    }
+
+    pub async fn put_template(&self, template: SessionTemplate) -> Result<SessionTemplate, Fault> {
+        let request = PutSessionTemplateRequest { session_template: Some(template) };
+        let answer = asked(self.templates.clone().put_session_template(request)).await?;
+        Ok(answer.session_template.unwrap())
+    }
+
+    /// Creates a boot session of that name from the template of that name.
+    pub async fn boot(&self, name: &str, template_name: &str) -> Result<Session, Fault> {
+        self.create(wish(Operation::Boot, name, template_name)).await
+    }
+
+    pub async fn create(&self, wish: CreateSessionRequest) -> Result<Session, Fault> {
+        Ok(asked(self.sessions.clone().create_session(wish)).await?.session.unwrap())
+    }
+
+    /// The session of that name once it is as `wanted`.
+    pub async fn session_when(&self, name: &str, wanted: impl Fn(&Session) -> bool) -> Session {
+        let watched = self.sessions.clone().watch_sessions(WatchSessionsRequest::default()).await.unwrap();
+        let matching = watched.into_inner().filter_map(|batch| {
+            let sessions = batch.unwrap().sessions.into_iter();
+            let found = sessions.filter(|session| session.name == name).find(|session| wanted(session));
+            std::future::ready(found)
+        });
+        let found = tokio::time::timeout(LONGEST, std::pin::pin!(matching).next()).await;
+        found.unwrap_or_else(|_| panic!("session {name} never got there")).unwrap()
+    }
+
+    pub async fn running(&self, name: &str) -> Session {
+        self.session_when(name, |session| session.progress() == Progress::Running).await
+    }
+
+    pub async fn complete(&self, name: &str) -> Session {
+        self.session_when(name, |session| session.progress() == Progress::Complete).await
+    }
+
+    pub async fn waiting(&self, name: &str) -> Session {
+        self.session_when(name, |session| !session.waiting_for.is_empty()).await
+    }
+
+    pub async fn status(&self, name: &str) -> SessionStatus {
+        let request = GetSessionStatusRequest { name: name.to_owned(), tenant: String::new() };
+        asked(self.sessions.clone().get_session_status(request)).await.unwrap().status.unwrap()
+    }
+
+    /// Tenant and name of the sessions that match, in the order of the list.
+    pub async fn list(&self, filter: SessionFilter) -> Vec<String> {
+        let request = ListSessionsRequest { filter: Some(filter) };
+        let pages = self.sessions.clone().list_sessions(request).await.unwrap().into_inner();
+        let sessions = pages.flat_map(|page| futures_util::stream::iter(page.unwrap().sessions));
+        sessions.map(|session| format!("{}/{}", session.tenant, session.name)).collect().await
+    }
+
+    pub async fn update(&self, change: UpdateSessionRequest) -> Result<Session, Fault> {
+        Ok(asked(self.sessions.clone().update_session(change)).await?.session.unwrap())
+    }
+}
+
+pub fn template(tenant: &str, name: &str, nodes: &[&str]) -> SessionTemplate {
+    let boot_set = BootSet {
+        path: "s3://images/compute/manifest.json".to_owned(),
+        r#type: "s3".to_owned(),
+        node_list: Some(StringList { values: nodes.iter().map(|&node| node.to_owned()).collect() }),
+        ..BootSet::default()
+    };
+    SessionTemplate {
+        name: name.to_owned(),
+        tenant: tenant.to_owned(),
+        boot_sets: [("compute".to_owned(), boot_set)].into(),
+        ..SessionTemplate::default()
+    }
+}
+
+pub fn wish(operation: Operation, name: &str, template_name: &str) -> CreateSessionRequest {
+    CreateSessionRequest {
+        operation: operation.into(),
+        name: name.to_owned(),
+        template_name: template_name.to_owned(),
+        ..CreateSessionRequest::default()
+    }
+}
+
+/// The answer to a call, or its fault.
+pub async fn asked<T>(call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Fault> {
+    Ok(call.await?.into_inner())
+}
+
+/// Serves and waits until the peers have been seen.
+async fn serve(context: &Context) -> (SessionServiceClient<Channel>, SessionTemplateServiceClient<Channel>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    session_manager::start(context.clone(), listener).await.unwrap();
+    let channel = chassis::channel(&url).unwrap();
+    let mut health = tonic_health::pb::health_client::HealthClient::new(channel.clone());
+    let request = tonic_health::pb::HealthCheckRequest { service: String::new() };
+    let mut states = health.watch(request).await.unwrap().into_inner();
+    let serving = tonic_health::pb::health_check_response::ServingStatus::Serving;
+    let ready = async { while states.message().await.unwrap().unwrap().status() != serving {} };
+    tokio::time::timeout(LONGEST, ready).await.expect("the session manager is never ready");
+    (SessionServiceClient::new(channel.clone()), SessionTemplateServiceClient::new(channel))
+}
+
+async fn database() -> String {
+    let Ok(server) = std::env::var("REVEILLE_TEST_POSTGRES") else { return String::new() };
+    let name = format!("sessions_{}", uuid::Uuid::new_v4().simple());
+    let admin = Database::connect(server.as_str()).await.unwrap();
+    admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+    let (base, _) = server.rsplit_once('/').expect("the address names a database");
+    format!("{base}/{name}")
+}
