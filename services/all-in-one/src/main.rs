@@ -27,10 +27,10 @@ enum Task {
 
 const EXAMPLES: &str = "\
 Examples:
-  reveille demo                                boot 96 simulated nodes and look around
-  reveille demo --nodes 10000 --speed 0 --exit see how fast it is
-  reveille serve --data-dir /var/lib/reveille  serve the mesh; SQLite files go to that directory
-  reveille help demo                           every flag of the demo";
+  reveille demo                                 boot 96 simulated nodes and look around
+  reveille demo --nodes 10000 --speed 0 --exit  see how fast it is
+  reveille serve --data-dir /var/lib/reveille   serve the mesh; SQLite files go to that directory
+  reveille help demo                            every flag of the demo";
 
 const SERVE_EXAMPLES: &str = "\
 Settings come from defaults, then --config, then the environment, then flags:

@@ -5,6 +5,7 @@ use std::{collections::HashMap, future::Future, sync::Arc};
 use futures_util::{Stream, StreamExt};
 use parking_lot::RwLock;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use crate::{
@@ -68,8 +69,9 @@ impl<R: Mirrored> Mirror<R> {
     ) -> Self {
         let shared = Arc::new(Shared { resources: RwLock::default(), revision: watch::Sender::new(0) });
         let mirror = Self { shared };
-        let follower = Follower { mirror: mirror.clone(), channel, listener, stale: None, resume: 0 };
         let shutdown = context.tasks.shutdown();
+        let until = shutdown.clone();
+        let follower = Follower { mirror: mirror.clone(), channel, listener, until, stale: None, resume: 0 };
         context.tasks.spawn(R::KIND, async move {
             shutdown.run_until_cancelled(follower.follow()).await;
             Ok(())
@@ -107,6 +109,8 @@ struct Follower<R, L> {
     mirror: Mirror<R>,
     channel: Channel,
     listener: L,
+    /// In one process everybody stops at once, and a watch that ends then is no trouble.
+    until: CancellationToken,
     /// After starting over: what was held before and has not been seen again.
     stale: Option<HashMap<Box<str>, Arc<R>>>,
     resume: u64,
@@ -118,6 +122,9 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
         loop {
             let before = self.resume;
             let status = self.follow_once().await;
+            if self.until.is_cancelled() {
+                return;
+            }
             if status.code() == Code::OutOfRange {
                 self.start_over();
                 continue;

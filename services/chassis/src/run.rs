@@ -51,7 +51,7 @@ impl Command {
         if let Some(filter) = &self.log {
             overrides.push(("log.filter".into(), filter.clone()));
         }
-        Ok(self.defaults.or_from(self.config.as_deref(), &overrides)?)
+        self.defaults.or_from(self.config.as_deref(), &overrides).context("settings")
     }
 }
 

@@ -118,10 +118,10 @@ pub struct Simulator {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// A source cannot be read, has an unknown key or a value of the wrong kind.
-    #[error("settings: {0}")]
+    #[error(transparent)]
     Unusable(#[from] config::ConfigError),
     /// The defaults cannot be written down as a source.
-    #[error("settings: cannot render the defaults: {0}")]
+    #[error("cannot render the defaults")]
     Defaults(#[from] toml::ser::Error),
 }
 

@@ -164,11 +164,6 @@ impl Actor {
             failures += 1;
         }
     }
-
-    /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).
-    pub(crate) fn upstream_deadline(&self) -> Duration {
-        upstream_deadline(&self.options)
-    }
 }
 
 /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).

@@ -8,7 +8,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::convert::time;
+use chassis::{convert::time, kinds::OptionsRecord};
 use domain::{id::ComponentId, time::Timestamp};
 use proto::{
     component::{ActionReport, ReportActionsRequest},
@@ -22,7 +22,7 @@ use tonic::Status;
 use tracing::Instrument;
 
 use crate::{
-    act::{Actor, Changes, unknown},
+    act::{Actor, Changes, unknown, upstream_deadline},
     convert,
     driver::Failure,
     pause, plan,
@@ -103,7 +103,7 @@ impl Actor {
     /// Drops the members that do not need the attempt any more, as far as is known here.
     fn drop_undue(&self, transition: &mut Transition, now: Timestamp) -> Vec<ComponentId> {
         let (Some(action), Some(record)) =
-            (convert::action(transition), self.options.get(chassis::kinds::OptionsRecord::KEY))
+            (convert::action(transition), self.options.get(OptionsRecord::KEY))
         else {
             return Vec::new();
         };
@@ -153,7 +153,7 @@ impl Actor {
             return self.refused(transition, "the transition has no action").await;
         };
         let ids = transition.members.iter().map(|member| member.id.clone()).collect();
-        match self.driver.start(action, ids, self.upstream_deadline()).await {
+        match self.driver.start(action, ids, upstream_deadline(&self.options)).await {
             Ok(upstream_id) => self.accepted(transition, &upstream_id).await,
             Err(Failure::Refused(text)) => match plan::halves(&transition.members) {
                 Some(halves) => self.split(transition, halves, &text).await,
@@ -176,10 +176,8 @@ impl Actor {
             error: String::new(),
             ..transition
         };
-        let clearances = match self.shows_error(&accepted) {
-            true => convert::reports(&accepted, "").collect(),
-            false => Vec::new(),
-        };
+        let clearances =
+            if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
         self.finish(accepted).await;
         self.report(clearances).await;
     }

@@ -242,7 +242,8 @@ mod tests {
             Unavailable: ambiguous
             DataLoss: ambiguous
             Unauthenticated: denied
-        "#]].assert_eq(&seen);
+        "#]]
+        .assert_eq(&seen);
     }
 
     async fn start(listener: Option<TcpListener>, url: &str) -> Failure {

@@ -7,7 +7,7 @@ use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
 use crate::{
-    act::{Actor, Changes},
+    act::{Actor, Changes, upstream_deadline},
     convert,
     driver::Accepted,
     pause, plan,
@@ -27,7 +27,7 @@ impl Actor {
     pub(crate) async fn resolve(&self, transitions: Vec<Transition>) {
         let looked_at = Instant::now();
         let oldest = transitions.iter().map(earliest).min().unwrap_or_default();
-        match self.driver.accepted_since(oldest, self.upstream_deadline()).await {
+        match self.driver.accepted_since(oldest, upstream_deadline(&self.options)).await {
             Ok(accepted) => {
                 let taken = self.adopted();
                 for transition in transitions {

@@ -143,3 +143,119 @@ fn sessions(component: &Component) -> impl Iterator<Item = &str> {
     let staged = component.staged_state.as_ref().and_then(|staged| staged.session.as_deref());
     [component.session_name(), staged.unwrap_or_default()].into_iter().filter(|name| !name.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::{
+        component::StagedState,
+        id::Tenant,
+        session::{NewSession, Operation, create},
+    };
+    use expect_test::expect;
+
+    use super::*;
+
+    fn component(id: &str, enabled: bool, owner: &str, assignment: &str, staged: &str) -> Arc<Component> {
+        Arc::new(Component {
+            enabled: Some(enabled),
+            session: Some(owner.to_owned()),
+            assignment: assignment.to_owned(),
+            staged_state: Some(StagedState { session: Some(staged.to_owned()), ..StagedState::default() }),
+            ..Component::new(ComponentId::parse(id).unwrap())
+        })
+    }
+
+    /// A session whose id is tenant and name.
+    fn record(tenant: &str, name: &str) -> SessionRecord {
+        let wish = NewSession {
+            name: name.to_owned(),
+            tenant: Tenant::parse(tenant).unwrap(),
+            operation: Operation::Boot,
+            template_name: "t".to_owned(),
+            limit: String::new(),
+            stage: false,
+            include_disabled: false,
+        };
+        let id = format!("{tenant}/{name}");
+        SessionRecord::new(create(wish, &Default::default(), id, Default::default()).unwrap())
+    }
+
+    /// Applies changes one by one, each given as a component's new state or the id of one that is deleted, and
+    /// tells after each what keeps the sessions and which ones nothing keeps any more.
+    fn check(members: &Members, changes: &[(&str, Result<Arc<Component>, &str>)]) -> String {
+        let mut held: HashMap<String, Arc<Component>> = HashMap::new();
+        let mut rows = String::new();
+        for (label, change) in changes {
+            let change = match change {
+                Ok(new) => Change {
+                    previous: held.insert(new.id.to_string(), Arc::clone(new)),
+                    current: Some(Arc::clone(new)),
+                },
+                Err(id) => Change { previous: held.remove(*id), current: None },
+            };
+            let over = members.apply(&[change]);
+            let count = |key: &str| members.stakes(key).map(|stakes| (stakes.owned, stakes.staged)).unwrap();
+            let counts = format!("s {:?}, a's s {:?}", count("\ts"), count("a\ts"));
+            rows += &format!("{label}: {counts}, over {over:?}, named {}\n", members.named("s").len());
+        }
+        rows
+    }
+
+    #[test]
+    fn counts_follow_changes() {
+        let members = Members::default();
+        members.follow(&record("", "s"));
+        members.follow(&record("a", "s"));
+        expect![[r#"
+            assigned: s (1, 0), a's s (0, 0), over [], named 1
+            another: s (2, 0), a's s (0, 0), over [], named 2
+            namesake's: s (2, 0), a's s (1, 0), over [], named 3
+            unrelated: s (2, 0), a's s (1, 0), over [], named 3
+            nothing new: s (2, 0), a's s (1, 0), over [], named 3
+            settled: s (1, 0), a's s (1, 0), over [], named 3
+            taken over: s (0, 0), a's s (1, 0), over ["\ts"], named 2
+            enabled by hand: s (1, 0), a's s (1, 0), over [], named 2
+            staged by name: s (0, 1), a's s (1, 1), over [], named 2
+            stage applied: s (1, 0), a's s (1, 0), over [], named 2
+            deleted: s (0, 0), a's s (1, 0), over ["\ts"], named 1
+            namesake's deleted: s (0, 0), a's s (0, 0), over ["a\ts"], named 0
+        "#]]
+        .assert_eq(&check(
+            &members,
+            &[
+                ("assigned", Ok(component("n0", true, "s", "/s", ""))),
+                ("another", Ok(component("n1", true, "s", "/s", ""))),
+                ("namesake's", Ok(component("n2", true, "s", "a/s", ""))),
+                ("unrelated", Ok(component("n3", true, "other", "/other", ""))),
+                ("nothing new", Ok(component("n0", true, "s", "/s", ""))),
+                ("settled", Ok(component("n0", false, "s", "/s", ""))),
+                ("taken over", Ok(component("n1", true, "other", "/other", ""))),
+                ("enabled by hand", Ok(component("n0", true, "s", "/s", ""))),
+                ("staged by name", Ok(component("n0", true, "other", "/other", "s"))),
+                ("stage applied", Ok(component("n0", true, "s", "/s", ""))),
+                ("deleted", Err("n0")),
+                ("namesake's deleted", Err("n2")),
+            ],
+        ));
+        assert_eq!(members.named("other").len(), 2);
+        assert!(members.index.lock().named.len() == 1, "names that nobody bears any more are kept");
+    }
+
+    #[test]
+    fn a_session_that_is_followed_late_counts_what_was_there() {
+        let members = Members::default();
+        let changes = [
+            component("n0", true, "s", "/s", ""),
+            component("n1", false, "s", "/s", ""),
+            component("n2", false, "", "", "s"),
+        ];
+        let changes = changes.map(|current| Change { previous: None, current: Some(current) });
+        assert!(members.apply(&changes).is_empty());
+        members.follow(&record("", "s"));
+        members.follow(&record("", "s"));
+        assert_eq!(members.stakes("\ts"), Some(Stakes { owned: 1, staged: 1 }));
+        members.forget("\ts");
+        assert_eq!(members.stakes("\ts"), None);
+        assert!(members.index.lock().running.is_empty());
+    }
+}

@@ -70,6 +70,7 @@ mod tests {
             Wait("peer: revision 3 cannot be resumed from")
             Fail("peer: image 'i1' does not exist")
             Fail("peer: assignments[0].ids: is empty")
-        "#]].assert_eq(&rows);
+        "#]]
+        .assert_eq(&rows);
     }
 }

@@ -77,7 +77,7 @@ impl Display {
                 if *last == line {
                     return false;
                 }
-                println!("{elapsed:>9}  {line}");
+                println!("{elapsed:>9}  {}", line.trim_end());
                 *last = line;
                 true
             }
@@ -89,6 +89,9 @@ impl Display {
 fn counts(tally: &Tally) -> String {
     if !tally.waiting_for().is_empty() {
         return format!("pending: {}", tally.waiting_for());
+    }
+    if tally.members().is_none() {
+        return "pending".to_owned();
     }
     let words: Vec<_> = tally.counts().into_iter().map(|(word, count)| format!("{word} {count}")).collect();
     words.join("  ")

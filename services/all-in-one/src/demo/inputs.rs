@@ -27,7 +27,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay [default: 0.02]
-    #[arg(long, value_name = "F", value_parser = speed)]
+    #[arg(long, value_name = "F", value_parser = speed, allow_negative_numbers = true)]
     speed: Option<f64>,
     /// What to do with the nodes
     #[arg(long, value_enum, default_value_t = Operation::Boot)]

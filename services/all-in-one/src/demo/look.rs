@@ -43,6 +43,20 @@ mod tests {
     fn lines_have_the_addresses_and_names_in_force() {
         let mut settings = Settings::default();
         settings.gateway.url = "http://127.0.0.1:7800".into();
-        expect![[]].assert_eq(&around(&settings, "first-light", "x1000c0s0b0n0"));
+        expect![[r#"
+            look around
+              REST
+                curl -s http://127.0.0.1:7800/apis/bos/v2/sessions/first-light/status
+                curl -s 'http://127.0.0.1:7800/apis/bos/v2/components?session=first-light&status=failed'
+                curl -s http://127.0.0.1:7800/apis/bos/v2/components/x1000c0s0b0n0
+                curl -s http://127.0.0.1:7800/apis/bos/v2/options
+              gRPC
+                grpcurl -plaintext 127.0.0.1:7701 list
+                grpcurl -plaintext -d '{"id": "x1000c0s0b0n0"}' 127.0.0.1:7701 reveille.component.v1.ComponentService/GetComponent
+                grpcurl -plaintext -d '{"component_id": "x1000c0s0b0n0"}' 127.0.0.1:7703 reveille.evaluation.v1.EvaluationService/Explain
+                buf curl --http2-prior-knowledge --protocol grpc -d '{"name": "first-light"}' http://127.0.0.1:7702/reveille.session.v1.SessionService/GetSessionStatus
+              data  reveille-data
+              logs  this terminal's standard error, filter 'info'; --log info shows more
+        "#]].assert_eq(&around(&settings, "first-light", "x1000c0s0b0n0"));
     }
 }

@@ -84,6 +84,9 @@ fn write_all(text: &mut String, outcome: &Outcome) -> fmt::Result {
     if !outcome.error.is_empty() {
         writeln!(text, "session error: {}", outcome.error)?;
     }
+    if nodes == 0 {
+        return Ok(());
+    }
     writeln!(text, "\n{:<28} {:>6}", "final status", "nodes")?;
     for (status, count) in tally.counts() {
         writeln!(text, "{status:<28} {count:>6}")?;
@@ -158,9 +161,12 @@ fn named(ids: &[&ComponentId]) -> String {
     format!("{}{more}", first.join(", "))
 }
 
-/// Such as `12.3 s`.
+/// Such as `12.3 s`, or `38 ms` where that says more.
 pub(crate) fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
+    match time.as_millis() {
+        milliseconds @ 0..1000 => format!("{milliseconds} ms"),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
 }
 
 #[cfg(test)]
@@ -206,12 +212,46 @@ mod tests {
 
     #[test]
     fn tells_how_the_nodes_fared() {
-        expect![[]].assert_eq(&render(&outcome(&session(), &faults(&["n2"]), "")));
+        expect![[r#"
+            session s: boot of 4 nodes complete after 21.3 s
+
+            final status                  nodes
+            stable                            2
+            failed                            2
+
+            time per phase                nodes    median   slowest
+            powering off                      1     5.0 s     5.0 s  n3
+            powering on                       4     4.0 s    19.0 s  n2
+            configuring                       2     3.0 s     5.0 s  n1
+
+            slowest nodes
+            n3                                     21.0 s  failed
+            n2                                     20.0 s  failed
+            n1                                      9.0 s  stable
+            n0                                      8.0 s  stable
+
+            what failed and why
+            1 node failed: the retry limit was reached (no fault was injected)
+                n3
+            1 node failed: the retry limit was reached (injected: stuck-off)
+                n2
+        "#]]
+        .assert_eq(&render(&outcome(&session(), &faults(&["n2"]), "")));
     }
 
     #[test]
     fn tells_of_a_session_without_nodes() {
-        expect![[]].assert_eq(&render(&outcome(&Tally::default(), &faults(&[]), "no nodes were found")));
+        expect![[r#"
+            session s: boot of 0 nodes complete after 21.3 s
+            session error: no nodes were found
+
+            final status                  nodes
+
+            time per phase                nodes    median   slowest
+
+            every node is stable
+        "#]]
+        .assert_eq(&render(&outcome(&Tally::default(), &faults(&[]), "no nodes were found")));
     }
 
     #[test]
@@ -232,7 +272,15 @@ mod tests {
             let verdict = outcome(tally, faults, error).verdict();
             verdicts += &verdict.map_or_else(|error| format!("{error}\n"), |()| "good\n".to_owned());
         }
-        expect![[]].assert_eq(&verdicts);
+        expect![[r#"
+            good
+            a node without an injected fault is not stable: n3
+            2 nodes without an injected fault are not stable: n2, n3
+            session s: went wrong
+            2 of 3 members were taken out of the session
+            good
+        "#]]
+        .assert_eq(&verdicts);
     }
 
     #[test]

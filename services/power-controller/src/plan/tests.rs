@@ -51,7 +51,8 @@ fn attempts_are_put_together_by_action_in_sorted_batches() {
         at most 131071: powering_off_forcefully ["x0"]
         at most 131071: powering_off_gracefully ["x1"]
         at most 131071: powering_on ["x1b", "x2", "x3"]
-    "#]].assert_eq(&seen);
+    "#]]
+    .assert_eq(&seen);
 }
 
 #[test]

@@ -19,3 +19,133 @@ fn readable<R: Resource, E: Display>(key: &str, record: Result<R, E>) -> Option<
         .inspect_err(|error| tracing::error!(kind = R::KIND, key, %error, "a stored row cannot be read"))
         .ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chassis::ledger::Table;
+    use domain::{
+        id::{ComponentId, Tenant},
+        session::{NewSession, Operation, complete, create, run},
+        template::{BootSet, Cfs, SessionTemplate},
+        time::Timestamp,
+    };
+    use proto::session::SessionStatus;
+    use sea_orm::{ConnectionTrait, Database, DatabaseConnection, TransactionTrait};
+
+    use super::*;
+    use crate::record::{SessionRecord, TemplateRecord};
+
+    /// An SQLite file, and a new database on the PostgreSQL server that `REVEILLE_TEST_POSTGRES` names, if any.
+    async fn databases(directory: &std::path::Path) -> Vec<DatabaseConnection> {
+        let mut urls = vec![format!("sqlite://{}?mode=rwc", directory.join("sessions.sqlite").display())];
+        if let Ok(server) = std::env::var("REVEILLE_TEST_POSTGRES") {
+            let name = format!("sessions_{}", uuid::Uuid::new_v4().simple());
+            let admin = Database::connect(server.as_str()).await.unwrap();
+            admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+            let (base, _) = server.rsplit_once('/').expect("the address names a database");
+            urls.push(format!("{base}/{name}"));
+        }
+        let mut databases = Vec::new();
+        for url in urls {
+            databases.push(chassis::database::connect::<Migrator>(&url).await.unwrap());
+        }
+        databases
+    }
+
+    async fn save<T: Table>(database: &DatabaseConnection, records: &[T::Kind]) {
+        let records: Vec<_> = records.iter().cloned().map(Arc::new).collect();
+        let transaction = database.begin().await.unwrap();
+        T::save(&transaction, &records).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+
+    async fn delete<T: Table>(database: &DatabaseConnection, key: &str) {
+        let transaction = database.begin().await.unwrap();
+        T::delete(&transaction, &[key.into()]).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+
+    fn session(tenant: &str, name: &str) -> SessionRecord {
+        let wish = NewSession {
+            name: name.to_owned(),
+            tenant: Tenant::parse(tenant).unwrap(),
+            operation: Operation::Reboot,
+            template_name: "t".to_owned(),
+            limit: "blue,!n1".to_owned(),
+            stage: true,
+            include_disabled: true,
+        };
+        let now = Timestamp(1_732_119_012_345);
+        SessionRecord::new(create(wish, &Default::default(), format!("{name}-id"), now).unwrap())
+    }
+
+    #[tokio::test]
+    async fn sessions_come_back_as_they_went() {
+        let directory = tempfile::tempdir().unwrap();
+        for database in databases(directory.path()).await {
+            let pending = session("", "pending");
+            let ended = session("tenant a", "ended");
+            let members = ["n1", "n0"].map(|id| ComponentId::parse(id).unwrap());
+            let running = run(ended.session.clone(), members.into(), 7);
+            let status = SessionStatus { percent_failed: 33.33, ..SessionStatus::default() };
+            let ended = SessionRecord {
+                session: complete(running, Timestamp(1_732_119_999_999), Some("broken".to_owned())),
+                saved_status: Some(status),
+                ..ended
+            };
+            save::<Sessions>(
+                &database,
+                &[session("", "gone"), pending.clone(), session("tenant a", "ended")],
+            )
+            .await;
+            save::<Sessions>(&database, std::slice::from_ref(&ended)).await;
+            delete::<Sessions>(&database, &session("", "gone").key).await;
+            let mut loaded = Sessions::load(&database).await.unwrap();
+            loaded.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+            assert_eq!(loaded, [pending, ended]);
+        }
+    }
+
+    #[tokio::test]
+    async fn templates_come_back_as_they_went() {
+        let directory = tempfile::tempdir().unwrap();
+        for database in databases(directory.path()).await {
+            let boot_set = BootSet {
+                path: "s3://images/compute/manifest.json".to_owned(),
+                kind: "s3".to_owned(),
+                node_groups: Some(Vec::new()),
+                node_list: Some(vec!["n1".to_owned()]),
+                arch: Some(Default::default()),
+                kernel_parameters: Some(String::new()),
+                cfs: Some(Cfs { configuration: Some("c".to_owned()) }),
+                ..BootSet::default()
+            };
+            let template = |name: &str| {
+                let boot_sets = [("compute".to_owned(), boot_set.clone())].into();
+                let name = name.to_owned();
+                let enable_cfs = Some(false);
+                TemplateRecord::new(SessionTemplate { name, enable_cfs, boot_sets, ..Default::default() })
+            };
+            save::<Templates>(&database, &[template("gone"), template("t")]).await;
+            delete::<Templates>(&database, &template("gone").key).await;
+            assert_eq!(Templates::load(&database).await.unwrap(), [template("t")]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_row_that_cannot_be_read_keeps_nobody_else_from_coming_back() {
+        let directory = tempfile::tempdir().unwrap();
+        for database in databases(directory.path()).await {
+            save::<Sessions>(&database, &[session("", "good"), session("", "bad")]).await;
+            let damage = "UPDATE sessions SET record = other.damage FROM \
+                          (SELECT record AS damage FROM session_templates) AS other \
+                          WHERE sessions.name = 'bad'";
+            let template = SessionTemplate { name: "t".to_owned(), ..Default::default() };
+            save::<Templates>(&database, &[TemplateRecord::new(template)]).await;
+            database.execute_unprepared(damage).await.unwrap();
+            assert_eq!(Sessions::load(&database).await.unwrap(), [session("", "good")]);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use proto::{
     session::{Operation, Progress, SaveSessionStatusRequest, SessionFilter, UpdateSessionRequest},
 };
 
-use crate::world::{World, asked, wish};
+use crate::world::{World, asked, once, wish};
 
 fn change(name: &str) -> UpdateSessionRequest {
     UpdateSessionRequest { name: name.to_owned(), ..UpdateSessionRequest::default() }
@@ -23,16 +23,10 @@ async fn a_session_is_complete_when_its_last_member_has_settled() {
         one.error = Some("slow".to_owned());
     });
     world.peers.settle("n2");
-    let seen = |error: &str| error == "slow";
-    let status = loop {
-        let status = world.status("s").await;
-        if status.error_summary.iter().any(|summary| seen(&summary.error)) && status.percent_successful > 0.0
-        {
-            break status;
-        }
-    };
+    let status = once(async || world.status("s").await, |status| status.percent_powering_on > 0.0).await;
     assert_eq!((status.managed_components_count, status.percent_powering_on), (2, 50.0));
     assert_eq!((status.percent_successful, status.progress()), (50.0, Progress::Running));
+    assert_eq!(status.error_summary[0].error, "slow");
     world.peers.change("n1", |one| {
         one.enabled = Some(false);
         one.status = None;
@@ -124,12 +118,7 @@ async fn complete_sessions_go_when_their_time_has_come() {
         world.update(UpdateSessionRequest { start_time, ..change(name) }).await.unwrap();
     }
     // The default of seven days has let the old one go already or is about to.
-    let left = loop {
-        let left = world.list(SessionFilter::default()).await;
-        if left.len() < 3 {
-            break left;
-        }
-    };
+    let left = once(async || world.list(SessionFilter::default()).await, |left| left.len() < 3).await;
     assert_eq!(left, ["/running", "/young"]);
     let never = Options { cleanup_completed_session_ttl: Some("0".to_owned()), ..Options::default() };
     world.peers.set_options(never);

@@ -91,7 +91,8 @@ async fn wishes_that_cannot_be_met_are_refused_with_a_reason() {
         Invalid(Invalid { field: "name", reason: "'-s' must begin and end with a letter or a digit" })
         Invalid(Invalid { field: "operation", reason: "is not specified" })
         Invalid(Invalid { field: "limit", reason: "item 2 is empty" })
-    "#]].assert_eq(&refusals);
+    "#]]
+    .assert_eq(&refusals);
     let unnamed = world.create(wish(Operation::Boot, "", "t")).await.unwrap();
     assert_eq!((unnamed.name.len(), &unnamed.id), (36, &unnamed.name));
 }
@@ -150,7 +151,8 @@ async fn templates_are_refused_with_the_field_that_is_wrong() {
         boot_sets.compute.arch: 'SPARC' is not one of X86, ARM, Other, Unknown
         boot_sets.compute.name: 'other' is not the key of the boot set
         boot_sets.compute.path: has 0 characters but needs at least 1
-    "#]].assert_eq(&refusals);
+    "#]]
+    .assert_eq(&refusals);
 }
 
 #[tokio::test]

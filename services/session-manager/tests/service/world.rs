@@ -112,6 +112,19 @@ impl World {
     }
 }
 
+/// What `ask` gives once it is as `wanted`.
+pub async fn once<T>(mut ask: impl AsyncFnMut() -> T, wanted: impl Fn(&T) -> bool) -> T {
+    let asking = async {
+        loop {
+            let answer = ask().await;
+            if wanted(&answer) {
+                return answer;
+            }
+        }
+    };
+    tokio::time::timeout(LONGEST, asking).await.expect("the answer is never as wanted")
+}
+
 pub fn template(tenant: &str, name: &str, nodes: &[&str]) -> SessionTemplate {
     let boot_set = BootSet {
         path: "s3://images/compute/manifest.json".to_owned(),
