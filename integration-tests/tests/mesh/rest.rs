@@ -303,7 +303,55 @@ async fn sessions() {
          GET /v2/sessions/s1/status
          DELETE /v2/sessions?status=complete
          GET /v2/sessions"#,
-        expect![[r#""#]],
+        expect![[r#"
+            > PUT /v2/sessiontemplates/t1 {"boot_sets": {"compute": {"path": "s3://boot-images/i/manifest.json", "type": "s3", "node_list": ["x9c9s9b9n9"]}}}
+            200 application/json
+            {"boot_sets":{"compute":{"arch":"X86","node_list":["x9c9s9b9n9"],"path":"s3://boot-images/i/manifest.json","type":"s3"}},"name":"t1","tenant":null}
+            > POST /v2/sessions {"name": "s1", "template_name": "nope", "operation": "boot"}
+            400 application/problem+json
+            {"detail":"Session Template Name invalid: nope","status":400,"title":"Bad Request","type":"about:blank"}
+            > POST /v2/sessions {"name": "s1", "template_name": "t1", "operation": "Boot"}
+            400 application/problem+json
+            {"detail":"'Boot' is not one of 'boot', 'reboot', 'shutdown' - 'operation'","status":400,"title":"Bad Request","type":"about:blank"}
+            > POST /v2/sessions {"name": "s1", "template_name": "t1", "operation": "boot", "limit": "a,"}
+            400 application/problem+json
+            {"detail":"item 2 is empty - 'limit'","status":400,"title":"Bad Request","type":"about:blank"}
+            > POST /v2/sessions {"name": "s1", "template_name": "t1", "operation": "boot", "limit": null}
+            201 application/json
+            {"components":"","include_disabled":false,"limit":"","name":"s1","operation":"boot","stage":false,"status":{"end_time":null,"error":null,"start_time":"TIME","status":"pending"},"template_name":"t1","tenant":null}
+            > POST /v2/sessions {"name": "s1", "template_name": "t1", "operation": "boot"}
+            409 application/problem+json
+            {"detail":"Session 's1' already exists","status":409,"title":"The resource to be created already exists","type":"about:blank"}
+            > WAIT s1
+            > GET /v2/sessions/s1
+            200 application/json
+            {"components":"","include_disabled":false,"limit":"","name":"s1","operation":"boot","stage":false,"status":{"end_time":"TIME","error":"No nodes were found to act upon.","start_time":"TIME","status":"complete"},"template_name":"t1","tenant":null}
+            > GET /v2/sessions/s1/status
+            200 application/json
+            {"error_summary":{},"managed_components_count":0,"percent_failed":0.0,"percent_staged":0.0,"percent_successful":0.0,"phases":{"percent_complete":0.0,"percent_configuring":0.0,"percent_powering_off":0.0,"percent_powering_on":0.0},"status":"complete","timing":{"duration":"TIME","end_time":"TIME","start_time":"TIME"}}
+            > GET /v2/sessions?status=running
+            200 application/json
+            []
+            > GET /v2/sessions?status=complete&min_age=0
+            200 application/json
+            [{"components":"","include_disabled":false,"limit":"","name":"s1","operation":"boot","stage":false,"status":{"end_time":"TIME","error":"No nodes were found to act upon.","start_time":"TIME","status":"complete"},"template_name":"t1","tenant":null}]
+            > GET /v2/sessions?max_age=soon
+            400 application/problem+json
+            {"detail":"'soon' is not an age such as 15m, 4h, 7d or 2w - 'max_age'","status":400,"title":"Bad Request","type":"about:blank"}
+            > DELETE /v2/sessions/s1
+            204 
+            > GET /v2/sessions/s1
+            404 application/problem+json
+            {"detail":"Session 's1' does not exist","status":404,"title":"The resource was not found","type":"about:blank"}
+            > GET /v2/sessions/s1/status
+            404 application/problem+json
+            {"detail":"Session 's1' does not exist","status":404,"title":"The resource was not found","type":"about:blank"}
+            > DELETE /v2/sessions?status=complete
+            204 
+            > GET /v2/sessions
+            200 application/json
+            []
+        "#]],
     )
     .await;
 }

@@ -7,7 +7,7 @@ use domain::{id::ComponentId, inventory::NODE, options::Options, write::newly_di
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use crate::Registry;
+use crate::{Registry, store::create};
 
 /// Pause after the inventory could not be read: a mesh that starts finds its fleet at once, and an
 /// inventory that is away is not pestered.
@@ -45,7 +45,7 @@ async fn look_for_ever(registry: &Registry) {
 /// Waits as long as the option says, and no longer when the option is changed meanwhile.
 async fn until_next_look(registry: &Registry, began: Instant) {
     let view = registry.options.view();
-    let mut changes = std::pin::pin!(registry.option_changes());
+    let mut changes = std::pin::pin!(registry.options.follow());
     loop {
         let options =
             view.get(OptionsRecord::KEY).map_or_else(Options::default, |record| record.options.clone());
@@ -79,7 +79,7 @@ async fn discover(registry: &Registry) -> Result<usize, Fault> {
             let now = time::now();
             let missing: Vec<_> = new.into_iter().filter(|id| draft.get(id.as_str()).is_none()).collect();
             let created = missing.len();
-            missing.into_iter().for_each(|id| draft.put(newly_discovered(id, now)));
+            missing.into_iter().for_each(|id| create(draft, newly_discovered(id, now)));
             Ok(created)
         })
         .await?;

@@ -8,6 +8,7 @@
 
 mod convert;
 mod discovery;
+mod expiry;
 mod inventory;
 mod rpc;
 mod store;
@@ -68,7 +69,8 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
-    context.tasks.spawn("discovery", discovery::run(registry));
+    context.tasks.spawn("discovery", discovery::run(Arc::clone(&registry)));
+    context.tasks.spawn("expiry", expiry::run(registry));
     ready.now().await;
     Ok(())
 }

@@ -38,15 +38,17 @@ async fn follow(shared: &Shared, work: &Work) -> Fault {
     let mut batches = pin!(watch.batches());
     let mut initial = true;
     while let Some(batch) = batches.next().await {
-        match batch {
-            Ok(batch) => sort(&batch, initial, shared, work),
+        let batch = match batch {
+            Ok(batch) => batch,
             Err(fault) => return fault,
-        }
-        initial = false;
+        };
+        sort(&batch, initial, shared, work);
+        initial &= !batch.synced;
     }
     Fault::Internal("a ledger's watch has ended".to_owned())
 }
 
+/// Sends every session of a batch where it belongs. `initial`: the batch tells what there was at the start.
 fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &Shared, work: &Work) {
     for deletion in &batch.deleted {
         shared.members.forget(&deletion.key);

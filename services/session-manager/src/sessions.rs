@@ -9,8 +9,9 @@ use chassis::{
     resource::{Batch, Resource},
 };
 use domain::{
+    invalid::Invalid,
     session::{self, Progress, SessionPatch},
-    template::findings,
+    template::{SessionTemplate, findings},
 };
 use futures_util::{StreamExt, stream::BoxStream};
 use proto::session::{self as wire, session_service_server::SessionService};
@@ -220,7 +221,7 @@ impl SessionRpc {
 }
 
 /// Refuses a template that no session can use; mere warnings are logged (BOS reference 7.1).
-fn check(template: &domain::template::SessionTemplate, reject_nids: bool) -> Result<(), Fault> {
+fn check(template: &SessionTemplate, reject_nids: bool) -> Result<(), Fault> {
     match findings(template, reject_nids) {
         Ok(warnings) => {
             warnings.iter().for_each(|finding| tracing::info!(%finding, "a session may not do as wished"));
@@ -228,7 +229,7 @@ fn check(template: &domain::template::SessionTemplate, reject_nids: bool) -> Res
         }
         Err(finding) => {
             let reason = format!("Session template fails check: {finding}");
-            Err(Fault::Invalid(domain::invalid::Invalid::new("", reason)))
+            Err(Fault::Invalid(Invalid::new("", reason)))
         }
     }
 }

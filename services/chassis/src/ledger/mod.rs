@@ -19,6 +19,7 @@ mod writer;
 
 use std::{future::Future, sync::Arc};
 
+use futures_util::Stream;
 use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr};
 use tokio::sync::{mpsc, oneshot};
 
@@ -27,7 +28,10 @@ pub use view::View;
 pub use watching::LedgerWatch;
 pub use writer::Draft;
 
-use crate::{Context, Fault, resource::Resource};
+use crate::{
+    Context, Fault,
+    resource::{Batch, Resource},
+};
 use writer::{Command, Outcome, Writer};
 
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
@@ -118,5 +122,11 @@ impl<T: Table> Ledger<T> {
     /// [`Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
     pub fn watch(&self, resume: u64) -> Result<LedgerWatch<T::Kind>, Fault> {
         LedgerWatch::start(Arc::clone(&self.view), resume)
+    }
+
+    /// Everything in the collection, then every change, without end: for a part that acts on its own
+    /// resources. It never fails; when it falls far behind it starts over with everything.
+    pub fn follow(&self) -> impl Stream<Item = Arc<Batch<T::Kind>>> + Send + use<T> {
+        watching::follow(Arc::clone(&self.view))
     }
 }

@@ -66,6 +66,20 @@ impl<R: Resource> LedgerWatch<R> {
     }
 }
 
+/// A watch that starts over instead of failing.
+pub(super) fn follow<R: Resource>(view: Arc<View<R>>) -> impl Stream<Item = Arc<Batch<R>>> + Send {
+    stream::unfold((view, None), |(view, watch)| async move {
+        let mut watch = watch.or_else(|| LedgerWatch::start(Arc::clone(&view), 0).ok())?;
+        loop {
+            match watch.next().await {
+                Ok(batch) => return batch.map(|batch| (batch, (view, Some(watch)))),
+                // A watch from the beginning is always admitted.
+                Err(_) => watch = LedgerWatch::start(Arc::clone(&view), 0).ok()?,
+            }
+        }
+    })
+}
+
 /// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from.
 /// Deletions go first: a later part must not move the resume point past one that was not delivered.
 fn split<R: Resource>(batch: Batch<R>, mark_end: bool) -> VecDeque<Arc<Batch<R>>> {

@@ -55,6 +55,11 @@ impl<R: Resource> Draft<'_, R> {
         }
     }
 
+    /// Revision of the last commit before this draft. It only grows, also over deletions and restarts.
+    pub fn base_revision(&self) -> u64 {
+        self.view.revision()
+    }
+
     /// Creates or overwrites a resource.
     pub fn put(&mut self, resource: R) {
         self.own.insert(resource.key().into(), Some(resource));

@@ -24,7 +24,7 @@ use proto::component::{
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{Responses, list::Filter};
-use crate::{Registry, convert};
+use crate::{Registry, convert, store::create};
 
 /// Components in one message of a list: some hundred kilobytes.
 const PAGE: usize = 250;
@@ -87,7 +87,10 @@ impl ComponentService for Registry {
             let stored = last_of_each(records).into_iter().map(|record| {
                 let previous = draft.get(record.id.as_str());
                 let record = write::put(previous.as_deref(), record, |token| tokens.get(token), now);
-                draft.put(record.clone());
+                match previous {
+                    Some(_) => draft.put(record.clone()),
+                    None => create(draft, record.clone()),
+                }
                 record
             });
             Ok(stored.collect::<Vec<_>>())

@@ -1,9 +1,7 @@
 //! Reading, changing and watching the options.
 
-use std::sync::Arc;
-
-use chassis::{Fault, convert::options as convert, kinds::OptionsRecord, resource::Batch};
-use futures_util::{Stream, StreamExt};
+use chassis::{convert::options as convert, kinds::OptionsRecord, resource::Batch};
+use futures_util::StreamExt;
 use proto::option::{
     self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
     WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
@@ -48,16 +46,6 @@ impl OptionsService for Registry {
         let batches = self.options.watch(request.into_inner().resume_revision)?.batches();
         let responses = batches.map(|batch| Ok(response(&*batch?)));
         Ok(Response::new(Box::pin(responses.take_until(self.shutdown.clone().cancelled_owned()))))
-    }
-}
-
-impl Registry {
-    /// Ticks whenever the options change.
-    pub(crate) fn option_changes(
-        &self,
-    ) -> impl Stream<Item = Result<Arc<Batch<OptionsRecord>>, Fault>> + Send {
-        let from_now = self.options.watch(self.options.view().revision());
-        futures_util::stream::iter(from_now).flat_map(|watch| watch.batches().skip(1))
     }
 }
 

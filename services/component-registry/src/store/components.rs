@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use chassis::{
     convert::{Interner, component as convert},
-    ledger::Table,
+    ledger::{Draft, Table},
 };
 use domain::{artifacts::BootArtifacts, component::Component, status::computed_status};
 use prost::Message;
@@ -61,6 +61,13 @@ impl Table for Components {
         }
         Ok(())
     }
+}
+
+/// Puts a component that did not exist. Its generations begin after every revision so far, so that evidence
+/// about a component of the same id that was deleted never counts for it.
+pub(crate) fn create(draft: &mut Draft<'_, Component>, component: Component) {
+    let generation = draft.base_revision() + 1;
+    draft.put(Component { generation, ..component });
 }
 
 fn row(component: &Component, sets: &mut Sets) -> ActiveModel {

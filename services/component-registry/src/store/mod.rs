@@ -7,6 +7,7 @@ mod options;
 mod tokens;
 
 pub use components::Components;
+pub(crate) use components::create;
 pub use migration::Migrator;
 pub use options::StoredOptions;
 pub use tokens::{BootToken, BootTokens};
