@@ -196,12 +196,12 @@ mod tests {
                 {"enabled": 1} -> invalid type: integer `1`, expected a boolean - 'enabled'
                 {"error": 5} -> invalid type: integer `5`, expected a string - 'error'
                 {"session": null} -> invalid type: null, expected a string - 'session'
-                {"retry_policy": -1} -> invalid value: integer `-1`, expected an integer from 0 to 4294967295 - 'retry_policy'
-                {"retry_policy": 1.5} -> invalid type: floating point `1.5`, expected an integer from 0 to 4294967295 - 'retry_policy'
-                {"retry_policy": 15.0} -> invalid type: floating point `15.0`, expected an integer from 0 to 4294967295 - 'retry_policy'
-                {"retry_policy": true} -> invalid type: boolean `true`, expected an integer from 0 to 4294967295 - 'retry_policy'
-                {"retry_policy": "3"} -> invalid type: string "3", expected an integer from 0 to 4294967295 - 'retry_policy'
-                {"retry_policy": 4294967296} -> invalid value: integer `4294967296`, expected an integer from 0 to 4294967295 - 'retry_policy'
+                {"retry_policy": -1} -> invalid value: integer `-1`, expected a whole number that is not negative - 'retry_policy'
+                {"retry_policy": 1.5} -> invalid type: floating point `1.5`, expected a whole number that is not negative - 'retry_policy'
+                {"retry_policy": 15.0} -> invalid type: floating point `15.0`, expected a whole number that is not negative - 'retry_policy'
+                {"retry_policy": true} -> invalid type: boolean `true`, expected a whole number that is not negative - 'retry_policy'
+                {"retry_policy": "3"} -> invalid type: string "3", expected a whole number that is not negative - 'retry_policy'
+                {"retry_policy": 4294967296} -> fits
                 {"status": {"phase": "hmm"}} -> 'hmm' is not one of '', 'configuring', 'powering_off', 'powering_on' - 'status.phase'
                 {"status": {"phase": {"configuring": null}}} -> invalid type: map, expected a string - 'status.phase'
                 {"status": {"status": "stable"}} -> unknown field `status`, expected `phase` or `status_override` - 'status.status'
@@ -220,7 +220,7 @@ mod tests {
                 {"desired_state": {"session": "s"}} -> unknown field `session`, expected one of `boot_artifacts`, `bss_token`, `configuration` - 'desired_state.session'
                 {"staged_state": {"session": null}} -> invalid type: null, expected a string - 'staged_state.session'
                 {"staged_state": {"bss_token": "t"}} -> unknown field `bss_token`, expected one of `boot_artifacts`, `configuration`, `session` - 'staged_state.bss_token'
-                {"event_stats": {"power_on_attempts": -1}} -> invalid value: integer `-1`, expected an integer from 0 to 4294967295 - 'event_stats.power_on_attempts'
+                {"event_stats": {"power_on_attempts": -1}} -> invalid value: integer `-1`, expected a whole number that is not negative - 'event_stats.power_on_attempts'
                 {"event_stats": {"bogus": 1}} -> unknown field `bogus`, expected one of `power_off_forceful_attempts`, `power_off_graceful_attempts`, `power_on_attempts` - 'event_stats.bogus'
                 [] -> invalid type: sequence, expected an object
                 [1] -> invalid type: sequence, expected an object
@@ -324,12 +324,12 @@ mod tests {
                 "1",
             ],
             expect![[r#"
-                {"bss_read_timeout": "20"} -> invalid type: string "20", expected an integer from 0 to 4294967295 - 'bss_read_timeout'
-                {"bss_read_timeout": 20.5} -> invalid type: floating point `20.5`, expected an integer from 0 to 4294967295 - 'bss_read_timeout'
-                {"bss_read_timeout": true} -> invalid type: boolean `true`, expected an integer from 0 to 4294967295 - 'bss_read_timeout'
-                {"bss_read_timeout": null} -> invalid type: null, expected an integer from 0 to 4294967295 - 'bss_read_timeout'
-                {"bss_read_timeout": [20]} -> invalid type: sequence, expected an integer from 0 to 4294967295 - 'bss_read_timeout'
-                {"bss_read_timeout": -1} -> invalid value: integer `-1`, expected an integer from 0 to 4294967295 - 'bss_read_timeout'
+                {"bss_read_timeout": "20"} -> invalid type: string "20", expected a whole number that is not negative - 'bss_read_timeout'
+                {"bss_read_timeout": 20.5} -> invalid type: floating point `20.5`, expected a whole number that is not negative - 'bss_read_timeout'
+                {"bss_read_timeout": true} -> invalid type: boolean `true`, expected a whole number that is not negative - 'bss_read_timeout'
+                {"bss_read_timeout": null} -> invalid type: null, expected a whole number that is not negative - 'bss_read_timeout'
+                {"bss_read_timeout": [20]} -> invalid type: sequence, expected a whole number that is not negative - 'bss_read_timeout'
+                {"bss_read_timeout": -1} -> invalid value: integer `-1`, expected a whole number that is not negative - 'bss_read_timeout'
                 {"clear_stage": "true"} -> invalid type: string "true", expected a boolean - 'clear_stage'
                 {"clear_stage": 1} -> invalid type: integer `1`, expected a boolean - 'clear_stage'
                 {"clear_stage": null} -> invalid type: null, expected a boolean - 'clear_stage'

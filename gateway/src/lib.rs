@@ -42,11 +42,11 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
         }
     });
     let shutdown = context.tasks.shutdown();
+    let part = context.clone();
     context.tasks.spawn("gateway", async move {
-        axum::serve(listener, ServiceExt::<Request>::into_make_service(app))
-            .with_graceful_shutdown(shutdown.cancelled_owned())
-            .await?;
-        Ok(())
+        let serving = axum::serve(listener, ServiceExt::<Request>::into_make_service(app))
+            .with_graceful_shutdown(shutdown.cancelled_owned());
+        Ok(part.finish_calls(serving.into_future()).await?)
     });
     tracing::info!(part = "gateway", %address, "listening");
     Ok(())

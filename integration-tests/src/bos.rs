@@ -30,6 +30,12 @@ impl Bos {
         Self { client: reqwest::Client::new(), url: url.to_owned() }
     }
 
+    /// Address of the gateway.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Sends a request; none when the gateway cannot be reached.
     pub async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
         let request = self.client.request(method, format!("{}{path}", self.url));

@@ -5,7 +5,7 @@ use std::{
     fs::File,
     net::TcpListener,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     sync::OnceLock,
 };
 
@@ -25,13 +25,44 @@ pub const PARTS: [(&str, &str); 7] = [
     ("gateway", "reveille-gateway"),
 ];
 
+/// Enough to follow a request from part to part.
+const LOG: &str = "info,chassis=debug,gateway=debug";
+
 /// A mesh of processes. They are killed when it is dropped.
 pub struct Processes {
     /// The REST contract.
     pub bos: Bos,
     /// Where settings, databases and logs are.
     pub directory: TempDir,
+    ports: Vec<u16>,
     running: BTreeMap<&'static str, Child>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub output: String,
+    /// What it complained about or logged.
+    pub errors: String,
+}
+
+/// Runs a binary of the mesh to its end.
+///
+/// # Panics
+/// When it cannot be started or does not end in time.
+pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(binaries().join(binary));
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(PATIENCE, command.output()).await;
+    let ended = ended.unwrap_or_else(|_| panic!("{binary} {arguments:?} does not end")).expect("a process");
+    Ended {
+        status: ended.status,
+        output: String::from_utf8_lossy(&ended.stdout).into_owned(),
+        errors: String::from_utf8_lossy(&ended.stderr).into_owned(),
+    }
 }
 
 impl Processes {
@@ -46,7 +77,7 @@ impl Processes {
         let bos = Bos::new(&format!("http://127.0.0.1:{gateway}"));
         std::fs::write(directory.path().join("reveille.toml"), settings(&directory, &ports, nodes, speed))
             .expect("a writable directory");
-        let mut mesh = Self { bos, directory, running: BTreeMap::new() };
+        let mut mesh = Self { bos, directory, ports, running: BTreeMap::new() };
         for (part, _) in PARTS {
             mesh.start_part(part);
         }
@@ -75,15 +106,51 @@ impl Processes {
         self.running.insert(part, child);
     }
 
+    /// Where one part is reached.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn url(&self, part: &str) -> String {
+        let index = PARTS.iter().position(|(name, _)| *name == part).expect("a part");
+        format!("http://127.0.0.1:{}", self.ports[index])
+    }
+
+    /// Ends one part without warning, as a crash does.
+    ///
+    /// # Panics
+    /// When it had ended before.
+    pub async fn kill_part(&mut self, part: &'static str) {
+        let mut child = self.running.remove(part).expect("a running part");
+        assert_eq!(child.try_wait().expect("a status"), None, "{part} had ended before:\n{}", self.log(part));
+        child.kill().await.expect("a process to kill");
+    }
+
     /// Asks one part to end with SIGTERM and waits until it has.
     ///
     /// # Panics
     /// When it does not end in time or ends with an error.
     pub async fn stop_part(&mut self, part: &'static str) {
-        let mut child = self.running.remove(part).expect("a running part");
-        let id = child.id().expect("a process that was not waited for").to_string();
+        self.ask_part_to_end(part).await;
+        self.part_ended(part).await;
+    }
+
+    /// Asks one part to end with SIGTERM.
+    ///
+    /// # Panics
+    /// When it had ended before.
+    pub async fn ask_part_to_end(&self, part: &str) {
+        let id = self.running[part].id().expect("a process that was not waited for").to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
         assert!(asked.success(), "{part} had ended before");
+    }
+
+    /// Waits until one part that was asked to has ended.
+    ///
+    /// # Panics
+    /// When it does not end in time or ends with an error.
+    pub async fn part_ended(&mut self, part: &str) {
+        let mut child = self.running.remove(part).expect("a running part");
         let ended =
             tokio::time::timeout(PATIENCE, child.wait()).await.expect("an end in time").expect("a status");
         assert!(ended.success(), "{part} ended with {ended}; its log:\n{}", self.log(part));
@@ -97,7 +164,7 @@ impl Processes {
 }
 
 fn settings(directory: &TempDir, ports: &[u16], nodes: u32, speed: f64) -> String {
-    let mut text = format!("data_dir = \"{}\"\n", directory.path().display());
+    let mut text = format!("data_dir = \"{}\"\n[log]\nfilter = \"{LOG}\"\n", directory.path().display());
     for ((part, _), port) in PARTS.iter().zip(ports) {
         text += &format!("[{part}]\nlisten = \"127.0.0.1:{port}\"\nurl = \"http://127.0.0.1:{port}\"\n");
         if *part == "simulator" {

@@ -1,5 +1,16 @@
 //! Tests of the whole mesh. One binary, because linking every part takes longer than running most tests.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod boot;
+mod command_line;
+mod crashes;
+mod dependencies;
+mod evaluation;
+mod grpc;
 mod processes;
+mod request_ids;
 mod rest;
+mod shutdown;
+mod startup;
+mod watches;

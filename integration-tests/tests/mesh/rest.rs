@@ -70,7 +70,7 @@ async fn options() {
             {"detail":"1 is not between 10 and 86400 - 'bss_read_timeout'","status":400,"title":"Bad Request","type":"about:blank"}
             > PATCH /v2/options {"default_retry_policy": "3"}
             400 application/problem+json
-            {"detail":"invalid type: string \"3\", expected an integer from 0 to 4294967295 - 'default_retry_policy'","status":400,"title":"Bad Request","type":"about:blank"}
+            {"detail":"invalid type: string \"3\", expected a whole number that is not negative - 'default_retry_policy'","status":400,"title":"Bad Request","type":"about:blank"}
             > PATCH /v2/options {}
             400 application/problem+json
             {"detail":"the object needs at least one member","status":400,"title":"Bad Request","type":"about:blank"}
@@ -119,7 +119,7 @@ async fn one_component() {
             {"actual_state":{"bss_token":"unknown"},"desired_state":{"boot_artifacts":{"initrd":"i","kernel":"k"},"configuration":"c","last_updated":"TIME"},"enabled":false,"error":"e","event_stats":{"power_off_forceful_attempts":0,"power_off_graceful_attempts":0,"power_on_attempts":0},"id":"c1","retry_policy":2,"session":""}
             > PATCH /v2/components/c1 {"retry_policy": -1}
             400 application/problem+json
-            {"detail":"invalid value: integer `-1`, expected an integer from 0 to 4294967295 - 'retry_policy'","status":400,"title":"Bad Request","type":"about:blank"}
+            {"detail":"invalid value: integer `-1`, expected a whole number that is not negative - 'retry_policy'","status":400,"title":"Bad Request","type":"about:blank"}
             > PATCH /v2/components/c1 {"status": {"status": "stable"}}
             400 application/problem+json
             {"detail":"unknown field `status`, expected `phase` or `status_override` - 'status.status'","status":400,"title":"Bad Request","type":"about:blank"}

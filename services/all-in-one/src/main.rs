@@ -22,7 +22,7 @@ enum Task {
     Serve(chassis::Command),
     /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
     #[command(after_help = DEMO_EXAMPLES)]
-    Demo(Box<demo::Flags>),
+    Demo(demo::Flags),
 }
 
 const EXAMPLES: &str = "\
@@ -57,6 +57,6 @@ injected fault is stable, and 1 otherwise.";
 fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Serve(command) => chassis::run_command(&command, mesh::serve),
-        Task::Demo(flags) => demo::run(*flags),
+        Task::Demo(flags) => demo::run(flags),
     }
 }

@@ -1,9 +1,10 @@
 //! Connections to other parts of the mesh.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use anyhow::Context;
 use tonic::{
+    Status,
     service::interceptor::InterceptedService,
     transport::{self, Endpoint},
 };
@@ -42,4 +43,32 @@ pub fn channel(url: &str) -> anyhow::Result<Channel> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     Ok(InterceptedService::new(endpoint.connect_lazy(), Carry))
+}
+
+/// Waits for the answer to `call` no longer than `deadline`. Whether a peer that is silent for so long has done
+/// what it was asked is not known.
+///
+/// # Errors
+/// What the peer said, or `DEADLINE_EXCEEDED` when it said nothing.
+pub async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let silent = |_| Err(Status::deadline_exceeded(format!("no answer within {} s", deadline.as_secs())));
+    tokio::time::timeout(deadline, call).await.unwrap_or_else(silent)
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Code;
+
+    use super::*;
+    use crate::Fault;
+
+    #[tokio::test]
+    async fn a_silent_peer_counts_as_unavailable() {
+        let status = within(Duration::ZERO, std::future::pending::<Result<(), _>>()).await.unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, "no answer within 0 s"));
+        assert_eq!(Fault::from(status), Fault::unavailable("service", "no answer within 0 s"));
+    }
 }

@@ -1,6 +1,6 @@
 //! What a part gets when it starts.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -20,6 +20,27 @@ impl Context {
     /// A context with these settings and no tasks yet.
     pub fn new(settings: Settings) -> Self {
         Self { settings: Arc::new(settings), tasks: Tasks::default() }
+    }
+
+    /// Runs `serving`, which ends by itself when shutdown is asked for and every client is done. A client that
+    /// listens no more is never done, so clients get half of the grace period; the other half is for what
+    /// they leave behind.
+    ///
+    /// # Errors
+    /// What `serving` ended with.
+    pub async fn finish_calls<E>(&self, serving: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+        let grace = Duration::from_secs(self.settings.shutdown_grace_seconds.into());
+        let out_of_patience = async {
+            self.tasks.shutdown().cancelled().await;
+            tokio::time::sleep(grace / 2).await;
+        };
+        tokio::select! {
+            served = serving => served,
+            () = out_of_patience => {
+                tracing::warn!("calls under way were cut off");
+                Ok(())
+            }
+        }
     }
 
     /// Address of the database of `part`: the one that is set, or an SQLite file in the data directory,

@@ -1,10 +1,11 @@
 //! Connections to a part's own database.
 
-use std::time::Duration;
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sea_orm::{
-    ConnectOptions, Database, DatabaseConnection, DbErr, EntityTrait, IdenStatic, Iterable,
+    ColumnTrait, ConnectOptions, Database, DatabaseConnection, DbErr, EntityTrait, IdenStatic, Iterable,
+    QueryFilter,
     sea_query::OnConflict,
     sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous},
 };
@@ -60,6 +61,27 @@ where
         E::insert_many(chunk).on_conflict(overwrite).exec_without_returning(on).await?;
     }
     Ok(())
+}
+
+/// Deletes the rows whose `key` is one of `keys`.
+///
+/// # Errors
+/// As the database says; the caller's transaction is then of no more use.
+pub async fn delete<E: EntityTrait>(
+    on: &impl sea_orm::ConnectionTrait,
+    key: E::Column,
+    keys: &[Arc<str>],
+) -> Result<(), DbErr> {
+    for chunk in keys.chunks(ROWS) {
+        let chunk = chunk.iter().map(|key| &**key);
+        E::delete_many().filter(key.is_in(chunk)).exec(on).await?;
+    }
+    Ok(())
+}
+
+/// The error for a row of `kind` that does not hold what it should.
+pub fn unreadable(kind: &str, key: &str, why: impl Display) -> DbErr {
+    DbErr::Custom(format!("{kind} '{key}' is unreadable: {why}"))
 }
 
 fn without_password(url: &str) -> String {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use domain::{component::Component, options::Options};
+use domain::{component::Component, id::ComponentId, options::Options};
 use futures_util::StreamExt;
 use proto::{
     component::{WatchComponentsRequest, component_service_client::ComponentServiceClient},
@@ -22,7 +22,7 @@ use crate::{
     Channel, Fault,
     channel::LARGEST_MESSAGE,
     convert::{self, Interner},
-    mirror::{Mirrored, Watch},
+    mirror::{Mirror, Mirrored, Watch},
     resource::{Batch, Deletion, Resource},
 };
 
@@ -39,6 +39,14 @@ impl Resource for Component {
 
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
+    }
+}
+
+impl Mirror<Component> {
+    /// The ids of the components that are enabled, in no particular order.
+    pub fn enabled(&self) -> impl Iterator<Item = ComponentId> {
+        let enabled = self.all().into_iter().filter(|component| component.is_enabled());
+        enabled.map(|component| component.id.clone())
     }
 }
 

@@ -27,7 +27,7 @@ mod tasks;
 pub mod telemetry;
 pub mod work;
 
-pub use channel::{Channel, channel};
+pub use channel::{Channel, channel, within};
 pub use context::{Context, bind};
 pub use fault::Fault;
 pub use run::{Command, run, run_command};

@@ -5,7 +5,6 @@ use std::{collections::HashMap, future::Future, sync::Arc};
 use futures_util::{Stream, StreamExt};
 use parking_lot::RwLock;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use crate::{
@@ -34,8 +33,12 @@ pub struct Change<R> {
 impl<R: Resource> Change<R> {
     /// Key of the resource.
     pub fn key(&self) -> &str {
-        let either = self.current.as_ref().or(self.previous.as_ref());
-        either.map_or("", |resource| resource.key())
+        self.newest().map_or("", |resource| resource.key())
+    }
+
+    /// The resource as it is, or as it was before it was deleted.
+    pub fn newest(&self) -> Option<&Arc<R>> {
+        self.current.as_ref().or(self.previous.as_ref())
     }
 }
 
@@ -69,11 +72,9 @@ impl<R: Mirrored> Mirror<R> {
     ) -> Self {
         let shared = Arc::new(Shared { resources: RwLock::default(), revision: watch::Sender::new(0) });
         let mirror = Self { shared };
-        let shutdown = context.tasks.shutdown();
-        let until = shutdown.clone();
-        let follower = Follower { mirror: mirror.clone(), channel, listener, until, stale: None, resume: 0 };
-        context.tasks.spawn(R::KIND, async move {
-            shutdown.run_until_cancelled(follower.follow()).await;
+        let follower = Follower { mirror: mirror.clone(), channel, listener, stale: None, resume: 0 };
+        context.tasks.spawn_until_shutdown(R::KIND, async {
+            follower.follow().await;
             Ok(())
         });
         mirror
@@ -109,8 +110,6 @@ struct Follower<R, L> {
     mirror: Mirror<R>,
     channel: Channel,
     listener: L,
-    /// In one process everybody stops at once, and a watch that ends then is no trouble.
-    until: CancellationToken,
     /// After starting over: what was held before and has not been seen again.
     stale: Option<HashMap<Box<str>, Arc<R>>>,
     resume: u64,
@@ -122,9 +121,6 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
         loop {
             let before = self.resume;
             let status = self.follow_once().await;
-            if self.until.is_cancelled() {
-                return;
-            }
             if status.code() == Code::OutOfRange {
                 self.start_over();
                 continue;

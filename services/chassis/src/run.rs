@@ -51,7 +51,9 @@ impl Command {
         if let Some(filter) = &self.log {
             overrides.push(("log.filter".into(), filter.clone()));
         }
-        self.defaults.or_from(self.config.as_deref(), &overrides).context("settings")
+        let source = self.config.as_ref().map(|file| format!("settings, with {}", file.display()));
+        let context = source.unwrap_or_else(|| "settings".to_owned());
+        self.defaults.or_from(self.config.as_deref(), &overrides).context(context)
     }
 }
 

@@ -21,6 +21,10 @@ use crate::{Context, request_id};
 /// Pings to clients, so that streams to vanished watchers end.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
+/// What every part serves besides its own services.
+const HEALTH: &str = "grpc.health.v1.Health";
+const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
+
 /// The gRPC services of one part, being put together.
 pub struct Server {
     routes: RoutesBuilder,
@@ -70,6 +74,14 @@ impl Ready {
         // The empty name stands for the part as a whole.
         self.health.set_service_status("", status).await;
     }
+
+    /// Says that the part can do its work no more, and ends the watches of its health with that.
+    async fn never_again(mut self) {
+        self.set(ServingStatus::NotServing).await;
+        for name in self.names.iter().chain([&""]) {
+            self.health.clear_service_status(name).await;
+        }
+    }
 }
 
 /// Serves until shutdown. Then health turns to not serving, streams end, and calls under way finish.
@@ -83,29 +95,39 @@ pub async fn serve(
     server: Server,
 ) -> anyhow::Result<Ready> {
     let Server { mut routes, health, names } = server;
-    let reflection = tonic_reflection::server::Builder::configure()
+    // The descriptors are those of the whole mesh, so what this part serves has to be named.
+    let mut reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .context("reflection")?;
-    routes.add_service(reflection);
+        .with_service_name(HEALTH)
+        .with_service_name(REFLECTION);
+    for name in &names {
+        reflection = reflection.with_service_name(*name);
+    }
+    routes.add_service(reflection.build_v1().context("reflection")?);
     let ready = Ready { health, names };
     ready.set(ServingStatus::NotServing).await;
 
     let address = listener.local_addr().context("local address")?;
     let shutdown = context.tasks.shutdown();
-    let goodbye = ready.clone();
+    let (part, goodbye) = (context.clone(), ready.clone());
     let router = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .layer(TraceLayer::new_for_grpc().make_span_with(span).on_request(()).on_response(()).on_failure(()))
+        .layer(
+            TraceLayer::new_for_grpc()
+                .make_span_with(span)
+                .on_request(())
+                .on_response(answered)
+                .on_failure(()),
+        )
         .add_routes(routes.routes());
     context.tasks.spawn(name, async move {
         let until = async move {
             shutdown.cancelled().await;
-            goodbye.set(ServingStatus::NotServing).await;
+            goodbye.never_again().await;
         };
-        router.serve_with_incoming_shutdown(accepted(listener), until).await?;
-        Ok(())
+        let serving = router.serve_with_incoming_shutdown(accepted(listener), until);
+        Ok(part.finish_calls(serving).await?)
     });
     tracing::info!(part = name, %address, "listening");
     Ok(ready)
@@ -126,4 +148,9 @@ fn span(request: &Request<Body>) -> Span {
     let id =
         request.headers().get(request_id::HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
     tracing::debug_span!("call", method = request.uri().path(), request_id = id)
+}
+
+/// Without a line for each call nobody could follow a request into a service that had nothing else to say.
+fn answered(_: &Response<Body>, took: Duration, _: &Span) {
+    tracing::debug!(milliseconds = took.as_secs_f64() * 1e3, "answered");
 }

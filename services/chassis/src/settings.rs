@@ -130,7 +130,7 @@ impl Default for Settings {
         Self {
             data_dir: "reveille-data".into(),
             shutdown_grace_seconds: 10,
-            log: Log { filter: "info".into(), format: LogFormat::Auto },
+            log: Log { filter: "info,sea_orm_migration=warn".into(), format: LogFormat::Auto },
             compat: Compat { strict_bos: false },
             gateway: Part::on_port(7700),
             component_registry: Owner::on_port(7701),

@@ -31,9 +31,29 @@ impl Tasks {
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        let task = task.instrument(tracing::info_span!("task", name));
+        // Not a field called "name": JSON lines have the name of the span under that key.
+        let task = task.instrument(tracing::info_span!("run", task = name));
         self.shared.running.lock().spawn(async move { (name, task.await) });
         self.shared.spawned.notify_one();
+    }
+
+    /// Starts a task that must run until shutdown and may stop anywhere: it is dropped then. For work that is
+    /// taken up again from what is stored.
+    ///
+    /// It is dropped before it sees who else stops: in one process all do so at once, and a stream that ends
+    /// then is no trouble to speak of.
+    pub fn spawn_until_shutdown<F, T>(&self, name: &'static str, task: F)
+    where
+        F: Future<Output = anyhow::Result<T>> + Send + 'static,
+    {
+        let shutdown = self.shutdown();
+        self.spawn(name, async move {
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => Ok(()),
+                ended = task => ended.map(drop),
+            }
+        });
     }
 
     /// Is cancelled when everything should stop.
@@ -116,6 +136,7 @@ mod tests {
     async fn shutdown_waits_for_every_task() {
         let tasks = Tasks::default();
         tasks.spawn("steady", until_shutdown(tasks.shutdown()));
+        tasks.spawn_until_shutdown("endless", std::future::pending::<anyhow::Result<()>>());
         tasks.shutdown().cancel();
         tasks.finished(GRACE).await.unwrap();
     }

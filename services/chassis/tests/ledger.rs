@@ -6,7 +6,11 @@ mod note;
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Context, Fault, Settings, ledger::Ledger};
+use chassis::{
+    Context, Fault, Settings,
+    ledger::{Ledger, Selection},
+};
+use expect_test::expect;
 use futures_util::StreamExt;
 use note::{Note, Notes};
 
@@ -166,27 +170,70 @@ async fn a_watch_that_falls_behind_gets_the_newest_state_in_bounded_memory() {
 }
 
 #[tokio::test]
-async fn pages_walk_the_whole_collection_in_order() {
+async fn lists_show_what_is_selected_in_order_and_in_pages() {
     let place = note::places().await.remove(0);
     let context = Context::new(Settings::default());
     let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
     ledger
         .write(|draft| {
-            (0..100).for_each(|n| draft.put(Note::new(&format!("n{n:02}"), "")));
+            (0..6000).for_each(|n| draft.put(Note::new(&format!("n{n:04}"), "")));
             Ok(())
         })
         .await
         .unwrap();
-    let (mut after, mut names) = (Some(Arc::from("")), Vec::new());
-    while let Some(from) = after {
-        let (page, last) = ledger.view().page(Some(&from), 7, 2, |note| note.name != "n50");
-        assert!(page.len() <= 2);
-        names.extend(page.iter().map(|note| note.name.clone()));
-        after = last;
+    let all = Selection::default;
+    let some = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+    let rows: [(&str, Selection<Note>); 7] = [
+        ("all", all()),
+        ("most", Selection { most: 5, ..all() }),
+        ("the end", Selection { after: "n5997".into(), ..all() }),
+        ("far apart", Selection { wanted: Box::new(|note| note.name.ends_with("499")), ..all() }),
+        ("nothing", Selection { wanted: Box::new(|_| false), ..all() }),
+        ("by key", Selection { keys: some(&["n0007", "x", "n0003", "n0005"]), ..all() }),
+        (
+            "all at once",
+            Selection {
+                keys: some(&["n0007", "n0003", "n0005", "n0009", "n0008"]),
+                after: "n0003".into(),
+                most: 2,
+                wanted: Box::new(|note| note.name != "n0005"),
+            },
+        ),
+    ];
+    let mut seen = String::new();
+    for (label, selection) in rows {
+        let names = |found: &[Arc<Note>]| found.iter().map(|note| note.name.clone()).collect::<Vec<_>>();
+        let pages: Vec<_> = ledger.serve_list(selection, 2, names).into_inner().collect().await;
+        let pages: Vec<_> = pages.into_iter().map(Result::unwrap).collect();
+        assert!(pages.concat().is_sorted(), "{label}");
+        let shown: Vec<_> = pages.iter().take(4).map(|page| page.join(" ")).collect();
+        seen += &format!("{label}: {} in {}: {}\n", pages.concat().len(), pages.len(), shown.join(", "));
     }
-    let expected: Vec<_> = (0..100).filter(|n| *n != 50).map(|n| format!("n{n:02}")).collect();
-    assert_eq!(names, expected);
+    expect![[r#"
+        all: 6000 in 3000: n0000 n0001, n0002 n0003, n0004 n0005, n0006 n0007
+        most: 5 in 3: n0000 n0001, n0002 n0003, n0004
+        the end: 2 in 1: n5998 n5999
+        far apart: 6 in 3: n0499 n1499, n2499 n3499, n4499 n5499
+        nothing: 0 in 0: 
+        by key: 3 in 2: n0003 n0005, n0007
+        all at once: 2 in 1: n0007 n0008
+    "#]]
+    .assert_eq(&seen);
     stop(context).await;
+}
+
+#[tokio::test]
+async fn a_watch_that_is_served_ends_with_the_service() {
+    let place = note::places().await.remove(0);
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+    put(&ledger, "a", "one").await;
+    let mut watch = ledger.serve_watch(0, |batch| batch.changed.len()).unwrap().into_inner();
+    assert_eq!(watch.next().await.unwrap().unwrap(), 1);
+    stop(context).await;
+    assert!(tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().is_none());
+    let refused = ledger.serve_watch(9, |_| ()).err().map(Fault::from);
+    assert_eq!(refused, Some(Fault::ResumeExpired(9)));
 }
 
 async fn put(ledger: &Ledger<Notes>, name: &str, text: &str) {

@@ -1,44 +1,31 @@
 //! Makes a component of every node that the inventory lists (BOS reference 5.11). Never removes one.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, convert::time, kinds::OptionsRecord};
+use chassis::{Fault, convert::time, kinds::OptionsRecord, pause};
 use domain::{id::ComponentId, inventory::NODE, options::Options, write::newly_discovered};
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::{Registry, store::create};
 
-/// Pause after the inventory could not be read: a mesh that starts finds its fleet at once, and an
-/// inventory that is away is not pestered.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-
 /// Looks for new nodes now and then, as often as the option `discovery_frequency` says.
-pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<()> {
-    let shutdown = registry.shutdown.clone();
-    shutdown.run_until_cancelled(look_for_ever(&registry)).await;
-    Ok(())
-}
-
-async fn look_for_ever(registry: &Registry) {
-    let mut pause = FIRST_PAUSE;
+pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
+    let mut failures = 0;
     loop {
         let began = Instant::now();
-        match discover(registry).await {
-            Ok(0) => pause = FIRST_PAUSE,
-            Ok(found) => {
-                pause = FIRST_PAUSE;
-                tracing::info!(found, "new components discovered");
-            }
+        match discover(&registry).await {
+            Ok(0) => {}
+            Ok(found) => tracing::info!(found, "new components discovered"),
             Err(fault) => {
-                tracing::warn!(%fault, "cannot look for new nodes");
-                tokio::time::sleep(pause).await;
-                pause = (2 * pause).min(LONGEST_PAUSE);
+                failures += 1;
+                tracing::warn!(%fault, failures, "cannot look for new nodes");
+                tokio::time::sleep(pause::after(failures)).await;
                 continue;
             }
         }
-        until_next_look(registry, began).await;
+        failures = 0;
+        until_next_look(&registry, began).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Forgets what nodes reported too long ago (BOS reference 5.12): each component is looked at when its own
 //! report comes of age.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
     Fault, convert::time, kinds::OptionsRecord, ledger::Draft, resource::Resource, work::WorkQueue,
@@ -21,23 +21,17 @@ const BATCH: usize = 5_000;
 /// Pause before a write is tried again that the database did not take.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs until shutdown.
-pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<()> {
-    let shutdown = registry.shutdown.clone();
-    shutdown.run_until_cancelled(expire_for_ever(&registry)).await;
-    Ok(())
-}
-
-async fn expire_for_ever(registry: &Registry) {
+/// Forgets reports as they come of age, for ever.
+pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let due = WorkQueue::default();
     let mut components = std::pin::pin!(registry.components.follow());
     let mut options = std::pin::pin!(registry.options.follow());
     loop {
         tokio::select! {
-            Some(changed) = components.next() => schedule(registry, &due, &changed.changed),
-            Some(_) = options.next() => schedule(registry, &due, &registry.components.view().all()),
+            Some(changed) = components.next() => schedule(&registry, &due, &changed.changed),
+            Some(_) = options.next() => schedule(&registry, &due, &registry.components.view().all()),
             ids = due.next(BATCH) => {
-                if let Err(fault) = expire(registry, ids.clone()).await {
+                if let Err(fault) = expire(&registry, ids.clone()).await {
                     tracing::warn!(%fault, components = ids.len(), "old reports could not be forgotten");
                     ids.into_iter().for_each(|id| due.mark_at(id, Instant::now() + PAUSE));
                 }

@@ -27,7 +27,6 @@ use proto::{
     option::options_service_server::OptionsServiceServer,
 };
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use inventory::Driver;
 pub use store::{BootToken, BootTokens, Components, Migrator, StoredOptions};
@@ -39,7 +38,6 @@ pub(crate) struct Registry {
     options: Ledger<StoredOptions>,
     inventory: Driver,
     interner: Mutex<Interner>,
-    shutdown: CancellationToken,
 }
 
 /// Starts the registry on `listener`.
@@ -56,7 +54,6 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
         options: Ledger::open(&context, database).await?,
         inventory: Driver::simulated(&settings.simulator.url)?,
         interner: Mutex::default(),
-        shutdown: context.tasks.shutdown(),
     });
     registry.fill_in_options().await?;
 
@@ -69,8 +66,8 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
-    context.tasks.spawn("discovery", discovery::run(Arc::clone(&registry)));
-    context.tasks.spawn("expiry", expiry::run(registry));
+    context.tasks.spawn_until_shutdown("discovery", discovery::run(Arc::clone(&registry)));
+    context.tasks.spawn_until_shutdown("expiry", expiry::run(registry));
     ready.now().await;
     Ok(())
 }

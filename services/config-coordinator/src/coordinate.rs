@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, ledger::Ledger, mirror::Mirror, work::WorkQueue};
+use chassis::{Fault, convert::observation, ledger::Ledger, mirror::Mirror, work::WorkQueue};
 use domain::{
     component::Component,
     configuration::{self, ConfigurationDecision},
@@ -15,7 +15,7 @@ use crate::{
     claims::{Answer, Claims},
     configure::Configurator,
     groups,
-    observe::{self, Observer},
+    observe::Observer,
     prepare::{Due, Preparer},
     rounds,
     store::ConfigurationStates,
@@ -108,8 +108,8 @@ impl Coordinator {
             return;
         }
         let state = self.states.view().get(component.id.as_str());
-        let observation = observe::observation(state.as_deref(), generation);
-        match configuration::decide(&component, &observation) {
+        let observed = observation::configuration(state.as_deref(), generation);
+        match configuration::decide(&component, &observed) {
             ConfigurationDecision::Set { configuration, session } => {
                 let work = Work::Configure { generation, configuration: configuration.clone() };
                 if self.claimed(&component.id, work, now) {

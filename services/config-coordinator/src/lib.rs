@@ -62,20 +62,15 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let preparations = Ledger::open(&context, database).await?;
 
     let mut server = chassis::Server::default();
-    let rpc = ConfigurationRpc { states: states.clone(), shutdown: context.tasks.shutdown() };
-    server.add(ConfigurationServiceServer::new(rpc));
+    server.add(ConfigurationServiceServer::new(ConfigurationRpc { states: states.clone() }));
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let loops = Loops::new(&context, states, preparations)?;
-    let shutdown = context.tasks.shutdown();
-    context.tasks.spawn("coordinator", async move {
-        let run = async {
-            // Components that have not been copied yet look like components that were deleted.
-            loops.components.reached(1).await;
-            ready.now().await;
-            loops.run().await;
-        };
-        shutdown.run_until_cancelled(run).await;
+    context.tasks.spawn_until_shutdown("coordinator", async move {
+        // Components that have not been copied yet look like components that were deleted.
+        loops.components.reached(1).await;
+        ready.now().await;
+        loops.run().await;
         Ok(())
     });
     Ok(())
@@ -131,8 +126,7 @@ impl Loops {
 fn marking(queues: [WorkQueue<ComponentId>; 2]) -> impl Fn(&[Change<Component>]) + Send + Sync + 'static {
     move |changes| {
         for queue in &queues {
-            let either = changes.iter().filter_map(|one| one.current.as_ref().or(one.previous.as_ref()));
-            queue.mark(either.map(|component| component.id.clone()));
+            queue.mark(changes.iter().filter_map(Change::newest).map(|component| component.id.clone()));
         }
     }
 }

@@ -215,22 +215,9 @@ impl Sighting {
     }
 }
 
-/// What a kept state says about a component of `generation`.
-pub(crate) fn observation(state: Option<&ConfigurationState>, generation: u64) -> ConfigurationObservation {
-    let Some(state) = state else { return ConfigurationObservation::Unknown };
-    let observation = match state.reading() {
-        ConfigurationReading::Unspecified => ConfigurationObservation::Unknown,
-        ConfigurationReading::Missing => ConfigurationObservation::Missing,
-        ConfigurationReading::Known => ConfigurationObservation::Known {
-            desired: state.desired_configuration.clone(),
-            status: state.status.clone(),
-        },
-    };
-    observation.of(state.generation, generation)
-}
-
 #[cfg(test)]
 mod tests {
+    use chassis::convert::observation;
     use expect_test::expect;
 
     use super::*;
@@ -282,7 +269,7 @@ mod tests {
             (ConfigurationObservation::Missing, 2),
         ] {
             let written = sighting(observation.clone(), generation).replaces(Some(&kept), at);
-            let written = written.map(|state| super::observation(Some(&state), generation));
+            let written = written.map(|state| observation::configuration(Some(&state), generation));
             rows += &format!("{observation:?} of {generation}: {written:?}\n");
         }
         expect![[r#"

@@ -1,10 +1,9 @@
 //! What is remembered about preparing the power-ons of a component: enough to finish after a crash.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use chassis::resource::Resource;
-use domain::{artifacts::BootArtifacts, component::Component, id::ComponentId, preparation::Preparation};
-use sha2::{Digest, Sha256};
+use chassis::{convert::Digests, resource::Resource};
+use domain::{component::Component, id::ComponentId, preparation::Preparation};
 
 /// The last preparation of one component.
 ///
@@ -78,39 +77,6 @@ impl Plan {
     }
 }
 
-/// Digests of the artifacts in one batch. Components that boot the same image share its texts, and hashing
-/// kilobytes for each of thousands would cost more than everything else that is done for them.
-#[derive(Default)]
-pub(crate) struct Digests {
-    /// By the addresses of the texts, with the texts, so that no address is used again meanwhile.
-    known: HashMap<[Option<usize>; 3], (BootArtifacts, Arc<str>)>,
-}
-
-impl Digests {
-    fn of(&mut self, artifacts: &BootArtifacts) -> Arc<str> {
-        let texts = [&artifacts.kernel, &artifacts.kernel_parameters, &artifacts.initrd];
-        let addresses = texts.map(|text| text.as_ref().map(|text| Arc::as_ptr(text).cast::<u8>().addr()));
-        let known = self.known.entry(addresses).or_insert_with(|| (artifacts.clone(), digest(artifacts)));
-        Arc::clone(&known.1)
-    }
-}
-
-/// Tells sets of artifacts apart by content, missing texts from empty ones included.
-fn digest(artifacts: &BootArtifacts) -> Arc<str> {
-    let mut hash = Sha256::new();
-    for text in [&artifacts.kernel, &artifacts.kernel_parameters, &artifacts.initrd] {
-        match text {
-            Some(text) => {
-                hash.update([1]);
-                hash.update(text.len().to_le_bytes());
-                hash.update(&**text);
-            }
-            None => hash.update([0]),
-        }
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
-}
-
 impl Resource for PreparationRecord {
     const KIND: &'static str = "boot_preparation";
 
@@ -124,30 +90,5 @@ impl Resource for PreparationRecord {
 
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn digests_tell_what_a_boot_comparison_tells_apart() {
-        let text = |text: &str| (text != "-").then(|| Arc::from(text));
-        let rows = [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("-", "b", "c"), ("", "b", "c")];
-        let digests: HashSet<_> = rows
-            .iter()
-            .map(|(kernel, parameters, initrd)| BootArtifacts {
-                kernel: text(kernel),
-                kernel_parameters: text(parameters),
-                initrd: text(initrd),
-                timestamp: None,
-            })
-            .map(|artifacts| digest(&artifacts))
-            .collect();
-        assert_eq!(digests.len(), rows.len());
-        assert!(digests.iter().all(|digest| digest.len() == 64));
     }
 }

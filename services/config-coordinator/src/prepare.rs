@@ -11,8 +11,9 @@ use std::{
 
 use chassis::{
     Channel, Fault,
-    convert::component::artifacts_to_wire,
+    convert::{Digests, component::artifacts_to_wire},
     ledger::{Draft, Ledger},
+    within,
 };
 use domain::{component::Component, id::ComponentId, preparation::Preparation};
 use futures_util::{StreamExt, stream};
@@ -23,7 +24,7 @@ use proto::component::{
 use crate::{
     configure::Configurator,
     groups,
-    preparation::{Digests, Plan, PreparationRecord, Progress},
+    preparation::{Plan, PreparationRecord, Progress},
     store::Preparations,
     upstream::{
         boot_parameters::Driver,
@@ -172,8 +173,7 @@ impl Preparer {
         let mut registry = self.registry.clone();
         let call = registry.report_preparations(ReportPreparationsRequest { reports, tokens });
         // Those that come back stale have moved on: the mirror brings what they want now.
-        let answer = tokio::time::timeout(DEADLINE, call).await;
-        answer.map_err(|_| Fault::unavailable("component registry", "it is silent"))??;
+        within(DEADLINE, call).await?;
         Ok(())
     }
 }

@@ -62,13 +62,8 @@ impl Sensor {
     async fn listen_once(&self, failures: &mut u32) -> Result<(), ObserveError> {
         let messages = self.upstream.watch().await?;
         self.observer.may_have_missed();
-        self.queue.mark(self.enabled());
+        self.queue.mark(self.components.enabled());
         self.take(messages, failures).await
-    }
-
-    fn enabled(&self) -> impl Iterator<Item = ComponentId> {
-        let enabled = self.components.all().into_iter().filter(|component| component.is_enabled());
-        enabled.map(|component| component.id.clone())
     }
 
     /// Keeps what is heard until the stream breaks, or until something could not be kept: that is a gap too.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
-    Channel, convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, work::WorkQueue,
+    Channel, convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, pause, work::WorkQueue,
 };
 use domain::{
     component::{Action, Component},
@@ -23,7 +23,6 @@ use crate::{
     convert,
     driver::Driver,
     finished::Finished,
-    pause,
     plan::{self, Attempt, Intents},
     store::Transitions,
 };
@@ -159,9 +158,9 @@ impl Actor {
                 Ok(())
             });
             let Err(fault) = written.await else { return };
-            tracing::debug!(%fault, "cannot write transitions, trying again");
-            tokio::time::sleep(pause::after(failures)).await;
             failures += 1;
+            tracing::debug!(%fault, failures, "cannot write transitions, trying again");
+            tokio::time::sleep(pause::after(failures)).await;
         }
     }
 }

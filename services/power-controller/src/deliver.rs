@@ -8,24 +8,20 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{convert::time, kinds::OptionsRecord};
+use chassis::{convert::time, kinds::OptionsRecord, pause, within};
 use domain::{id::ComponentId, time::Timestamp};
 use proto::{
     component::{ActionReport, ReportActionsRequest},
     power::{Delivery, Transition, TransitionMember},
 };
-use tokio::{
-    task::JoinSet,
-    time::{Instant, timeout},
-};
-use tonic::Status;
+use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
 use crate::{
     act::{Actor, Changes, unknown, upstream_deadline},
     convert,
     driver::Failure,
-    pause, plan,
+    plan,
 };
 
 /// Calls to the upstream at a time. A machine of 100,000 nodes needs 40 for one action on all of them; more
@@ -138,13 +134,13 @@ impl Actor {
         let mut failures = 0;
         loop {
             let mut registry = self.registry.clone();
-            let answer = timeout(REGISTRY_DEADLINE, registry.report_actions(request.clone())).await;
-            match answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time"))) {
+            let call = registry.report_actions(request.clone());
+            failures += 1;
+            match within(REGISTRY_DEADLINE, call).await {
                 Ok(response) => return response.into_inner().stale_ids.into_iter().collect(),
-                Err(status) => tracing::warn!(%status, "cannot report actions, trying again"),
+                Err(status) => tracing::warn!(%status, failures, "cannot report actions, trying again"),
             }
             tokio::time::sleep(pause::after(failures)).await;
-            failures += 1;
         }
     }
 
@@ -267,7 +263,7 @@ impl Actor {
             error.clone_into(&mut note.shown);
         }
         note.failures += 1;
-        (note.failures - 1, news)
+        (note.failures, news)
     }
 
     async fn in_doubt(&self, transition: &Transition, error: &str) {

@@ -2,7 +2,7 @@
 
 use std::{error::Error, io, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time};
+use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time, within};
 use domain::{component::Action, time::Timestamp};
 use futures_util::{Stream, StreamExt};
 use proto::{
@@ -12,8 +12,7 @@ use proto::{
         fleet_service_client::FleetServiceClient,
     },
 };
-use tokio::time::timeout;
-use tonic::{Code, ConnectError, Response, Status};
+use tonic::{Code, ConnectError, Status};
 
 use crate::convert;
 
@@ -89,7 +88,7 @@ impl Driver {
             Self::Simulated(client) => {
                 let mut client = client.clone();
                 let answer = within(deadline, client.get_power(GetPowerRequest { ids })).await?;
-                Ok(answer.nodes.into_iter().map(convert::reading).collect())
+                Ok(answer.into_inner().nodes.into_iter().map(convert::reading).collect())
             }
         }
     }
@@ -103,10 +102,11 @@ impl Driver {
             Self::Simulated(client) => {
                 let mut client = client.clone();
                 let messages = within(WATCH_DEADLINE, client.watch_power(WatchPowerRequest {})).await?;
-                Ok(messages.map(|message| match message {
-                    Ok(message) => Ok(message.nodes.into_iter().map(convert::reading).collect()),
-                    Err(status) => Err(failure(&status)),
-                }))
+                let readings = messages.into_inner().map(|message| {
+                    let nodes = message?.nodes.into_iter();
+                    Ok(nodes.map(convert::reading).collect())
+                });
+                Ok(readings)
             }
         }
     }
@@ -125,7 +125,7 @@ impl Driver {
             Self::Simulated(client) => {
                 let mut client = client.clone();
                 let request = CreateTransitionRequest { operation: operation.into(), ids };
-                Ok(within(deadline, client.create_transition(request)).await?.transition_id)
+                Ok(within(deadline, client.create_transition(request)).await?.into_inner().transition_id)
             }
         }
     }
@@ -142,7 +142,7 @@ impl Driver {
                 let request =
                     ListTransitionsRequest { since: Some(time::to_wire(since.max(Timestamp::default()))) };
                 let answer = within(deadline, client.list_transitions(request)).await?;
-                let accepted = answer.transitions.into_iter().map(|one| {
+                let accepted = answer.into_inner().transitions.into_iter().map(|one| {
                     let action = convert::action_of(one.operation());
                     // Without a time of its own it may be as recent as any.
                     let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
@@ -156,37 +156,27 @@ impl Driver {
     }
 }
 
-/// Waits for an answer no longer than `deadline`.
-async fn within<T>(
-    deadline: Duration,
-    call: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, Failure> {
-    match timeout(deadline, call).await {
-        Ok(Ok(response)) => Ok(response.into_inner()),
-        Ok(Err(status)) => Err(failure(&status)),
-        Err(_) => Err(Failure::Ambiguous(format!("no answer within {} s", deadline.as_secs()))),
-    }
-}
-
-/// Sorts a failed call. Only what certainly had no effect may count as refused or unreachable: a repeated
-/// power action would be the price of a wrong guess.
-fn failure(status: &Status) -> Failure {
-    let text = status.message().to_owned();
-    match status.code() {
-        _ if never_connected(status) => Failure::Unreachable(text),
-        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Failure::Refused(text),
-        Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => Failure::Denied(text),
-        Code::Ok
-        | Code::Cancelled
-        | Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::AlreadyExists
-        | Code::ResourceExhausted
-        | Code::Aborted
-        | Code::OutOfRange
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss => Failure::Ambiguous(text),
+impl From<Status> for Failure {
+    /// Sorts a failed call. Only what certainly had no effect may count as refused or unreachable: a repeated
+    /// power action would be the price of a wrong guess.
+    fn from(status: Status) -> Self {
+        let text = status.message().to_owned();
+        match status.code() {
+            _ if never_connected(&status) => Self::Unreachable(text),
+            Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Self::Refused(text),
+            Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => Self::Denied(text),
+            Code::Ok
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::AlreadyExists
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss => Self::Ambiguous(text),
+        }
     }
 }
 
@@ -216,7 +206,7 @@ mod tests {
     fn only_what_had_no_effect_counts_as_refused() {
         let mut seen = String::new();
         for code in 0..17 {
-            let failure = match failure(&Status::new(Code::from_i32(code), "words of the peer")) {
+            let failure = match Status::new(Code::from_i32(code), "words of the peer").into() {
                 Failure::Refused(_) => "refused",
                 Failure::Denied(_) => "denied",
                 Failure::Unreachable(_) => "unreachable",

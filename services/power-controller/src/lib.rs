@@ -16,7 +16,6 @@ mod convert;
 mod deliver;
 mod driver;
 mod finished;
-mod pause;
 mod plan;
 mod pushes;
 mod resolve;
@@ -60,12 +59,8 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
 
     let mut server = Server::default();
-    let shutdown = context.tasks.shutdown();
-    server.add(PowerServiceServer::new(PowerRpc {
-        states: states.clone(),
-        transitions: transitions.clone(),
-        shutdown,
-    }));
+    let rpc = PowerRpc { states: states.clone(), transitions: transitions.clone() };
+    server.add(PowerServiceServer::new(rpc));
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
     let (unread, undecided) = (WorkQueue::default(), WorkQueue::default());
@@ -84,26 +79,11 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
         finished: Mutex::default(),
         notes: Mutex::default(),
     });
-    spawn(&context, "power-states", sense.run());
-    spawn(&context, "power-actions", act(actor));
-    spawn(&context, "power-readiness", tell_ready(ready, components, options));
+    // They may stop anywhere: whatever is under way is in the ledgers.
+    context.tasks.spawn_until_shutdown("power-states", sense.run());
+    context.tasks.spawn_until_shutdown("power-actions", act(actor));
+    context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, components, options));
     Ok(())
-}
-
-/// Starts a task that runs until shutdown. It may stop anywhere: whatever is under way is in the ledgers.
-fn spawn(
-    context: &Context,
-    name: &'static str,
-    task: impl Future<Output = anyhow::Result<Infallible>> + Send + 'static,
-) {
-    let shutdown = context.tasks.shutdown();
-    context.tasks.spawn(name, async move {
-        match shutdown.run_until_cancelled(task).await {
-            Some(Err(error)) => Err(error),
-            Some(Ok(never)) => match never {},
-            None => Ok(()),
-        }
-    });
 }
 
 async fn act(actor: Arc<Actor>) -> anyhow::Result<Infallible> {
@@ -144,14 +124,11 @@ fn mirror_options(
     components: Mirror<Component>,
     undecided: WorkQueue<ComponentId>,
 ) -> Mirror<OptionsRecord> {
-    Mirror::start(context, registry, move |_| {
-        let enabled = components.all().into_iter().filter(|component| component.is_enabled());
-        undecided.mark(enabled.map(|component| component.id.clone()));
-    })
+    Mirror::start(context, registry, move |_| undecided.mark(components.enabled()))
 }
 
 fn id(change: &Change<Component>) -> Option<ComponentId> {
-    change.current.as_ref().or(change.previous.as_ref()).map(|component| component.id.clone())
+    change.newest().map(|component| component.id.clone())
 }
 
 /// Whether an action may be due now: nothing is done to a component that is not enabled.

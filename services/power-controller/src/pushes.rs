@@ -2,12 +2,10 @@
 
 use std::pin::Pin;
 
+use chassis::pause;
 use futures_util::{Stream, StreamExt, stream};
 
-use crate::{
-    driver::{Driver, Failure, Reading},
-    pause,
-};
+use crate::driver::{Driver, Failure, Reading};
 
 /// Something that the upstream told.
 pub(crate) enum Push {
@@ -63,8 +61,7 @@ impl Listener {
         if self.failures == 0 {
             tracing::warn!(error, "cannot listen to the power upstream, trying again");
         }
-        let pause = pause::after(self.failures);
         self.failures = self.failures.saturating_add(1);
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(pause::after(self.failures)).await;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use chassis::pause;
 use domain::time::Timestamp;
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
@@ -10,7 +11,7 @@ use crate::{
     act::{Actor, Changes, upstream_deadline},
     convert,
     driver::Accepted,
-    pause, plan,
+    plan,
 };
 
 /// How far the upstream's clock may be behind ours. Clocks of one site agree within milliseconds; seconds
@@ -52,7 +53,7 @@ impl Actor {
         let mut notes = self.notes.lock();
         let note = notes.entry(transition.id.clone()).or_default();
         note.failures += 1;
-        let at = Instant::now() + pause::after(note.failures - 1);
+        let at = Instant::now() + pause::after(note.failures);
         self.undelivered.mark_at(transition.id.as_str().into(), at);
     }
 

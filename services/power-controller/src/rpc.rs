@@ -1,15 +1,16 @@
 //! Power states and transitions as a gRPC service: reads requests, reads the ledgers, writes answers.
 
-use std::{pin::Pin, sync::Arc};
-
-use chassis::{kinds::deletions_to_wire, ledger::Ledger, resource::Batch};
-use futures_util::{Stream, StreamExt, stream};
+use chassis::{
+    kinds::deletions_to_wire,
+    ledger::{Ledger, Responses, Selection},
+    resource::Batch,
+};
+use futures_util::stream;
 use proto::power::{
     ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
     PowerState, Transition, WatchPowerStatesRequest, WatchPowerStatesResponse,
     power_service_server::PowerService,
 };
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::store::{PowerStates, Transitions};
@@ -17,15 +18,10 @@ use crate::store::{PowerStates, Transitions};
 /// Power states in one message of a listing.
 const PAGE: usize = 1000;
 
-/// Answers calls until `shutdown`, which ends its streams.
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStates>,
     pub(crate) transitions: Ledger<Transitions>,
-    pub(crate) shutdown: CancellationToken,
 }
-
-/// Messages of a streaming answer.
-type Responses<M> = Pin<Box<dyn Stream<Item = Result<M, Status>> + Send>>;
 
 #[async_trait]
 impl PowerService for PowerRpc {
@@ -35,17 +31,11 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<ListPowerStatesRequest>,
     ) -> Result<Response<Self::ListPowerStatesStream>, Status> {
-        let view = self.states.view();
-        let found = match request.into_inner().ids {
-            ids if ids.is_empty() => view.all(),
-            ids => ids.iter().filter_map(|id| view.get(id)).collect(),
-        };
-        let pages: Vec<Vec<Arc<PowerState>>> = found.chunks(PAGE).map(<[_]>::to_vec).collect();
-        let responses = pages.into_iter().map(|page| {
-            let power_states = page.iter().map(|state| PowerState::clone(state)).collect();
-            Ok(ListPowerStatesResponse { power_states })
-        });
-        Ok(Response::new(self.stream(stream::iter(responses))))
+        let keys = request.into_inner().ids.into_iter().collect();
+        let selection = Selection { keys, ..Selection::default() };
+        Ok(self.states.serve_list(selection, PAGE, |found| ListPowerStatesResponse {
+            power_states: found.iter().map(|state| PowerState::clone(state)).collect(),
+        }))
     }
 
     type WatchPowerStatesStream = Responses<WatchPowerStatesResponse>;
@@ -54,8 +44,7 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
-        let batches = self.states.watch(request.into_inner().resume_revision)?.batches();
-        Ok(Response::new(self.stream(batches.map(|batch| Ok(watch_response(&*batch?))))))
+        self.states.serve_watch(request.into_inner().resume_revision, watch_response)
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;
@@ -73,13 +62,7 @@ impl PowerService for PowerRpc {
         let responses = found.into_iter().map(|transition| {
             Ok(ListTransitionsResponse { transitions: vec![Transition::clone(&transition)] })
         });
-        Ok(Response::new(self.stream(stream::iter(responses))))
-    }
-}
-
-impl PowerRpc {
-    fn stream<M>(&self, messages: impl Stream<Item = Result<M, Status>> + Send + 'static) -> Responses<M> {
-        Box::pin(messages.take_until(self.shutdown.clone().cancelled_owned()))
+        Ok(self.transitions.respond(stream::iter(responses)))
     }
 }
 

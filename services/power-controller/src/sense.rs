@@ -6,7 +6,7 @@
 use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, work::WorkQueue};
+use chassis::{convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, pause, work::WorkQueue};
 use domain::{component::Component, id::ComponentId};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
@@ -17,7 +17,6 @@ use crate::{
     act::upstream_deadline,
     convert,
     driver::{Driver, Failure, Reading},
-    pause,
     pushes::{Push, pushes},
     store::PowerStates,
 };
@@ -198,8 +197,7 @@ impl Sense {
     /// Whatever changed while nobody listened has to be asked for.
     fn begin_to_listen(&mut self) {
         self.listening += 1;
-        let enabled = self.components.all().into_iter().filter(|component| component.is_enabled());
-        self.unread.mark(enabled.map(|component| component.id.clone()));
+        self.unread.mark(self.components.enabled());
     }
 
     /// Stores what differs from what is known.
@@ -239,8 +237,8 @@ impl Sense {
     }
 
     fn ask_again_later(&mut self, ids: Vec<ComponentId>) {
-        let at = Instant::now() + pause::after(self.failures);
         self.failures = self.failures.saturating_add(1);
+        let at = Instant::now() + pause::after(self.failures);
         for id in ids {
             self.seen.remove(&id);
             self.unread.mark_at(id, at);

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use chassis::{Channel, Fault};
+use chassis::{Channel, Fault, within};
 use domain::target::ImageArtifacts;
 use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClient};
 
-use crate::{
-    convert,
-    setback::{Setback, within},
-};
+use crate::{convert, setback::Setback};
 
 /// The kind of store that boot sets may name.
 const S3: &str = "s3";
@@ -45,9 +42,9 @@ impl Driver {
             Self::Simulated(client) => {
                 let mut client = client.clone();
                 let request = GetImageRequest { path: path.to_owned() };
-                let answer = within("image store", deadline, client.get_image(request)).await;
-                answer.map(|answer| convert::target::image_from_wire(answer.into_inner())).map_err(|fault| {
-                    match fault {
+                let answer = within(deadline, client.get_image(request)).await;
+                answer.map(|answer| convert::target::image_from_wire(answer.into_inner())).map_err(|status| {
+                    match Fault::from(status) {
                         Fault::NotFound { .. } => {
                             Setback::Fail(format!("the image manifest {path} does not exist"))
                         }

@@ -2,16 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE};
+use chassis::{Channel, channel::LARGEST_MESSAGE, within};
 use domain::inventory::Inventory;
 use proto::inventory::{ListInventoryRequest, inventory_service_client::InventoryServiceClient};
 use tokio::{sync::Mutex, time::Instant};
 use tonic::Status;
 
-use crate::{
-    convert::inventory::Reader,
-    setback::{Setback, within},
-};
+use crate::{convert::inventory::Reader, setback::Setback};
 
 /// Who cannot be asked, in texts for people.
 const PEER: &str = "inventory";
@@ -46,8 +43,8 @@ impl Inventories {
             return picture.clone();
         }
         let began = Instant::now();
-        let picture = within(PEER, deadline, self.take()).await;
-        let picture = picture.map(Arc::new).map_err(|fault| Setback::from_peer(PEER, fault));
+        let picture = within(deadline, self.take()).await;
+        let picture = picture.map(Arc::new).map_err(|status| Setback::from_peer(PEER, status));
         *newest = Some((began, picture.clone()));
         picture
     }

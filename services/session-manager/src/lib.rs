@@ -11,7 +11,6 @@ mod convert;
 mod feed;
 mod images;
 mod inventories;
-mod listing;
 mod members;
 mod record;
 mod sessions;
@@ -21,7 +20,7 @@ mod shared;
 mod store;
 mod templates;
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use chassis::{
@@ -55,25 +54,28 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let work = Work::default();
     let shared = open(&context, &registry, &work).await?;
 
-    let shutdown = context.tasks.shutdown();
     let mut server = Server::default();
-    let sessions = SessionRpc { shared: shared.clone(), shutdown: shutdown.clone() };
+    let sessions = SessionRpc { shared: shared.clone() };
     server.add(SessionServiceServer::new(sessions).max_decoding_message_size(LARGEST_MESSAGE));
-    let templates = TemplateRpc { shared: shared.clone(), shutdown: shutdown.clone() };
+    let templates = TemplateRpc { shared: shared.clone() };
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
     let upstreams = Upstreams::new(registry, Driver::simulated(images));
-    spawn(&context, "session-setup", setup::run(shared.clone(), upstreams, work.setup.clone()));
-    spawn(&context, "session-completion", completion::run(shared.clone(), work.completion.clone()));
-    spawn(&context, "session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
-    spawn(&context, "session-feed", feed::run(shared.clone(), work));
-    spawn(&context, "session-readiness", async move {
+    // What they were doing at shutdown is dropped: every loop takes up its work from what is stored.
+    context
+        .tasks
+        .spawn_until_shutdown("session-setup", setup::run(shared.clone(), upstreams, work.setup.clone()));
+    context
+        .tasks
+        .spawn_until_shutdown("session-completion", completion::run(shared.clone(), work.completion.clone()));
+    context.tasks.spawn_until_shutdown("session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
+    context.tasks.spawn_until_shutdown("session-feed", feed::run(shared.clone(), work));
+    context.tasks.spawn_until_shutdown("session-readiness", async move {
         shared.options.reached(1).await;
         shared.components.reached(1).await;
         ready.now().await;
-        shutdown.cancelled().await;
-        Ok(())
+        std::future::pending::<anyhow::Result<()>>().await
     });
     Ok(())
 }
@@ -97,14 +99,4 @@ async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> an
     });
     let compatibility = Compatibility { strict_bos: settings.compat.strict_bos };
     Ok(Shared { sessions, templates, options, components, members, compatibility })
-}
-
-/// Runs a loop until shutdown. What it was doing then is dropped: every loop takes up its work from what is
-/// stored, so there is nothing to finish.
-fn spawn<F>(context: &Context, name: &'static str, task: F)
-where
-    F: Future<Output = anyhow::Result<()>> + Send + 'static,
-{
-    let shutdown = context.tasks.shutdown();
-    context.tasks.spawn(name, async move { shutdown.run_until_cancelled(task).await.unwrap_or(Ok(())) });
 }

@@ -6,6 +6,7 @@ use chassis::{
     Fault,
     convert::time::now,
     kinds::deletions_to_wire,
+    ledger::{Responses, Selection},
     resource::{Batch, Resource},
 };
 use domain::{
@@ -13,15 +14,12 @@ use domain::{
     session::{self, Progress, SessionPatch},
     template::{SessionTemplate, findings},
 };
-use futures_util::{StreamExt, stream::BoxStream};
 use proto::session::{self as wire, session_service_server::SessionService};
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 use crate::{
     convert,
-    listing::listing,
     record::{SessionRecord, TemplateRecord, wanted_key},
     shared::Shared,
 };
@@ -33,18 +31,14 @@ const PAGE: usize = 32;
 /// does so within milliseconds unless the registry cannot be reached; then what is known is better than nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Answers calls until `shutdown`, which ends its streams.
 pub(crate) struct SessionRpc {
     pub(crate) shared: Shared,
-    pub(crate) shutdown: CancellationToken,
 }
-
-type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 #[tonic::async_trait]
 impl SessionService for SessionRpc {
-    type ListSessionsStream = Stream<wire::ListSessionsResponse>;
-    type WatchSessionsStream = Stream<wire::WatchSessionsResponse>;
+    type ListSessionsStream = Responses<wire::ListSessionsResponse>;
+    type WatchSessionsStream = Responses<wire::WatchSessionsResponse>;
 
     async fn list_sessions(
         &self,
@@ -52,12 +46,11 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<Self::ListSessionsStream>, Status> {
         let filter = convert::session::filter_from_wire(request.into_inner().filter, now());
         let filter = filter.map_err(Fault::Invalid)?;
-        let wanted = move |record: &SessionRecord| filter.matches(&record.session);
-        let pages = listing(self.shared.sessions.clone(), PAGE, wanted).map(|page| {
-            let sessions = page.iter().map(|record| convert::session::to_wire(&record.session)).collect();
-            Ok(wire::ListSessionsResponse { sessions })
-        });
-        Ok(Response::new(pages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
+        let wanted = Box::new(move |record: &SessionRecord| filter.matches(&record.session));
+        let selection = Selection { wanted, ..Selection::default() };
+        Ok(self.shared.sessions.serve_list(selection, PAGE, |found| wire::ListSessionsResponse {
+            sessions: found.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
+        }))
     }
 
     async fn get_session(
@@ -74,9 +67,7 @@ impl SessionService for SessionRpc {
         &self,
         request: Request<wire::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        let watch = self.shared.sessions.watch(request.into_inner().resume_revision)?;
-        let batches = watch.batches().map(|batch| Ok(batch_to_wire(&*batch?)));
-        Ok(Response::new(batches.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
+        self.shared.sessions.serve_watch(request.into_inner().resume_revision, batch_to_wire)
     }
 
     async fn create_session(

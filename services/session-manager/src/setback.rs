@@ -1,9 +1,6 @@
 //! What keeps a session from running.
 
-use std::{future::Future, time::Duration};
-
 use chassis::Fault;
-use tonic::Status;
 
 /// Why a session could not be set up, by what is to be done about it. The texts are for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +14,8 @@ pub(crate) enum Setback {
 impl Setback {
     /// What it means that `peer` answered with a fault. Only a peer that judged the request itself is believed
     /// for good.
-    pub(crate) fn from_peer(peer: &str, fault: Fault) -> Self {
+    pub(crate) fn from_peer(peer: &str, fault: impl Into<Fault>) -> Self {
+        let fault = fault.into();
         match fault {
             Fault::Unavailable { reason, .. } => Self::Wait(format!("{peer}: {reason}")),
             Fault::Internal(cause) => Self::Wait(format!("{peer}: {cause}")),
@@ -26,21 +24,6 @@ impl Setback {
                 Self::Fail(format!("{peer}: {fault}"))
             }
         }
-    }
-}
-
-/// The answer of `peer`, if it comes within `deadline`.
-///
-/// # Errors
-/// What the peer said, or [`Fault::Unavailable`] when it said nothing.
-pub(crate) async fn within<T>(
-    peer: &str,
-    deadline: Duration,
-    call: impl Future<Output = Result<T, Status>>,
-) -> Result<T, Fault> {
-    match tokio::time::timeout(deadline, call).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(Fault::unavailable(peer, format!("no answer within {} s", deadline.as_secs()))),
     }
 }
 

@@ -6,15 +6,10 @@
 
 mod attempt;
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{Fault, work::WorkQueue};
+use chassis::{Fault, pause, work::WorkQueue};
 use domain::session::{self, Progress, Session};
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
@@ -31,11 +26,6 @@ use crate::{
 /// Sessions that are set up at the same time, so that one with a slow upstream holds up nobody. Each may need
 /// some ten megabytes on a large machine.
 const AT_ONCE: usize = 8;
-
-/// Pauses between attempts: short, because an upstream that restarts is soon back, and growing, because one
-/// that is down should not be pestered when it comes up.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// Sets up the sessions in `queue`, for ever.
 pub(crate) async fn run(
@@ -101,27 +91,14 @@ impl Schedule {
             Outcome::Settled => drop(self.failures.remove(&key)),
             Outcome::Waits => {
                 let failures = self.failures.entry(Arc::clone(&key)).or_default();
-                let pause = longest_pause(*failures).mul_f64(1.0 - chance() / 2.0);
                 *failures = failures.saturating_add(1);
-                self.queue.mark_at(Arc::clone(&key), Instant::now() + pause);
+                self.queue.mark_at(Arc::clone(&key), Instant::now() + pause::after(*failures));
             }
         }
         if again {
             self.queue.mark([key]);
         }
     }
-}
-
-/// Longest pause after that many failures before. Half of it is left to chance, so that sessions that wait for
-/// the same upstream do not come all at once.
-fn longest_pause(failures: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE)
-}
-
-/// From 0 to 1. Every `RandomState` has keys of its own, which is random enough to spread pauses.
-fn chance() -> f64 {
-    let bits = RandomState::new().build_hasher().finish() >> 32;
-    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
 }
 
 #[derive(Clone)]
@@ -193,12 +170,6 @@ impl Setup {
 mod tests {
     use super::*;
 
-    #[test]
-    fn pauses_grow_up_to_a_limit() {
-        let pauses = [0, 1, 2, 5, 6, 40, u32::MAX].map(|failures| longest_pause(failures).as_millis());
-        assert_eq!(pauses, [250, 500, 1000, 8000, 15_000, 15_000, 15_000]);
-    }
-
     #[tokio::test]
     async fn a_session_that_waits_comes_back_and_one_that_settled_does_not() {
         let queue = WorkQueue::default();
@@ -207,9 +178,7 @@ mod tests {
         assert!(schedule.begin(&waits) && schedule.begin(&settles));
         schedule.end(Arc::clone(&settles), Outcome::Settled);
         schedule.end(Arc::clone(&waits), Outcome::Waits);
-        let start = Instant::now();
         assert_eq!(queue.next(9).await, [Arc::clone(&waits)]);
-        assert!(start.elapsed() >= FIRST_PAUSE / 2, "{:?}", start.elapsed());
     }
 
     #[tokio::test]

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, resource::Resource};
+use chassis::{
+    Fault,
+    ledger::{Responses, Selection},
+    resource::Resource,
+};
 use domain::{
     id::Tenant,
     template::{findings, merge, sanitise},
 };
-use futures_util::{StreamExt, stream::BoxStream};
 use proto::template::{self as wire, session_template_service_server::SessionTemplateService};
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::{
     convert,
-    listing::listing,
     record::{TemplateRecord, wanted_key},
     shared::Shared,
 };
@@ -22,17 +23,13 @@ use crate::{
 /// Templates in one message of a list. Each may list tens of thousands of nodes.
 const PAGE: usize = 32;
 
-/// Answers calls until `shutdown`, which ends its streams.
 pub(crate) struct TemplateRpc {
     pub(crate) shared: Shared,
-    pub(crate) shutdown: CancellationToken,
 }
-
-type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 #[tonic::async_trait]
 impl SessionTemplateService for TemplateRpc {
-    type ListSessionTemplatesStream = Stream<wire::ListSessionTemplatesResponse>;
+    type ListSessionTemplatesStream = Responses<wire::ListSessionTemplatesResponse>;
 
     async fn list_session_templates(
         &self,
@@ -42,11 +39,13 @@ impl SessionTemplateService for TemplateRpc {
         let tenant = tenant.map_err(Fault::Invalid)?;
         let wanted =
             move |record: &TemplateRecord| tenant.as_ref().is_none_or(|one| *one == record.template.tenant);
-        let pages = listing(self.shared.templates.clone(), PAGE, wanted).map(|page| {
-            let templates = page.iter().map(|record| convert::template::to_wire(&record.template));
-            Ok(wire::ListSessionTemplatesResponse { session_templates: templates.collect() })
-        });
-        Ok(Response::new(pages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
+        let selection = Selection { wanted: Box::new(wanted), ..Selection::default() };
+        Ok(self.shared.templates.serve_list(selection, PAGE, |found| wire::ListSessionTemplatesResponse {
+            session_templates: found
+                .iter()
+                .map(|record| convert::template::to_wire(&record.template))
+                .collect(),
+        }))
     }
 
     async fn get_session_template(

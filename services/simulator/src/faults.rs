@@ -137,10 +137,11 @@ impl Faults {
     /// Gives the fault of every node of a fleet, by position. The same seed picks the same nodes, and no node gets
     /// two faults.
     pub fn assign(&self, nodes: usize, seed: u64) -> Result<Vec<Option<Fault>>, BadFaults> {
-        let faults = self.list(nodes);
-        if faults.len() > nodes {
-            return Err(BadFaults::TooMany { wanted: faults.len(), nodes });
+        let wanted = self.count(nodes);
+        if wanted > nodes {
+            return Err(BadFaults::TooMany { wanted, nodes });
         }
+        let faults = self.list(nodes);
         let mut order: Vec<usize> = (0..nodes).collect();
         order.shuffle(&mut SmallRng::seed_from_u64(seed));
         let mut assigned = vec![None; nodes];
@@ -150,15 +151,23 @@ impl Faults {
         Ok(assigned)
     }
 
+    /// How many of so many nodes are to have a fault.
+    fn count(&self, nodes: usize) -> usize {
+        match self {
+            Self::Spread(fraction) => Amount::Fraction(*fraction).of(nodes),
+            Self::Each(kinds) => {
+                kinds.iter().fold(0, |count, (_, amount)| count.saturating_add(amount.of(nodes)))
+            }
+        }
+    }
+
+    /// One fault for each of them.
     fn list(&self, nodes: usize) -> Vec<Fault> {
         match self {
-            Self::Spread(fraction) => {
-                let count = Amount::Fraction(*fraction).of(nodes);
-                Fault::ALL.into_iter().cycle().take(count).collect()
-            }
+            Self::Spread(_) => Fault::ALL.into_iter().cycle().take(self.count(nodes)).collect(),
             Self::Each(kinds) => kinds
                 .iter()
-                .flat_map(|(fault, amount)| std::iter::repeat_n(*fault, amount.of(nodes).min(nodes + 1)))
+                .flat_map(|(fault, amount)| std::iter::repeat_n(*fault, amount.of(nodes)))
                 .collect(),
         }
     }
@@ -252,7 +261,7 @@ mod tests {
             1 of 8: {"configuration-fails": 2, "ignores-graceful-off": 2, "never-reports": 2, "stuck-off": 2}
             stuck-off=2,never-reports=0.1 of 96: {"never-reports": 10, "stuck-off": 2}
             stuck-off=5,never-reports=4 of 8: error: 9 nodes are to have a fault and the fleet has 8
-            stuck-off=18446744073709551615 of 8: error: 9 nodes are to have a fault and the fleet has 8
+            stuck-off=18446744073709551615 of 8: error: 18446744073709551615 nodes are to have a fault and the fleet has 8
         "#]].assert_eq(&rows.map(|(text, nodes)| counts(text, nodes)).concat());
     }
 

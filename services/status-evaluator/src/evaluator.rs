@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use chassis::{Channel, convert::time, pause, work::WorkQueue};
+use chassis::{Channel, convert::time, pause, within, work::WorkQueue};
 use domain::{
     component::Component,
     evaluation::{Decision, evaluate},
@@ -100,9 +100,7 @@ impl Evaluator {
         let reports = decided.iter().map(|one| convert::report(&one.component, &one.decision)).collect();
         let mut registry = self.registry.clone();
         let call = registry.report_statuses(ReportStatusesRequest { reports });
-        let answer = tokio::time::timeout(DEADLINE, call).await;
-        let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("the registry is silent")));
-        let ReportStatusesResponse { stale_ids } = answer?.into_inner();
+        let ReportStatusesResponse { stale_ids } = within(DEADLINE, call).await?.into_inner();
         Ok(stale_ids.into_iter().collect())
     }
 

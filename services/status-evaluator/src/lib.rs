@@ -40,22 +40,18 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let registry = chassis::channel(&context.settings.component_registry.url)?;
     let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
     let announced: broadcast::Sender<Announced> = broadcast::Sender::new(BACKLOG);
-    let shutdown = context.tasks.shutdown();
 
     let mut server = chassis::Server::default();
-    let rpc = EvaluationRpc::new(mirrors.clone(), announced.clone(), shutdown.clone());
+    let rpc = EvaluationRpc::new(mirrors.clone(), announced.clone(), context.tasks.shutdown());
     server.add(EvaluationServiceServer::new(rpc));
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
     let evaluator = Evaluator::new(mirrors.clone(), queue, registry, announced);
-    context.tasks.spawn("evaluator", async move {
-        let run = async {
-            // Evidence that has not been copied yet looks like evidence that does not exist.
-            mirrors.reached().await;
-            ready.now().await;
-            evaluator.run().await;
-        };
-        shutdown.run_until_cancelled(run).await;
+    context.tasks.spawn_until_shutdown("evaluator", async move {
+        // Evidence that has not been copied yet looks like evidence that does not exist.
+        mirrors.reached().await;
+        ready.now().await;
+        evaluator.run().await;
         Ok(())
     });
     Ok(())

@@ -33,13 +33,11 @@ impl Mirrors {
 
         let marked = queue.clone();
         let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
-            let either = changes.iter().filter_map(|one| one.current.as_ref().or(one.previous.as_ref()));
-            marked.mark(either.map(|component| component.id.clone()));
+            marked.mark(changes.iter().filter_map(|one| one.newest()).map(|component| component.id.clone()));
         });
         let (marked, concerned) = (queue.clone(), components.clone());
         let options = Mirror::start(context, registry, move |_: &[Change<OptionsRecord>]| {
-            let enabled = concerned.all().into_iter().filter(|component| component.is_enabled());
-            marked.mark(enabled.map(|component| component.id.clone()));
+            marked.mark(concerned.enabled());
         });
         Ok(Self {
             power_states: Mirror::start(context, power, about(&components, queue)),

@@ -80,7 +80,8 @@ impl Following {
         let request = WatchSessionsRequest { resume_revision: 0 };
         let mut batches = client.watch_sessions(request).await.context("watch of sessions")?.into_inner();
         while let Some(batch) = batches.message().await.context("watch of sessions")? {
-            if batch.deletions.iter().any(|deletion| deletion.key == name) {
+            // The key ends with the name, after the tenant of which there is none.
+            if batch.deletions.iter().any(|deletion| deletion.key.ends_with(name)) {
                 bail!("session {name} was deleted");
             }
             let Some(session) = batch.sessions.into_iter().rfind(|session| session.name == name) else {

@@ -8,22 +8,25 @@ use domain::bos_time;
 use proto::session::Session;
 use reveille::mesh::{self, Listeners};
 
-pub(crate) use self::inputs::Flags;
+pub(crate) use self::flags::Flags;
 use self::{
     display::Display,
     follow::{Following, faults},
-    inputs::{Inputs, waits},
+    inputs::Inputs,
     rest::Rest,
     summary::Outcome,
+    waits::waits,
 };
 
 mod display;
+mod flags;
 mod follow;
 mod inputs;
 mod look;
 mod progress;
 mod rest;
 mod summary;
+mod waits;
 
 /// Name of the stored template.
 const TEMPLATE: &str = "demo";
@@ -49,7 +52,7 @@ pub(crate) fn run(flags: Flags) -> ExitCode {
 /// Starts the mesh and tells the story, until it ends, a signal comes or a part of the mesh dies.
 async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     let mut settings = (*context.settings).clone();
-    let inputs = flags.inputs(&settings.simulator)?;
+    let inputs = Inputs::read(flags, &settings.simulator)?;
     let listeners = Listeners::bind(&mut settings).await?;
     inputs.store(&mut settings)?;
     let context = Context { settings: Arc::new(settings), ..context };
@@ -82,9 +85,9 @@ async fn story(context: &Context, flags: &Flags, inputs: Inputs) -> anyhow::Resu
     rest.ready().await?;
     println!("mesh     {}, data in {}", settings.gateway.url, settings.data_dir.display());
 
-    let (fleet, speed) = (inputs.nodes.len(), settings.simulator.speed);
+    let (fleet, speed) = (inputs.fleet.nodes.len(), settings.simulator.speed);
     rest.put_template(TEMPLATE, inputs.template.body).await.context(inputs.template.source)?;
-    let following = Following::start(context, inputs.nodes)?;
+    let following = Following::start(context, inputs.fleet.nodes)?;
     following.all_discovered().await?;
     println!("fleet    {fleet} nodes discovered; their hardware takes {speed} of the time of real hardware");
 
@@ -139,8 +142,9 @@ async fn tell(
     Ok(())
 }
 
-/// Such as `first-light-20251120T165501`.
+/// Such as `first-light-20251120T165501.250`: demos that share a data directory may follow each other fast.
 fn session_name() -> String {
-    let now = bos_time::text(time::now());
-    format!("first-light-{}", now.chars().filter(char::is_ascii_alphanumeric).collect::<String>())
+    let now = time::now();
+    let text: String = bos_time::text(now).chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("first-light-{text}.{:03}", now.0.rem_euclid(1000))
 }

@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::inputs::Operation;
+use super::flags::Operation;
 
 /// Longest that a request may take: as long as the gateway itself waits, and a bit.
 const DEADLINE: Duration = Duration::from_secs(35);

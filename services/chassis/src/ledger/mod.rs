@@ -13,6 +13,7 @@
 //!   of what changed rather than every step.
 
 mod bookkeeping;
+mod serving;
 mod view;
 mod watching;
 mod writer;
@@ -22,8 +23,10 @@ use std::{future::Future, sync::Arc};
 use futures_util::Stream;
 use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 pub use bookkeeping::Migration;
+pub use serving::{Responses, Selection};
 pub use view::View;
 pub use watching::LedgerWatch;
 pub use writer::Draft;
@@ -63,11 +66,16 @@ pub trait Table: Send + Sync + 'static {
 pub struct Ledger<T: Table> {
     view: Arc<View<T::Kind>>,
     commands: mpsc::Sender<Command<T::Kind>>,
+    shutdown: CancellationToken,
 }
 
 impl<T: Table> Clone for Ledger<T> {
     fn clone(&self) -> Self {
-        Self { view: Arc::clone(&self.view), commands: self.commands.clone() }
+        Self {
+            view: Arc::clone(&self.view),
+            commands: self.commands.clone(),
+            shutdown: self.shutdown.clone(),
+        }
     }
 }
 
@@ -80,8 +88,9 @@ impl<T: Table> Ledger<T> {
         let view = Arc::new(View::new(writer::read_everything::<T>(&database).await?));
         let (commands, waiting) = mpsc::channel(WAITING);
         let writer = Writer::<T>::new(Arc::clone(&view), database, waiting);
-        context.tasks.spawn(T::Kind::KIND, writer.run(context.tasks.shutdown()));
-        Ok(Self { view, commands })
+        let shutdown = context.tasks.shutdown();
+        context.tasks.spawn(T::Kind::KIND, writer.run(shutdown.clone()));
+        Ok(Self { view, commands, shutdown })
     }
 
     /// What is committed.

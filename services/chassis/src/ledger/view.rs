@@ -65,31 +65,29 @@ impl<R: Resource> View<R> {
     }
 
     /// Up to `most` resources that `wanted` picks, among the `scanned` that follow `after` in the order of
-    /// keys. Gives them and the last key that was looked at; none when the end was reached. Reading in steps
-    /// keeps writers from waiting for long lists.
-    pub fn page(
+    /// keys. Gives them, and the last key that was looked at if more follow. Reading in steps keeps writers from
+    /// waiting for long lists.
+    pub(super) fn page(
         &self,
-        after: Option<&str>,
+        after: &str,
         scanned: usize,
         most: usize,
         wanted: impl Fn(&R) -> bool,
     ) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let state = self.state.read();
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut found = Vec::new();
-        let mut range = state.resources.range::<str, _>((from, Bound::Unbounded));
+        let mut range = state.resources.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let (mut found, mut last) = (Vec::new(), None);
         for (key, resource) in range.by_ref().take(scanned) {
+            last = Some(key);
             if wanted(resource) {
                 found.push(Arc::clone(resource));
             }
             if found.len() >= most {
-                return (found, Some(Arc::clone(key)));
+                break;
             }
         }
-        // The step ended before the collection did if one more resource follows.
         let more = range.next().is_some();
-        let last = if more { state.last_of_step(after, scanned) } else { None };
-        (found, last)
+        (found, last.filter(|_| more).cloned())
     }
 
     /// Reads the committed state in one piece.
@@ -126,11 +124,5 @@ impl<R: Resource> State<R> {
             _ => self.deletions.iter().filter(|one| one.revision > resume).cloned().collect(),
         };
         Batch { changed, deleted, revision: self.revision, synced: false }
-    }
-
-    fn last_of_step(&self, after: Option<&str>, scanned: usize) -> Option<Arc<str>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut range = self.resources.range::<str, _>((from, Bound::Unbounded));
-        range.nth(scanned.saturating_sub(1)).map(|(key, _)| Arc::clone(key))
     }
 }

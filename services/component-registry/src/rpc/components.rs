@@ -6,7 +6,7 @@ use chassis::{
     Fault,
     convert::time,
     kinds::deletions_to_wire,
-    ledger::Draft,
+    ledger::{Draft, Responses},
     resource::{Batch, Resource},
 };
 use domain::{
@@ -14,7 +14,6 @@ use domain::{
     component::{Component, validate},
     write,
 };
-use futures_util::{StreamExt, stream};
 use proto::component::{
     DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
     ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse,
@@ -23,14 +22,11 @@ use proto::component::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Responses, list::Filter};
+use super::list::selection;
 use crate::{Registry, convert, store::create};
 
 /// Components in one message of a list: some hundred kilobytes.
 const PAGE: usize = 250;
-
-/// Components that a list looks at before it lets writers in.
-const STEP: usize = 5_000;
 
 #[async_trait]
 impl ComponentService for Registry {
@@ -40,20 +36,12 @@ impl ComponentService for Registry {
         &self,
         request: Request<ListComponentsRequest>,
     ) -> Result<Response<Self::ListComponentsStream>, Status> {
-        let request = request.into_inner();
-        let listing = Listing {
-            ledger: self.components.clone(),
-            filter: request.filter.unwrap_or_default().into(),
-            after: Some(request.start_after_id.into()),
-            left: if request.page_size == 0 { usize::MAX } else { request.page_size as usize },
-            revision: self.components.view().revision(),
+        let revision = self.components.view().revision();
+        let list = move |found: &[Arc<Component>]| ListComponentsResponse {
+            components: found.iter().map(|component| convert::to_wire(component)).collect(),
+            revision,
         };
-        let pages =
-            stream::unfold(
-                listing,
-                |mut listing| async move { listing.next().map(|page| (Ok(page), listing)) },
-            );
-        Ok(Response::new(Box::pin(pages)))
+        Ok(self.components.serve_list(selection(request.into_inner()), PAGE, list))
     }
 
     async fn get_component(
@@ -71,9 +59,7 @@ impl ComponentService for Registry {
         &self,
         request: Request<WatchComponentsRequest>,
     ) -> Result<Response<Self::WatchComponentsStream>, Status> {
-        let batches = self.components.watch(request.into_inner().resume_revision)?.batches();
-        let responses = batches.map(|batch| Ok(watch_response(&*batch?)));
-        Ok(Response::new(Box::pin(responses.take_until(self.shutdown.clone().cancelled_owned()))))
+        self.components.serve_watch(request.into_inner().resume_revision, watch_response)
     }
 
     async fn put_components(
@@ -133,46 +119,6 @@ impl ComponentService for Registry {
         };
         self.components.write(delete).await?;
         Ok(Response::new(DeleteComponentResponse {}))
-    }
-}
-
-/// A list under way: what is left of it.
-struct Listing {
-    ledger: chassis::ledger::Ledger<crate::Components>,
-    filter: Filter,
-    /// The last id that was looked at; none when the end was reached.
-    after: Option<Arc<str>>,
-    left: usize,
-    revision: u64,
-}
-
-impl Listing {
-    fn next(&mut self) -> Option<ListComponentsResponse> {
-        while self.left > 0 {
-            let after = self.after.take()?;
-            let (found, last) = self.page(&after);
-            self.after = last;
-            self.left -= found.len();
-            if !found.is_empty() {
-                let components = found.iter().map(|component| convert::to_wire(component)).collect();
-                return Some(ListComponentsResponse { components, revision: self.revision });
-            }
-        }
-        None
-    }
-
-    fn page(&self, after: &str) -> (Vec<Arc<Component>>, Option<Arc<str>>) {
-        let most = self.left.min(PAGE);
-        let view = self.ledger.view();
-        let Some(ids) = self.filter.ids() else {
-            return view.page(Some(after), STEP, most, |component| self.filter.picks(component));
-        };
-        let rest = ids.range::<str, _>((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
-        let known = rest.filter_map(|id| view.get(id)).filter(|component| self.filter.picks(component));
-        let found: Vec<_> = known.take(most).collect();
-        let last =
-            (found.len() == most).then(|| found.last().map(|component| component.key().into())).flatten();
-        (found, last)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Passing the inventory on.
 
+use chassis::ledger::Responses;
 use futures_util::stream;
 use proto::inventory::{
     ListInventoryRequest, ListInventoryResponse, inventory_service_server::InventoryService,
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::Responses;
 use crate::Registry;
 
 #[async_trait]

@@ -1,17 +1,29 @@
 //! Which components a list shows.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
-use chassis::convert::component::phase_from_wire;
+use chassis::{convert::component::phase_from_wire, ledger::Selection};
 use domain::{
     component::{Component, Phase},
     status::computed_status,
 };
-use proto::component::ComponentFilter;
+use proto::component::{ComponentFilter, ListComponentsRequest};
 
-/// A list filter, ready to be asked about many components (BOS reference 2.6.1).
-pub(super) struct Filter {
-    ids: Option<BTreeSet<String>>,
+/// The components that a request asks for (BOS reference 2.6.1).
+pub(super) fn selection(request: ListComponentsRequest) -> Selection<Component> {
+    let mut filter = request.filter.unwrap_or_default();
+    let keys = std::mem::take(&mut filter.ids).into_iter().collect();
+    let filter = Filter::from(filter);
+    Selection {
+        keys,
+        after: request.start_after_id,
+        most: if request.page_size == 0 { usize::MAX } else { request.page_size as usize },
+        wanted: Box::new(move |component| filter.picks(component)),
+    }
+}
+
+/// A list filter, ready to be asked about many components.
+struct Filter {
     enabled: Option<bool>,
     session: Option<String>,
     staged_session: Option<String>,
@@ -22,7 +34,6 @@ pub(super) struct Filter {
 impl From<ComponentFilter> for Filter {
     fn from(filter: ComponentFilter) -> Self {
         Self {
-            ids: (!filter.ids.is_empty()).then(|| filter.ids.into_iter().collect()),
             enabled: filter.enabled,
             session: filter.session,
             staged_session: filter.staged_session,
@@ -33,14 +44,9 @@ impl From<ComponentFilter> for Filter {
 }
 
 impl Filter {
-    /// The ids that were asked for, in order, if any were.
-    pub(super) fn ids(&self) -> Option<&BTreeSet<String>> {
-        self.ids.as_ref()
-    }
-
     /// Whether the filter, apart from ids, picks `component`. A member that a record lacks equals nothing
     /// that is asked for, except that a missing phase is the phase of nothing.
-    pub(super) fn picks(&self, component: &Component) -> bool {
+    fn picks(&self, component: &Component) -> bool {
         let staged_session = component.staged_state.as_ref().and_then(|staged| staged.session.as_deref());
         self.enabled.is_none_or(|enabled| component.enabled == Some(enabled))
             && self.session.as_deref().is_none_or(|session| component.session.as_deref() == Some(session))

@@ -5,11 +5,3 @@ mod inventory;
 mod list;
 mod options;
 mod reports;
-
-use std::pin::Pin;
-
-use futures_util::Stream;
-use tonic::Status;
-
-/// Messages of a streaming answer.
-type Responses<M> = Pin<Box<dyn Stream<Item = Result<M, Status>> + Send>>;

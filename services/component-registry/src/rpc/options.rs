@@ -1,14 +1,12 @@
 //! Reading, changing and watching the options.
 
-use chassis::{convert::options as convert, kinds::OptionsRecord, resource::Batch};
-use futures_util::StreamExt;
+use chassis::{convert::options as convert, kinds::OptionsRecord, ledger::Responses, resource::Batch};
 use proto::option::{
     self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
     WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::Responses;
 use crate::Registry;
 
 #[async_trait]
@@ -43,9 +41,7 @@ impl OptionsService for Registry {
         &self,
         request: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        let batches = self.options.watch(request.into_inner().resume_revision)?.batches();
-        let responses = batches.map(|batch| Ok(response(&*batch?)));
-        Ok(Response::new(Box::pin(responses.take_until(self.shutdown.clone().cancelled_owned()))))
+        self.options.serve_watch(request.into_inner().resume_revision, response)
     }
 }
 

@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use chassis::convert::Digests;
 use domain::artifacts::BootArtifacts;
 use sea_orm::{
     ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*,
     sea_query::OnConflict,
 };
-use sha2::{Digest, Sha256};
 
 #[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -40,29 +40,25 @@ pub(super) async fn load(database: &DatabaseConnection) -> Result<HashMap<String
     Ok(sets.collect())
 }
 
-/// Digests of the sets that one transaction refers to, and the sets to store.
+/// The sets that one transaction refers to.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// By the addresses of the texts: components that share an image share them, and hashing kilobytes for
-    /// every component would cost more than the rest of the write.
-    known: HashMap<[Option<usize>; 3], String>,
-    rows: HashMap<String, ActiveModel>,
+    digests: Digests,
+    rows: HashMap<Arc<str>, ActiveModel>,
 }
 
 impl Sets {
-    /// Digest of `artifacts`, whose set will be stored. The texts must outlive this value.
+    /// Digest of `artifacts`, whose set will be stored.
     pub(super) fn digest(&mut self, artifacts: &BootArtifacts) -> String {
-        let texts = [&artifacts.kernel, &artifacts.kernel_parameters, &artifacts.initrd];
-        let addresses = texts.map(|text| text.as_ref().map(|text| Arc::as_ptr(text).cast::<u8>().addr()));
-        if let Some(digest) = self.known.get(&addresses) {
-            return digest.clone();
-        }
-        let digest = digest(texts.map(Option::as_deref));
-        self.known.insert(addresses, digest.clone());
-        let [kernel, kernel_parameters, initrd] = texts.map(|text| Set(text.as_deref().map(str::to_owned)));
-        let row = ActiveModel { digest: Set(digest.clone()), kernel, kernel_parameters, initrd };
-        self.rows.insert(digest.clone(), row);
-        digest
+        let digest = self.digests.of(artifacts);
+        let text = |text: &Option<Arc<str>>| Set(text.as_deref().map(str::to_owned));
+        self.rows.entry(Arc::clone(&digest)).or_insert_with(|| ActiveModel {
+            digest: Set(digest.to_string()),
+            kernel: text(&artifacts.kernel),
+            kernel_parameters: text(&artifacts.kernel_parameters),
+            initrd: text(&artifacts.initrd),
+        });
+        digest.to_string()
     }
 
     /// Stores the sets that are new.
@@ -71,7 +67,7 @@ impl Sets {
             return Ok(());
         }
         let present = self.present(transaction).await?;
-        let rows: Vec<_> = self.rows.into_iter().filter(|(digest, _)| !present.contains(digest)).collect();
+        let rows: Vec<_> = self.rows.into_iter().filter(|(digest, _)| !present.contains(&**digest)).collect();
         for chunk in rows.chunks(500) {
             let rows = chunk.iter().map(|(_, row)| row.clone());
             let keep = OnConflict::column(Column::Digest).do_nothing().to_owned();
@@ -82,7 +78,7 @@ impl Sets {
 
     async fn present(&self, transaction: &DatabaseTransaction) -> Result<HashSet<String>, DbErr> {
         let mut present = HashSet::new();
-        let digests: Vec<&String> = self.rows.keys().collect();
+        let digests: Vec<&str> = self.rows.keys().map(|digest| &**digest).collect();
         for chunk in digests.chunks(1000) {
             let found =
                 Entity::find().filter(Column::Digest.is_in(chunk.iter().copied())).all(transaction).await?;
@@ -90,20 +86,4 @@ impl Sets {
         }
         Ok(present)
     }
-}
-
-/// Tells sets apart by content, missing texts from empty ones included.
-fn digest(texts: [Option<&str>; 3]) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        match text {
-            Some(text) => {
-                hash.update([1]);
-                hash.update(text.len().to_le_bytes());
-                hash.update(text);
-            }
-            None => hash.update([0]),
-        }
-    }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

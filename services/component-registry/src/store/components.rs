@@ -1,10 +1,12 @@
 //! Components.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fmt::Display, sync::Arc};
 
 use chassis::{
     convert::{Interner, component as convert},
+    database,
     ledger::{Draft, Table},
+    resource::Resource,
 };
 use domain::{artifacts::BootArtifacts, component::Component, status::computed_status};
 use prost::Message;
@@ -51,15 +53,11 @@ impl Table for Components {
         let mut sets = Sets::default();
         let rows = components.iter().map(|component| row(component, &mut sets)).collect();
         sets.save(transaction).await?;
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let ids = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Id, keys).await
     }
 }
 
@@ -112,8 +110,7 @@ fn read(
     sets: &HashMap<String, BootArtifacts>,
     interner: &mut Interner,
 ) -> Result<Component, DbErr> {
-    let unreadable =
-        |why: &dyn std::fmt::Display| DbErr::Custom(format!("component '{}' is unreadable: {why}", row.id));
+    let unreadable = |why: &dyn Display| database::unreadable(Component::KIND, &row.id, why);
     let record = wire::Component::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
     let mut component = convert::from_wire(record, interner).map_err(|error| unreadable(&error))?;
     component.revision = row.revision.cast_unsigned();

@@ -1,8 +1,10 @@
 //! The options: one record.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
-use chassis::{convert::options as convert, kinds::OptionsRecord, ledger::Table};
+use chassis::{
+    convert::options as convert, database, kinds::OptionsRecord, ledger::Table, resource::Resource,
+};
 use domain::options::Options;
 use prost::Message;
 use proto::option as wire;
@@ -29,8 +31,7 @@ impl Table for StoredOptions {
     async fn load(database: &DatabaseConnection) -> Result<Vec<OptionsRecord>, DbErr> {
         let rows = Entity::find().all(database).await?.into_iter();
         let records = rows.map(|row| {
-            let unreadable =
-                |why: &dyn std::fmt::Display| DbErr::Custom(format!("the options are unreadable: {why}"));
+            let unreadable = |why: &dyn Display| database::unreadable(OptionsRecord::KIND, &row.key, why);
             let stored = wire::Options::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
             // An option that is newer than the record takes its default.
             let options = Options::default()
@@ -47,7 +48,7 @@ impl Table for StoredOptions {
             revision: Set(record.revision.cast_signed()),
             record: Set(convert::to_wire(record.options.clone()).encode_to_vec()),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
     }
 
     async fn delete(_: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {

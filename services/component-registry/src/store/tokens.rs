@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::{ledger::Table, resource::Resource};
+use chassis::{database, ledger::Table, resource::Resource};
 use domain::{artifacts::BootArtifacts, time::Timestamp};
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
 
@@ -59,7 +59,7 @@ impl Table for BootTokens {
         let rows = Entity::find().all(database).await?.into_iter();
         let tokens = rows.map(|row| {
             let missing =
-                || DbErr::Custom(format!("boot token '{}': its boot artifacts are missing", row.token));
+                || database::unreadable(BootToken::KIND, &row.token, "its boot artifacts are missing");
             let set = sets.get(&row.artifacts).ok_or_else(missing)?;
             let boot_artifacts = BootArtifacts { timestamp: Some(Timestamp(row.stored_at)), ..set.clone() };
             Ok(BootToken { token: row.token, boot_artifacts, revision: row.revision.cast_unsigned() })
@@ -77,14 +77,10 @@ impl Table for BootTokens {
         });
         let rows = rows.collect();
         sets.save(transaction).await?;
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Token, rows).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Token, rows).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let tokens = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Token.is_in(tokens)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Token, keys).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::ledger::Table;
+use chassis::{database, ledger::Table, resource::Resource};
 use prost::Message;
 use proto::configuration::ConfigurationState;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -31,9 +31,8 @@ impl Table for ConfigurationStates {
     async fn load(database: &DatabaseConnection) -> Result<Vec<ConfigurationState>, DbErr> {
         let rows = Entity::find().all(database).await?.into_iter();
         let states = rows.map(|row| {
-            ConfigurationState::decode(row.record.as_slice()).map_err(|error| {
-                DbErr::Custom(format!("configuration state '{}' is unreadable: {error}", row.id))
-            })
+            ConfigurationState::decode(row.record.as_slice())
+                .map_err(|error| database::unreadable(ConfigurationState::KIND, &row.id, error))
         });
         states.collect()
     }
@@ -50,14 +49,10 @@ impl Table for ConfigurationStates {
             status: Set(state.status.clone()),
             record: Set(state.encode_to_vec()),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let ids = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Id, keys).await
     }
 }

@@ -1,8 +1,8 @@
 //! What was put in place upstream for the coming power-on of each component.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
-use chassis::ledger::Table;
+use chassis::{database, ledger::Table, resource::Resource};
 use domain::id::ComponentId;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
 
@@ -42,15 +42,11 @@ impl Table for Preparations {
         records: &[Arc<PreparationRecord>],
     ) -> Result<(), DbErr> {
         let rows = records.iter().map(|record| row(record)).collect();
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let ids = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Id, keys).await
     }
 }
 
@@ -75,8 +71,7 @@ fn row(record: &PreparationRecord) -> ActiveModel {
 }
 
 fn read(row: Model) -> Result<PreparationRecord, DbErr> {
-    let unreadable =
-        |why: &dyn std::fmt::Display| DbErr::Custom(format!("preparation '{}' is unreadable: {why}", row.id));
+    let unreadable = |why: &dyn Display| database::unreadable(PreparationRecord::KIND, &row.id, why);
     let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
     let attempt = u32::try_from(row.attempt).map_err(|error| unreadable(&error))?;
     let progress = match row.progress.as_str() {

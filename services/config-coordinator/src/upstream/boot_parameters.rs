@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE};
+use chassis::{Channel, channel::LARGEST_MESSAGE, within};
 use domain::{artifacts::BootArtifacts, id::ComponentId};
 use proto::simulation::{PutBootParametersRequest, fleet_service_client::FleetServiceClient};
 
-use super::{Failure, within};
+use super::Failure;
 
 /// The server writes one record per host. Thousands take it some seconds; one that needs longer than this
 /// is asked again, which replaces what it may have taken.
@@ -43,7 +43,8 @@ impl Driver {
                     kernel: text(&artifacts.kernel),
                     initrd: text(&artifacts.initrd),
                 };
-                within(DEADLINE, client.as_ref().clone().put_boot_parameters(request)).await?.referral_token
+                let mut client = client.as_ref().clone();
+                within(DEADLINE, client.put_boot_parameters(request)).await?.into_inner().referral_token
             }
         };
         // Without a token nobody can tell what a node booted, so this is no acceptance (BOS reference 6.5).

@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use chassis::{Channel, channel::LARGEST_MESSAGE};
+use chassis::{Channel, channel::LARGEST_MESSAGE, convert::observation, within};
 use domain::{evaluation::ConfigurationObservation, id::ComponentId};
 use futures_util::{Stream, StreamExt, stream};
-use proto::{
-    configuration::ConfigurationReading,
-    simulation::{
-        GetConfigurationsRequest, NodeConfiguration, SetConfigurationsRequest, WatchConfigurationsRequest,
-        fleet_service_client::FleetServiceClient,
-    },
+use proto::simulation::{
+    GetConfigurationsRequest, NodeConfiguration, SetConfigurationsRequest, WatchConfigurationsRequest,
+    fleet_service_client::FleetServiceClient,
 };
 
-use super::{Failure, within};
+use super::Failure;
 
 /// Most nodes in one call: the limit that BOS keeps to when it sets configurations (BOS reference 6.4).
 pub(crate) const MOST_NODES: usize = 1000;
@@ -59,8 +56,9 @@ impl Driver {
         match self {
             Self::Simulated(client) => {
                 let request = GetConfigurationsRequest { ids: texts(ids) };
-                let answer = within(DEADLINE, client.as_ref().clone().get_configurations(request)).await?;
-                Ok(answer.nodes.into_iter().map(said).collect())
+                let mut client = client.as_ref().clone();
+                let answer = within(DEADLINE, client.get_configurations(request)).await?;
+                Ok(answer.into_inner().nodes.into_iter().map(said).collect())
             }
         }
     }
@@ -74,7 +72,7 @@ impl Driver {
             Self::Simulated(client) => {
                 let mut client = client.as_ref().clone();
                 let call = client.watch_configurations(WatchConfigurationsRequest {});
-                let messages = within(WATCH_DEADLINE, call).await?;
+                let messages = within(WATCH_DEADLINE, call).await?.into_inner();
                 let said = messages.map(|message| Ok(message?.nodes.into_iter().map(said).collect()));
                 let end = stream::iter([Err(Failure("the stream of changes ended".to_owned()))]);
                 Ok(said.chain(end))
@@ -112,12 +110,6 @@ fn texts(ids: &[ComponentId]) -> Vec<String> {
 }
 
 fn said(node: NodeConfiguration) -> Said {
-    let observation = match node.reading() {
-        ConfigurationReading::Unspecified => ConfigurationObservation::Unknown,
-        ConfigurationReading::Missing => ConfigurationObservation::Missing,
-        ConfigurationReading::Known => {
-            ConfigurationObservation::Known { desired: node.desired_configuration, status: node.status }
-        }
-    };
-    (node.id, observation)
+    let reading = node.reading();
+    (node.id, observation::configuration_read(reading, node.desired_configuration, node.status))
 }

@@ -3,9 +3,9 @@
 pub(crate) mod boot_parameters;
 pub(crate) mod configuration;
 
-use std::{error::Error, future::Future, time::Duration};
+use std::error::Error;
 
-use tonic::{Response, Status};
+use tonic::Status;
 
 /// Why an upstream did not do as asked, in its words where it had any.
 ///
@@ -34,17 +34,6 @@ impl From<Status> for Failure {
     }
 }
 
-/// Waits for an answer no longer than `deadline`.
-async fn within<T>(
-    deadline: Duration,
-    call: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, Failure> {
-    match tokio::time::timeout(deadline, call).await {
-        Ok(answer) => Ok(answer?.into_inner()),
-        Err(_) => Err(Failure(format!("no answer within {} s", deadline.as_secs()))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,12 +49,5 @@ mod tests {
         for (status, told) in rows {
             assert_eq!(Failure::from(status).to_string(), told);
         }
-    }
-
-    #[tokio::test]
-    async fn a_silent_upstream_is_a_failure() {
-        let silent = std::future::pending::<Result<Response<()>, Status>>();
-        let failure = within(Duration::ZERO, silent).await.unwrap_err();
-        assert_eq!(failure.to_string(), "no answer within 0 s");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::ledger::Table;
+use chassis::{database, ledger::Table, resource::Resource};
 use prost::Message;
 use proto::power::PowerState;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -30,9 +30,8 @@ impl Table for PowerStates {
     async fn load(database: &DatabaseConnection) -> Result<Vec<PowerState>, DbErr> {
         let rows = Entity::find().all(database).await?.into_iter();
         let states = rows.map(|row| {
-            PowerState::decode(row.record.as_slice()).map_err(|error| {
-                DbErr::Custom(format!("the power state of '{}' is unreadable: {error}", row.id))
-            })
+            PowerState::decode(row.record.as_slice())
+                .map_err(|error| database::unreadable(PowerState::KIND, &row.id, error))
         });
         states.collect()
     }
@@ -45,14 +44,10 @@ impl Table for PowerStates {
             reading: Set(state.reading().as_str_name().to_owned()),
             record: Set(state.encode_to_vec()),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let ids = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Id, keys).await
     }
 }

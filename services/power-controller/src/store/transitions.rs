@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::ledger::Table;
+use chassis::{database, ledger::Table, resource::Resource};
 use prost::Message;
 use proto::power::Transition;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -31,7 +31,7 @@ impl Table for Transitions {
         let rows = Entity::find().all(database).await?.into_iter();
         let transitions = rows.map(|row| {
             Transition::decode(row.record.as_slice())
-                .map_err(|error| DbErr::Custom(format!("transition '{}' is unreadable: {error}", row.id)))
+                .map_err(|error| database::unreadable(Transition::KIND, &row.id, error))
         });
         transitions.collect()
     }
@@ -44,14 +44,10 @@ impl Table for Transitions {
             delivery: Set(transition.delivery().as_str_name().to_owned()),
             record: Set(transition.encode_to_vec()),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let ids = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Id.is_in(ids)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Id, keys).await
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::{Channel, channel::LARGEST_MESSAGE};
+use chassis::{Channel, channel::LARGEST_MESSAGE, within};
 use domain::{
     id::{ComponentId, Tenant},
     limit::Limit,
@@ -23,7 +23,7 @@ use crate::{
     convert::target::{assign_session, assignment},
     images,
     inventories::Inventories,
-    setback::{Setback, within},
+    setback::Setback,
     shared::Shared,
 };
 
@@ -178,9 +178,9 @@ async fn assign(
 ) -> Result<Assigned, Setback> {
     let mut registry = upstreams.registry.clone();
     let request = assign_session(session, assignments);
-    let answer = within(REGISTRY, ASSIGNMENT, registry.assign_session(request)).await;
+    let answer = within(ASSIGNMENT, registry.assign_session(request)).await;
     let AssignSessionResponse { assigned_ids, revision } =
-        answer.map_err(|fault| Setback::from_peer(REGISTRY, fault))?.into_inner();
+        answer.map_err(|status| Setback::from_peer(REGISTRY, status))?.into_inner();
     if assigned_ids.is_empty() {
         return Err(Setback::Fail(NO_COMPONENTS.to_owned()));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::ledger::Table;
+use chassis::{database, ledger::Table};
 use prost::Message;
 use proto::session as wire;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -47,15 +47,11 @@ impl Table for Sessions {
             record: Set(convert::session::to_wire(&record.session).encode_to_vec()),
             saved_status: Set(record.saved_status.as_ref().map(Message::encode_to_vec)),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let keys = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Key.is_in(keys)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Key, keys).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::ledger::Table;
+use chassis::{database, ledger::Table};
 use prost::Message;
 use proto::template as wire;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -43,15 +43,11 @@ impl Table for Templates {
             name: Set(record.template.name.clone()),
             record: Set(convert::template::to_wire(&record.template).encode_to_vec()),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        for chunk in keys.chunks(1000) {
-            let keys = chunk.iter().map(|key| &**key);
-            Entity::delete_many().filter(Column::Key.is_in(keys)).exec(transaction).await?;
-        }
-        Ok(())
+        database::delete::<Entity>(transaction, Column::Key, keys).await
     }
 }
 

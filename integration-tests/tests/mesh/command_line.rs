@@ -1,0 +1,1 @@
+//! The program `reveille` as people start it.

@@ -1,0 +1,110 @@
+//! Parts that vanish while they are needed.
+
+use std::collections::BTreeMap;
+
+use integration_tests::{
+    eventually,
+    processes::{PARTS, Processes},
+};
+use proto::{
+    session::{GetSessionRequest, Session, session_service_client::SessionServiceClient},
+    simulation::{ListTransitionsRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
+};
+use reqwest::Method;
+use serde_json::json;
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+
+/// Hardware slow enough that every part is killed while nodes are under way: a boot takes several seconds.
+const SPEED: f64 = 0.01;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_survives_crashes_of_every_part_and_no_node_is_switched_on_twice() {
+    let mut mesh = Processes::start(200, SPEED).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    let parts = PARTS.map(|(part, _)| part).into_iter().filter(|part| *part != "simulator");
+    // At once while all nodes are being switched on, and again while more and more of them are done.
+    for part in parts.clone() {
+        crash(&mut mesh, part).await;
+    }
+    for (index, part) in parts.enumerate() {
+        stable(&mesh, &name, 20 * (index + 1)).await;
+        crash(&mut mesh, part).await;
+    }
+    mesh.bos.complete(&name).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    let switched_on = switched_on(&mesh).await;
+    assert_eq!(json!(switched_on.len()), status["managed_components_count"]);
+    let twice: Vec<_> = switched_on.into_iter().filter(|(_, times)| *times != 1).collect();
+    assert!(twice.is_empty(), "switched on more than once: {twice:?}");
+}
+
+/// Kills a part and waits until the next one in its place can do its work.
+async fn crash(mesh: &mut Processes, part: &'static str) {
+    mesh.kill_part(part).await;
+    mesh.start_part(part);
+    serving(mesh, part).await;
+}
+
+/// Waits until that many nodes of a session are stable.
+async fn stable(mesh: &Processes, session: &str, nodes: usize) {
+    let path = format!("/v2/components?session={session}&status=stable");
+    let enough = async || {
+        let stable = mesh.bos.try_send(Method::GET, &path, None).await?;
+        (stable.body.as_array()?.len() >= nodes).then_some(())
+    };
+    eventually(&format!("{nodes} stable nodes"), enough).await;
+}
+
+/// Waits until a part can do its work.
+async fn serving(mesh: &Processes, part: &str) {
+    if part == "gateway" {
+        return mesh.bos.ready().await;
+    }
+    let client = HealthClient::new(chassis::channel(&mesh.url(part)).unwrap());
+    let serving = async || {
+        let answer = client.clone().check(HealthCheckRequest::default()).await.ok()?;
+        (answer.into_inner().status() == ServingStatus::Serving).then_some(())
+    };
+    eventually(&format!("a serving {part}"), serving).await;
+}
+
+/// How often the hardware of each node was told to switch on.
+async fn switched_on(mesh: &Processes) -> BTreeMap<String, usize> {
+    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.url("simulator")).unwrap());
+    let transitions = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();
+    let mut times = BTreeMap::new();
+    for transition in transitions.into_inner().transitions {
+        if transition.operation() == TransitionOperation::On {
+            transition.ids.into_iter().for_each(|id| *times.entry(id).or_default() += 1);
+        }
+    }
+    times
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_waits_for_upstreams_that_are_away() {
+    let mut mesh = Processes::start(8, 0.0).await;
+    mesh.bos.template("image-1").await;
+    mesh.stop_part("simulator").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    let sessions = SessionServiceClient::new(chassis::channel(&mesh.url("session_manager")).unwrap());
+    let request = GetSessionRequest { name: name.clone(), tenant: String::new() };
+    let waits = async || {
+        let answer = sessions.clone().get_session(request.clone()).await.ok()?;
+        let Session { waiting_for, .. } = answer.into_inner().session?;
+        (!waiting_for.is_empty()).then_some(waiting_for)
+    };
+    let waiting_for = eventually("a session that says what it waits for", waits).await;
+    assert!(waiting_for.starts_with("inventory: "), "{waiting_for}");
+    let pending = mesh.bos.get(&format!("/v2/sessions/{name}")).await;
+    assert_eq!(pending["status"]["status"], "pending", "{pending}");
+    mesh.start_part("simulator");
+    let complete = mesh.bos.complete(&name).await;
+    assert_eq!(complete["status"]["error"], json!(null), "{complete}");
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+}

@@ -1,0 +1,122 @@
+//! What the stored answers of the upstreams say about a component.
+
+use domain::evaluation::{self, ConfigurationObservation, PowerObservation};
+use proto::{
+    configuration::{ConfigurationReading, ConfigurationState},
+    power::{PowerReading, PowerState},
+};
+
+/// What `state` says about the power of a component of `generation`; nothing without a state, and nothing of
+/// another generation.
+pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
+    let Some(state) = state else { return PowerObservation::Unknown };
+    let reading = match state.reading() {
+        PowerReading::Unspecified => evaluation::PowerReading::Unknown,
+        PowerReading::On => evaluation::PowerReading::On,
+        PowerReading::Off => evaluation::PowerReading::Off,
+        PowerReading::Undefined => evaluation::PowerReading::Undefined,
+        PowerReading::Missing => evaluation::PowerReading::Missing,
+    };
+    PowerObservation::of(reading, &state.error, state.generation, generation)
+}
+
+/// What `state` says about the configuration of a component of `generation`; nothing without a state, and
+/// nothing of another generation.
+pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> ConfigurationObservation {
+    let Some(state) = state else { return ConfigurationObservation::Unknown };
+    let (desired, status) = (state.desired_configuration.clone(), state.status.clone());
+    configuration_read(state.reading(), desired, status).of(state.generation, generation)
+}
+
+/// What one reading of a configuration says, whatever the generation.
+pub fn configuration_read(
+    reading: ConfigurationReading,
+    desired: Option<String>,
+    status: String,
+) -> ConfigurationObservation {
+    match reading {
+        ConfigurationReading::Unspecified => ConfigurationObservation::Unknown,
+        ConfigurationReading::Missing => ConfigurationObservation::Missing,
+        ConfigurationReading::Known => ConfigurationObservation::Known { desired, status },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    const GENERATION: u64 = 3;
+
+    #[test]
+    fn power_is_known_only_in_its_generation() {
+        let mut rows = String::new();
+        for (reading, error, generation) in [
+            (PowerReading::On, "", 3),
+            (PowerReading::Off, "", 3),
+            (PowerReading::Off, "node is sulking", 3),
+            (PowerReading::Undefined, "", 3),
+            (PowerReading::Missing, "", 3),
+            (PowerReading::Unspecified, "", 3),
+            (PowerReading::Off, "", 2),
+            (PowerReading::Missing, "", 2),
+        ] {
+            let state =
+                PowerState { reading: reading.into(), error: error.into(), generation, ..Default::default() };
+            let power = power(Some(&state), GENERATION);
+            rows += &format!("{reading:?} {error:?} of {generation}: {power:?}\n");
+        }
+        expect![[r#"
+            On "" of 3: On
+            Off "" of 3: Off
+            Off "node is sulking" of 3: Undefined { error: "node is sulking" }
+            Undefined "" of 3: Undefined { error: "" }
+            Missing "" of 3: Missing
+            Unspecified "" of 3: Unknown
+            Off "" of 2: Unknown
+            Missing "" of 2: Unknown
+        "#]]
+        .assert_eq(&rows);
+    }
+
+    #[test]
+    fn configuration_is_known_only_in_its_generation() {
+        let mut rows = String::new();
+        for (reading, desired, generation) in [
+            (ConfigurationReading::Known, Some("base"), 3),
+            (ConfigurationReading::Known, Some(""), 3),
+            (ConfigurationReading::Known, None, 3),
+            (ConfigurationReading::Missing, None, 3),
+            (ConfigurationReading::Unspecified, None, 3),
+            (ConfigurationReading::Known, Some("base"), 2),
+            (ConfigurationReading::Missing, None, 2),
+        ] {
+            let state = ConfigurationState {
+                reading: reading.into(),
+                desired_configuration: desired.map(str::to_owned),
+                status: "pending".into(),
+                generation,
+                ..Default::default()
+            };
+            let configuration = configuration(Some(&state), GENERATION);
+            rows += &format!("{reading:?} {desired:?} of {generation}: {configuration:?}\n");
+        }
+        expect![[r#"
+            Known Some("base") of 3: Known { desired: Some("base"), status: "pending" }
+            Known Some("") of 3: Known { desired: Some(""), status: "pending" }
+            Known None of 3: Known { desired: None, status: "pending" }
+            Missing None of 3: Missing
+            Unspecified None of 3: Unknown
+            Known Some("base") of 2: Unknown
+            Missing None of 2: Unknown
+        "#]]
+        .assert_eq(&rows);
+    }
+
+    #[test]
+    fn nothing_seen_is_nothing_known() {
+        assert_eq!(power(None, 0), PowerObservation::Unknown);
+        assert_eq!(configuration(None, 0), ConfigurationObservation::Unknown);
+    }
+}

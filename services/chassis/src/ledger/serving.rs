@@ -1,0 +1,121 @@
+//! Answers out of a ledger: lists and watches as streams that end when the service stops.
+
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
+
+use futures_util::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
+};
+use tonic::{Response, Status};
+
+use super::{Ledger, Table, View};
+use crate::resource::{Batch, Resource};
+
+/// Messages of a streaming answer.
+pub type Responses<M> = BoxStream<'static, Result<M, Status>>;
+
+/// Resources that a list looks at while writers wait: some milliseconds of filtering.
+const STEP: usize = 5_000;
+
+/// Which resources a list shows: those that pass all of this, ordered by key. By default all of them.
+pub struct Selection<R> {
+    /// Only these; empty: every key.
+    pub keys: BTreeSet<String>,
+    /// Only those that follow this key; empty: from the first one on.
+    pub after: String,
+    /// At most so many.
+    pub most: usize,
+    /// Only those that this picks.
+    pub wanted: Box<dyn Fn(&R) -> bool + Send>,
+}
+
+impl<R> Default for Selection<R> {
+    fn default() -> Self {
+        Self { keys: BTreeSet::new(), after: String::new(), most: usize::MAX, wanted: Box::new(|_| true) }
+    }
+}
+
+impl<T: Table> Ledger<T> {
+    /// Answers a watch of what changes after `resume`; 0 delivers everything first. `message` gives each
+    /// batch its form on the wire.
+    ///
+    /// # Errors
+    /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
+    pub fn serve_watch<M: 'static>(
+        &self,
+        resume: u64,
+        message: impl Fn(&Batch<T::Kind>) -> M + Send + 'static,
+    ) -> Result<Response<Responses<M>>, Status> {
+        let batches = self.watch(resume)?.batches();
+        Ok(self.respond(batches.map(move |batch| Ok(message(&*batch?)))))
+    }
+
+    /// Answers a list with at most `page` resources in a message, read as the client takes them. What changes
+    /// meanwhile may or may not be in it.
+    pub fn serve_list<M: 'static>(
+        &self,
+        selection: Selection<T::Kind>,
+        page: usize,
+        message: impl Fn(&[Arc<T::Kind>]) -> M + Send + 'static,
+    ) -> Response<Responses<M>> {
+        let pages = Pages {
+            view: Arc::clone(&self.view),
+            left: selection.most,
+            after: Some(selection.after.as_str().into()),
+            selection,
+            page,
+        };
+        self.respond(stream::iter(pages).map(move |page| Ok(message(&page))))
+    }
+
+    /// An answer of these messages that ends when the service stops.
+    pub fn respond<M>(
+        &self,
+        messages: impl Stream<Item = Result<M, Status>> + Send + 'static,
+    ) -> Response<Responses<M>> {
+        Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed())
+    }
+}
+
+/// A list under way: what is left of it.
+struct Pages<R> {
+    view: Arc<View<R>>,
+    selection: Selection<R>,
+    page: usize,
+    /// The last key that was looked at; none when the end was reached.
+    after: Option<Arc<str>>,
+    left: usize,
+}
+
+impl<R: Resource> Iterator for Pages<R> {
+    type Item = Vec<Arc<R>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.left > 0 {
+            let after = self.after.take()?;
+            let (found, last) = self.step(&after);
+            self.after = last;
+            self.left -= found.len();
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+impl<R: Resource> Pages<R> {
+    /// What is found next, and the key to go on from, if anything may follow.
+    fn step(&self, after: &str) -> (Vec<Arc<R>>, Option<Arc<str>>) {
+        let Selection { keys, wanted, .. } = &self.selection;
+        let most = self.left.min(self.page);
+        if keys.is_empty() {
+            return self.view.page(after, STEP, most, wanted);
+        }
+        let rest = keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let known = rest.filter_map(|key| self.view.get(key)).filter(|resource| wanted(resource));
+        let found: Vec<_> = known.take(most).collect();
+        let last = found.last().filter(|_| found.len() == most).map(|resource| resource.key().into());
+        (found, last)
+    }
+}
