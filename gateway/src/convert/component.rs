@@ -82,7 +82,7 @@ impl From<wire::Status> for message::Status {
 /// A component as a read answers it: with the computed status, and without what only the registry needs
 /// (BOS reference 2.6.1).
 pub(crate) fn rendered(component: message::Component) -> wire::Component {
-    let status = rendered_status(component.status.clone().unwrap_or_default());
+    let status = rendered_status(component.status.clone());
     let mut component = wire::Component { status: Some(status), ..stored(component) };
     let booted = component.actual_state.as_mut().and_then(|actual| actual.boot_artifacts.as_mut());
     if let Some(artifacts) = booted {
@@ -92,19 +92,18 @@ pub(crate) fn rendered(component: message::Component) -> wire::Component {
 }
 
 /// The status of a record that never had one is shown with empty members.
-fn rendered_status(status: message::Status) -> wire::Status {
-    let computed =
-        if status.status.is_empty() { STATUS_OF_NOTHING.to_owned() } else { status.status.clone() };
-    let shown = if status.phase.is_none() && status.status_override.is_none() {
-        wire::Status {
-            phase: Some(Spelled(message::Phase::None)),
-            status_override: Some(String::new()),
-            ..Default::default()
+fn rendered_status(status: Option<message::Status>) -> wire::Status {
+    match status {
+        Some(status) => {
+            let computed = status.status.clone();
+            wire::Status { status: Some(computed), ..stored_status(status) }
         }
-    } else {
-        stored_status(status)
-    };
-    wire::Status { status: Some(computed), ..shown }
+        None => wire::Status {
+            phase: Some(Spelled(message::Phase::None)),
+            status: Some(STATUS_OF_NOTHING.to_owned()),
+            status_override: Some(String::new()),
+        },
+    }
 }
 
 /// The computed status of a component without phase and override (BOS reference 3.5, row 8).
@@ -112,8 +111,6 @@ const STATUS_OF_NOTHING: &str = "stable";
 
 /// A component as a write answers it: the record as it is kept (BOS reference 2.6.3).
 pub(crate) fn stored(component: message::Component) -> wire::Component {
-    let written =
-        component.status.filter(|status| status.phase.is_some() || status.status_override.is_some());
     wire::Component {
         actual_state: component.actual_state.map(Into::into),
         desired_state: component.desired_state.map(Into::into),
@@ -125,7 +122,7 @@ pub(crate) fn stored(component: message::Component) -> wire::Component {
         retry_policy: component.retry_policy,
         session: component.session,
         staged_state: component.staged_state.map(Into::into),
-        status: written.map(stored_status),
+        status: component.status.map(stored_status),
     }
 }
 
@@ -333,13 +330,13 @@ mod tests {
         };
         expect![[r#"
             {"enabled":false,"id":"x1","status":{"phase":"","status":"stable","status_override":""}}
-            {"enabled":false,"id":"x1","status":{"phase":"","status":"stable","status_override":""}}
+            {"enabled":false,"id":"x1","status":{"status":"stable"}}
             {"enabled":false,"id":"x1","status":{"status":"on_hold","status_override":"on_hold"}}
         "#]]
         .assert_eq(&lines([None, Some(computed.clone()), Some(held.clone())].map(bare).map(rendered)));
         expect![[r#"
             {"enabled":false,"id":"x1"}
-            {"enabled":false,"id":"x1"}
+            {"enabled":false,"id":"x1","status":{}}
             {"enabled":false,"id":"x1","status":{"status_override":"on_hold"}}
         "#]]
         .assert_eq(&lines([None, Some(computed), Some(held)].map(bare).map(stored)));

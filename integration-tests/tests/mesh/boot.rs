@@ -18,7 +18,7 @@ async fn the_same_on_postgresql() {
     if on_postgres {
         whole_life(&mesh).await;
     } else {
-        eprintln!("not tested on PostgreSQL: {} is not set", places::POSTGRES);
+        eprintln!("not tested on PostgreSQL: {} is not set", test_databases::POSTGRES);
     }
     mesh.stop().await;
 }

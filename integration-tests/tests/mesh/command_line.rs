@@ -1,1 +1,180 @@
 //! The program `reveille` as people start it.
+
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::{ExitStatus, Stdio},
+};
+
+use integration_tests::{
+    PATIENCE,
+    processes::{Ended, PARTS, binaries, run},
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+    time::timeout,
+};
+
+const COMMON_FLAGS: &str = "--config --set --data-dir --log --print-config --help";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn help_mentions_every_command_and_flag() {
+    let demo_flags = "--nodes --seed --speed --operation --faults --inventory --groups --template --exit";
+    helps("reveille", "--help", "serve demo --help --version").await;
+    helps("reveille", "serve --help", COMMON_FLAGS).await;
+    helps("reveille", "demo --help", &format!("{demo_flags} {COMMON_FLAGS}")).await;
+    for (_, binary) in PARTS {
+        helps(binary, "--help", &format!("Serves {COMMON_FLAGS}")).await;
+    }
+}
+
+/// Checks that a program mentions some words when it is asked for help.
+async fn helps(binary: &str, question: &str, mentioned: &str) {
+    let ended = run(binary, &question.split(' ').collect::<Vec<_>>()).await;
+    assert!(ended.status.success(), "{binary} {question}: {ended:?}");
+    for word in mentioned.split(' ') {
+        assert!(ended.output.contains(word), "{binary} {question} hides {word}: {}", ended.output);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_boots_its_fleet_and_leaves() {
+    let directory = tempfile::tempdir().unwrap();
+    let ended = demo(directory.path(), "--exit --speed 0").await;
+    assert!(ended.status.success(), "{ended:?}");
+    let counts = final_counts(&ended.output);
+    assert_eq!(counts, [("stable", "96")], "{}", ended.output);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_tells_injected_faults_from_real_trouble() {
+    let directory = tempfile::tempdir().unwrap();
+    let ended = demo(directory.path(), "--exit --speed 0 --nodes 20 --faults stuck-off=1").await;
+    assert!(ended.status.success(), "{ended:?}");
+    let counts = final_counts(&ended.output);
+    assert_eq!(counts.iter().find(|(status, _)| *status == "failed"), Some(&("failed", "1")));
+    let mut lines = ended.output.lines().skip_while(|line| *line != "what failed and why").skip(1);
+    let (why, nodes) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    assert!(why.starts_with("1 node failed: ") && why.ends_with("(injected: stuck-off)"), "{}", ended.output);
+    assert!(nodes.trim().starts_with('x'), "no node is named: {}", ended.output);
+}
+
+/// Runs the demo to its end.
+async fn demo(directory: &Path, flags: &str) -> Ended {
+    reveille(&format!("demo {flags}"), directory).await
+}
+
+/// Runs a command line to its end, on free ports and with data in `directory` unless it says otherwise.
+async fn reveille(line: &str, directory: &Path) -> Ended {
+    let words = apart(line, directory);
+    run("reveille", &words.iter().map(String::as_str).collect::<Vec<_>>()).await
+}
+
+/// The words of a command line with flags that keep it apart from everything else. They come before its own,
+/// which win.
+fn apart(line: &str, directory: &Path) -> Vec<String> {
+    let mut words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+    let own = words.split_off(1);
+    for (part, _) in PARTS {
+        words.extend(["--set".to_owned(), format!("{part}.listen=127.0.0.1:0")]);
+    }
+    if !own.iter().any(|word| word == "--data-dir") {
+        words.extend(["--data-dir".to_owned(), directory.join("data").display().to_string()]);
+    }
+    words.extend(own);
+    words
+}
+
+/// How many nodes the summary counts for each final status.
+fn final_counts(output: &str) -> Vec<(&str, &str)> {
+    let lines = output.lines().skip_while(|line| !line.starts_with("final status")).skip(1);
+    lines.map_while(|line| line.split_once(' ').map(|(status, count)| (status, count.trim()))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_stays_and_shows_calls_that_work() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(binaries().join("reveille"))
+        .args(apart("demo --speed 0 --nodes 4", directory.path()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut calls = Vec::new();
+    loop {
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("a line in time").unwrap();
+        let line = line.expect("a demo that stays");
+        if line == "press Ctrl-C to stop" {
+            break;
+        }
+        calls.extend(line.trim().strip_prefix("curl -s ").map(|url| url.trim_matches('\'').to_owned()));
+    }
+    assert!(calls.len() >= 3, "{calls:?}");
+    for url in calls {
+        let status = reqwest::get(&url).await.unwrap().status();
+        assert!(status.is_success(), "{url}: {status}");
+    }
+    let id = child.id().unwrap().to_string();
+    Command::new("kill").args(["-INT", &id]).status().await.unwrap();
+    let ended: ExitStatus = timeout(PATIENCE, child.wait()).await.expect("an end in time").unwrap();
+    assert!(ended.success(), "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn printed_settings_are_accepted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("reveille.toml");
+    let given = ["serve", "--print-config", "--set", "gateway.listen=127.0.0.1:4711", "--log", "debug"];
+    let printed = run("reveille", &given).await;
+    assert!(printed.status.success() && printed.output.contains("127.0.0.1:4711"), "{printed:?}");
+    std::fs::write(&file, &printed.output).unwrap();
+    let again = run("reveille", &["serve", "--print-config", "--config", file.to_str().unwrap()]).await;
+    assert_eq!(again.output, printed.output, "{}", again.errors);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap().to_string();
+    let write = |name: &str, text: &str| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let broken = write("broken.json", "{\"Components\": [\n  {\"ID\": \"x1000c0s0b0n0\",\n  }\n]}\n");
+    let typed = write("typed.json", "{\"Components\": [\n  {\"ID\": 5, \"Type\": \"Node\"}\n]}\n");
+    let groups = write("groups.json", "[{\"label\": \"blue\",\n]\n");
+    let template = write("template.json", "{\"boot_sets\": \n");
+    let toml = write("bad.toml", "[gateway]\nlissen = \"127.0.0.1:0\"\n");
+    let no_directory = format!("{toml}/data");
+    for (line, told) in [
+        ("serve --frobnicate".to_owned(), vec!["--frobnicate"]),
+        ("demo --speed fast".to_owned(), vec!["--speed", "fast"]),
+        ("demo --faults gremlins=1".to_owned(), vec!["--faults", "gremlins"]),
+        ("demo --operation dance".to_owned(), vec!["--operation", "dance"]),
+        ("demo --nodes 0".to_owned(), vec!["--nodes", "0"]),
+        (format!("serve --config {toml}"), vec!["bad.toml", "lissen"]),
+        ("serve --config no-such-file.toml".to_owned(), vec!["no-such-file.toml"]),
+        ("serve --set gateway.lissen=127.0.0.1:0".to_owned(), vec!["gateway", "lissen"]),
+        (format!("serve --set gateway.listen={address}"), vec!["gateway.listen", &address]),
+        (format!("demo --exit --set gateway.listen={address}"), vec!["gateway.listen", &address]),
+        (format!("serve --data-dir {no_directory}"), vec!["data_dir", &no_directory]),
+        (format!("demo --exit --data-dir {no_directory}"), vec!["data_dir", &no_directory]),
+        (format!("demo --exit --inventory {broken}"), vec!["broken.json", "line 3"]),
+        (format!("demo --exit --inventory {typed}"), vec!["typed.json", "line 2", "ID"]),
+        (format!("demo --exit --inventory {typed}-not-there"), vec!["typed.json-not-there"]),
+        (format!("demo --exit --groups {groups}"), vec!["groups.json", "line 2"]),
+        (format!("demo --exit --template {template}"), vec!["template.json", "line 2"]),
+    ] {
+        let ended = reveille(&line, directory.path()).await;
+        assert!(matches!(ended.status.code(), Some(1 | 2)), "{line}: {ended:?}");
+        let error = ended.errors.lines().find(|text| text.starts_with("error: ")).unwrap_or_default();
+        for word in told {
+            assert!(error.contains(word), "{line} does not tell {word}: {}", ended.errors);
+        }
+    }
+}

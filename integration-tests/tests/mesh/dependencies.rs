@@ -1,6 +1,6 @@
 //! Which crate of the workspace may know which.
 
-use std::{fmt::Write, process::Command};
+use std::process::Command;
 
 use expect_test::expect;
 use serde_json::Value;
@@ -19,31 +19,32 @@ fn services_do_not_know_each_other() {
     let mut lines: Vec<_> = metadata["packages"].as_array().unwrap().iter().map(dependencies).collect();
     lines.sort_unstable();
     expect![[r#"
-        chassis domain proto
-        component-registry chassis domain proto
-        config-coordinator chassis domain proto
-        domain
-        gateway chassis proto
-        integration-tests chassis domain proto reveille
-        power-controller chassis domain proto
-        proto
-        reveille chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator
-        session-manager chassis domain proto
-        simulator chassis proto
-        status-evaluator chassis domain proto
+        chassis: domain proto; tests: test-databases
+        component-registry: chassis domain proto; tests: test-databases
+        config-coordinator: chassis domain proto; tests: test-databases
+        domain:
+        gateway: chassis proto
+        integration-tests: chassis proto reveille test-databases; tests: domain
+        power-controller: chassis domain proto; tests: test-databases
+        proto:
+        reveille: chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator
+        session-manager: chassis domain proto; tests: test-databases
+        simulator: chassis proto
+        status-evaluator: chassis domain proto
+        test-databases:
     "#]].assert_eq(&lines.concat());
 }
 
-/// One line: a crate and the crates of the workspace that it depends on, for whatever purpose.
+/// One line: a crate and the crates of the workspace that it depends on, and those that only its tests use.
 fn dependencies(package: &Value) -> String {
-    let all = package["dependencies"].as_array().unwrap().iter();
-    let within = all.filter(|dependency| dependency["path"].is_string());
-    let mut names: Vec<_> = within.map(|dependency| dependency["name"].as_str().unwrap()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let mut line = package["name"].as_str().unwrap().to_owned();
-    for name in names {
-        write!(line, " {name}").unwrap();
-    }
-    line + "\n"
+    let all = package["dependencies"].as_array().unwrap();
+    let within = |kind: Value| {
+        let of_kind = all.iter().filter(|one| one["path"].is_string() && one["kind"] == kind);
+        let mut names: Vec<_> = of_kind.map(|one| format!(" {}", one["name"].as_str().unwrap())).collect();
+        names.sort_unstable();
+        names.concat()
+    };
+    let (names, tests) = (within(Value::Null), within("dev".into()));
+    let tests = if tests.is_empty() { tests } else { format!("; tests:{tests}") };
+    format!("{}:{names}{tests}\n", package["name"].as_str().unwrap())
 }

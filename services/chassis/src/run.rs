@@ -3,7 +3,7 @@
 use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
-use clap::{Args, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::net::TcpListener;
 
 use crate::{Context, Settings, bind, telemetry};
@@ -32,7 +32,7 @@ pub struct Command {
 }
 
 #[derive(Parser)]
-#[command(version, about, long_about = None)]
+#[command(version)]
 struct Single {
     #[command(flatten)]
     command: Command,
@@ -70,7 +70,10 @@ where
     S: FnOnce(Context, TcpListener) -> F,
     F: Future<Output = anyhow::Result<()>>,
 {
-    let command = Single::parse().command;
+    // Said here because a flattened group of flags says what the group is for.
+    let program = Single::command().name(key).about("Serves one part of the mesh until Ctrl-C or SIGTERM");
+    let given = Single::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit());
+    let command = given.command;
     run_command(&command, |context| async move {
         let listener = bind(key, listen(&context.settings)).await?;
         start(context, listener).await

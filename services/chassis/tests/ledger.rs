@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn what_was_acknowledged_is_there_after_a_restart() {
-    for place in note::places().await {
+    for database in test_databases::every_kind().await {
         let context = Context::new(Settings::default());
-        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         put(&ledger, "a", "one").await;
         put(&ledger, "b", "two").await;
         ledger
@@ -34,8 +34,8 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
         stop(context).await;
 
         let context = Context::new(Settings::default());
-        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
-        assert_eq!(texts(&ledger), ["b=two@2"], "{}", place.name);
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+        assert_eq!(texts(&ledger), ["b=two@2"], "{}", database.kind);
         assert_eq!(ledger.view().revision(), 3);
         stop(context).await;
     }
@@ -43,9 +43,9 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
 
 #[tokio::test]
 async fn a_refused_change_leaves_nothing_behind() {
-    for place in note::places().await {
+    for database in test_databases::every_kind().await {
         let context = Context::new(Settings::default());
-        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         let refused = ledger
             .write(|draft| -> Result<(), Fault> {
                 draft.put(Note::new("a", "half"));
@@ -60,9 +60,9 @@ async fn a_refused_change_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn concurrent_changes_of_one_resource_are_all_kept() {
-    for place in note::places().await {
+    for database in test_databases::every_kind().await {
         let context = Context::new(Settings::default());
-        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         put(&ledger, "a", "").await;
         let append = |_| {
             let ledger = ledger.clone();
@@ -76,17 +76,41 @@ async fn concurrent_changes_of_one_resource_are_all_kept() {
             }
         };
         futures_util::future::join_all((0..200).map(append)).await;
-        assert_eq!(ledger.view().get("a").unwrap().text.len(), 200, "{}", place.name);
+        assert_eq!(ledger.view().get("a").unwrap().text.len(), 200, "{}", database.kind);
         stop(context).await;
     }
 }
 
 #[tokio::test]
+async fn a_change_that_names_a_revision_sees_others_of_the_same_transaction() {
+    let database = test_databases::every_kind().await.remove(0);
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    put(&ledger, "a", "").await;
+    let replace = |n: u32| {
+        let ledger = ledger.clone();
+        async move {
+            let if_unchanged = move |draft: &mut chassis::ledger::Draft<'_, Note>| {
+                let unchanged = draft.get("a").filter(|note| note.revision == 1);
+                if let Some(note) = &unchanged {
+                    draft.put(Note { text: n.to_string(), ..Note::clone(note) });
+                }
+                Ok(unchanged.is_some())
+            };
+            ledger.write(if_unchanged).await.unwrap().0
+        }
+    };
+    let replaced = futures_util::future::join_all((0..100).map(replace)).await;
+    assert_eq!(replaced.into_iter().filter(|replaced| *replaced).count(), 1);
+    stop(context).await;
+}
+
+#[tokio::test]
 async fn a_second_writer_of_the_same_database_loses_no_update() {
-    for place in note::places().await {
+    for database in test_databases::every_kind().await {
         let context = Context::new(Settings::default());
-        let first: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
-        let second: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let first: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+        let second: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         put(&first, "a", "first").await;
         let fenced = second
             .write(|draft| {
@@ -104,16 +128,66 @@ async fn a_second_writer_of_the_same_database_loses_no_update() {
             })
             .await
             .unwrap();
-        assert_eq!(texts(&second), ["a=first+second@2"], "{}", place.name);
+        assert_eq!(texts(&second), ["a=first+second@2"], "{}", database.kind);
         stop(context).await;
     }
 }
 
 #[tokio::test]
+async fn a_refusal_that_rests_on_a_change_falls_with_it() {
+    let database = test_databases::every_kind().await.remove(0);
+    let context = Context::new(Settings::default());
+    let first: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    let second: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    put(&first, "a", "").await;
+    let create = || {
+        second.write(|draft| match draft.get("b") {
+            Some(_) => Err(Fault::AlreadyExists { kind: "note".into(), name: "b".into() }),
+            None => {
+                draft.put(Note::new("b", ""));
+                Ok(())
+            }
+        })
+    };
+    // Both are in one transaction, which the first ledger has made impossible.
+    let (created, refused) = tokio::join!(create(), create());
+    assert!(matches!(created, Err(Fault::Unavailable { .. })), "{created:?}");
+    assert_eq!(refused, created);
+    stop(context).await;
+}
+
+#[tokio::test]
+async fn a_large_change_comes_in_parts_that_can_be_resumed_from() {
+    let database = test_databases::every_kind().await.remove(0);
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    put(&ledger, "gone", "").await;
+    let mut watch = Box::pin(ledger.watch(0).unwrap().batches());
+    assert!(next(&mut watch).await.synced);
+    ledger
+        .write(|draft| {
+            draft.delete("gone");
+            (0..12_000).for_each(|n| draft.put(Note::new(&format!("n{n:05}"), "")));
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let mut parts = Vec::new();
+    for _ in 0..3 {
+        let part = next(&mut watch).await;
+        parts.push((part.changed.len(), part.deleted.len(), part.revision, part.synced));
+    }
+    assert_eq!(parts, [(5000, 1, 5002, false), (5000, 0, 10_002, false), (2000, 0, 12_002, false)]);
+    let resumed = next(&mut Box::pin(ledger.watch(10_002).unwrap().batches())).await;
+    assert_eq!((resumed.changed.len(), resumed.revision), (1000, 11_002));
+    stop(context).await;
+}
+
+#[tokio::test]
 async fn a_watch_delivers_what_exists_then_every_change_in_order() {
-    for place in note::places().await {
+    for database in test_databases::every_kind().await {
         let context = Context::new(Settings::default());
-        let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         put(&ledger, "a", "one").await;
         let mut watch = Box::pin(ledger.watch(0).unwrap().batches());
         let initial = next(&mut watch).await;
@@ -145,9 +219,9 @@ async fn a_watch_delivers_what_exists_then_every_change_in_order() {
 
 #[tokio::test]
 async fn a_watch_that_falls_behind_gets_the_newest_state_in_bounded_memory() {
-    let place = note::places().await.remove(0);
+    let database = test_databases::every_kind().await.remove(0);
     let context = Context::new(Settings::default());
-    let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
     let mut slow = Box::pin(ledger.watch(0).unwrap().batches());
     assert!(next(&mut slow).await.synced);
     for n in 0..600 {
@@ -171,9 +245,9 @@ async fn a_watch_that_falls_behind_gets_the_newest_state_in_bounded_memory() {
 
 #[tokio::test]
 async fn lists_show_what_is_selected_in_order_and_in_pages() {
-    let place = note::places().await.remove(0);
+    let database = test_databases::every_kind().await.remove(0);
     let context = Context::new(Settings::default());
-    let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
     ledger
         .write(|draft| {
             (0..6000).for_each(|n| draft.put(Note::new(&format!("n{n:04}"), "")));
@@ -224,9 +298,9 @@ async fn lists_show_what_is_selected_in_order_and_in_pages() {
 
 #[tokio::test]
 async fn a_watch_that_is_served_ends_with_the_service() {
-    let place = note::places().await.remove(0);
+    let database = test_databases::every_kind().await.remove(0);
     let context = Context::new(Settings::default());
-    let ledger: Ledger<Notes> = Ledger::open(&context, place.connect().await).await.unwrap();
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
     put(&ledger, "a", "one").await;
     let mut watch = ledger.serve_watch(0, |batch| batch.changed.len()).unwrap().into_inner();
     assert_eq!(watch.next().await.unwrap().unwrap(), 1);

@@ -8,7 +8,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// Midnight of the first of January of year 1 in UTC, the first moment that BOS can write.
-pub const EARLIEST: Timestamp = Timestamp(-719_162 * DAY);
+pub(crate) const EARLIEST: Timestamp = Timestamp(-719_162 * DAY);
 
 /// Writes a time as `YYYY-MM-DDTHH:MM:SS` in UTC: no fraction and no zone.
 pub fn text(time: Timestamp) -> String {

@@ -44,7 +44,8 @@ pub struct Component {
     pub generation: u64,
     /// What became of the last preparation of a boot.
     pub preparation: Option<BootPreparation>,
-    /// Unique id of the session that assigned the desired state; empty after a free write to it.
+    /// Unique id of the session that assigned the desired state; empty once desired state or session were
+    /// written by hand.
     pub assignment: String,
     /// Why the last power action was refused, in the words of the peer; empty: it was not.
     pub power_error: String,

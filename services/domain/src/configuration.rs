@@ -36,18 +36,6 @@ pub enum ConfigurationIdle {
     AlreadySet,
 }
 
-impl ConfigurationIdle {
-    /// The reason as one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotEnabled => "not_enabled",
-            Self::NotConfiguring => "not_configuring",
-            Self::NotObserved => "not_observed",
-            Self::AlreadySet => "already_set",
-        }
-    }
-}
-
 /// Decides whether the configuration of `component` has to be set. Each component is judged by itself: one
 /// that the upstream does not know keeps no other waiting (BUG-10).
 pub fn decide(component: &Component, observation: &ConfigurationObservation) -> ConfigurationDecision {

@@ -28,7 +28,7 @@ impl Invalid {
 ///
 /// # Errors
 /// Names `field` when the text is too short or too long.
-pub fn check_length(field: &str, text: &str, least: usize, most: usize) -> Result<(), Invalid> {
+pub(crate) fn check_length(field: &str, text: &str, least: usize, most: usize) -> Result<(), Invalid> {
     // A text never has more characters than bytes and a character never has more than four bytes, so most
     // texts are judged without counting.
     if text.len() / 4 >= least && text.len() <= most {

@@ -74,19 +74,9 @@ impl Inventory {
         self.hardware.get(id)
     }
 
-    /// All hardware, in no order.
-    pub fn hardware(&self) -> impl Iterator<Item = &Hardware> {
-        self.hardware.values()
-    }
-
     /// The groups by label.
     pub fn groups(&self) -> &NamedSets {
         &self.groups
-    }
-
-    /// The partitions by name.
-    pub fn partitions(&self) -> &NamedSets {
-        &self.partitions
     }
 
     /// Hardware of every kind by role, and by role and sub-role as `Role_SubRole` (BOS reference 5.4.1).
@@ -98,15 +88,6 @@ impl Inventory {
     /// 5.4.2).
     pub fn named(&self, name: &str) -> Option<&BTreeSet<ComponentId>> {
         self.roles.get(name).or_else(|| self.partitions.get(name)).or_else(|| self.groups.get(name))
-    }
-
-    /// Ids of the nodes that are not yet `known`, sorted: who is to become a component (BOS reference 5.11).
-    /// Nothing ever ceases to be a component because the inventory stops listing it.
-    pub fn undiscovered(&self, known: impl Fn(&ComponentId) -> bool) -> Vec<ComponentId> {
-        let nodes = self.hardware.values().filter(|item| &*item.kind == NODE);
-        let mut fresh: Vec<_> = nodes.map(|item| &item.id).filter(|id| !known(id)).cloned().collect();
-        fresh.sort_unstable();
-        fresh
     }
 }
 
@@ -200,13 +181,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_unknown_nodes_are_discovered() {
+    fn of_hardware_listed_twice_the_last_counts() {
         let bmc = Hardware { kind: "NodeBMC".into(), ..node("b0") };
-        let odd = Hardware { kind: "node".into(), ..node("b1") };
-        let off = Hardware { enabled: false, locked: true, ..node("n0") };
-        let inventory = Inventory::new([node("n2"), node("n1"), off, bmc, odd], [], []);
-        assert_eq!(inventory.undiscovered(|id| id.as_str() == "n1"), ids("n0 n2"));
-        assert_eq!(inventory.get("b0").map(|h| &*h.kind), Some("NodeBMC"));
+        let inventory = Inventory::new([node("b0"), bmc.clone()], [], []);
+        assert_eq!(inventory.get("b0"), Some(&bmc));
         assert_eq!(inventory.get("n9"), None);
     }
 }

@@ -86,7 +86,7 @@ pub enum NoMembers {
     Nobody,
     /// A node list names nodes that the session's tenant does not have.
     #[error(
-        "Session template includes nodes which do not exist or are not available to this tenant: {}",
+        "The session template includes nodes which do not exist or are not available to this tenant: {}",
         listed(.0)
     )]
     Foreign(Vec<ComponentId>),
@@ -121,10 +121,7 @@ pub fn resolve(
 }
 
 /// The membership of one boot set by itself.
-///
-/// # Errors
-/// When its node list names nodes that the session's tenant does not have, or no possible id.
-pub fn members(
+fn members(
     boot_set: &BootSet,
     inventory: &Inventory,
     selection: Selection<'_>,
@@ -345,7 +342,7 @@ mod tests {
         let refused = members(&boot_set("n1 n0 gone"), &machine(), selection);
         assert_eq!(refused, Err(NoMembers::Foreign(ids("gone n1"))));
         expect![
-            "Session template includes nodes which do not exist or are not available to this tenant: gone,n1"
+            "The session template includes nodes which do not exist or are not available to this tenant: gone,n1"
         ]
         .assert_eq(&refused.expect_err("refused").to_string());
     }

@@ -48,20 +48,6 @@ pub enum PowerIdle {
     Exhausted,
 }
 
-impl PowerIdle {
-    /// The reason as one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotEnabled => "not_enabled",
-            Self::Overridden => "overridden",
-            Self::NotWanted => "not_wanted",
-            Self::NotPrepared => "not_prepared",
-            Self::PreparationFailed => "preparation_failed",
-            Self::Exhausted => "exhausted",
-        }
-    }
-}
-
 /// Decides whether an action on the power of `component` is due.
 pub fn decide(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     if !component.is_enabled() {

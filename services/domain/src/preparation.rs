@@ -44,17 +44,6 @@ pub enum PreparationIdle {
     Prepared,
 }
 
-impl PreparationIdle {
-    /// The reason as one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotEnabled => "not_enabled",
-            Self::NotPending => "not_pending",
-            Self::Prepared => "prepared",
-        }
-    }
-}
-
 /// Decides whether the coming power-on of `component` has to be prepared.
 ///
 /// Every attempt is prepared anew: between two attempts the boot script server may have lost the boot data,

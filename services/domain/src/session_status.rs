@@ -158,6 +158,8 @@ fn duration(session: &Session, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use expect_test::expect;
 
     use super::*;
@@ -198,7 +200,7 @@ mod tests {
             component("n12", true, "s", "s"),
         ];
         let running = run(session("s"), vec![], 1);
-        let now = NOW.plus_seconds(90);
+        let now = NOW.plus(Duration::from_secs(90));
         expect![[r#"
             SessionStatus {
                 progress: Running,
@@ -228,7 +230,12 @@ mod tests {
             }
         "#]]
         .assert_debug_eq(&session_status(&running, &components, Compatibility::default(), now));
-        let strict = session_status(&complete(running, now, None), &components, STRICT, now.plus_seconds(60));
+        let strict = session_status(
+            &complete(running, now, None),
+            &components,
+            STRICT,
+            now.plus(Duration::from_secs(60)),
+        );
         expect![[r#"
             SessionStatus {
                 progress: Complete,

@@ -131,10 +131,7 @@ pub fn shutdown() -> TargetState {
 
 /// Puts the kernel command line together. Later words override earlier ones in the kernel, so the boot set
 /// beats the image.
-///
-/// # Errors
-/// When the provider is not supported or lacks its root file system, or the line gets too long.
-pub fn kernel_parameters(
+fn kernel_parameters(
     boot_set: &BootSet,
     image: &ImageArtifacts,
     update_frequency: &str,

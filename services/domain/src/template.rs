@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 pub use findings::{Finding, findings};
 pub use merge::{TemplatePatch, merge};
-pub use sanitise::{boot_sets_with_nids, sanitise};
+pub use sanitise::sanitise;
 pub use validate::validate;
-pub use xname::canonical_xname;
+use xname::canonical_xname;
 
 use crate::{id::Tenant, invalid::Invalid};
 

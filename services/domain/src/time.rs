@@ -15,12 +15,6 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// The time `seconds` later.
-    #[must_use]
-    pub fn plus_seconds(self, seconds: u32) -> Self {
-        self.plus(Duration::from_secs(seconds.into()))
-    }
-
     /// How long ago `earlier` was; zero when it is yet to come.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -84,7 +78,7 @@ mod tests {
 
     #[test]
     fn time_saturates() {
-        assert_eq!(Timestamp(i64::MAX).plus_seconds(1), Timestamp(i64::MAX));
+        assert_eq!(Timestamp(i64::MAX).plus(Duration::from_secs(1)), Timestamp(i64::MAX));
         assert_eq!(Timestamp(5).since(Timestamp(9)), Duration::ZERO);
     }
 }

@@ -44,7 +44,8 @@ pub fn patch(
     let begins = begins_generation(&patch);
     let wants = patch.desired_state.is_some();
     let mut merged = hooked_merge(stored, patch, tokens, now);
-    if wants {
+    // A component that was given to a session by hand belongs to it by name alone.
+    if wants || merged.session_name() != stored.session_name() {
         merged.assignment = String::new();
     }
     if begins {

@@ -91,13 +91,9 @@ pub fn to_wire(component: &Component) -> wire::Component {
             power_off_graceful_attempts: stats.power_off_graceful_attempts,
             power_off_forceful_attempts: stats.power_off_forceful_attempts,
         }),
-        status: Some(wire::Status {
-            phase: component
-                .status
-                .as_ref()
-                .and_then(|status| status.phase)
-                .map(|phase| phase_to_wire(phase).into()),
-            status_override: component.status.as_ref().and_then(|status| status.status_override.clone()),
+        status: component.status.as_ref().map(|status| wire::Status {
+            phase: status.phase.map(|phase| phase_to_wire(phase).into()),
+            status_override: status.status_override.clone(),
             status: computed_status(component).to_owned(),
         }),
         enabled: component.enabled,

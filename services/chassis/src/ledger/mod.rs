@@ -110,15 +110,13 @@ impl<T: Table> Ledger<T> {
         F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let command: Command<T::Kind> = Box::new(move |draft| match change(draft) {
-            Ok(value) => Outcome::Commit(Box::new(move |committed| {
+        let command: Command<T::Kind> = Box::new(move |draft| {
+            let changed = change(draft);
+            let outcome = if changed.is_ok() { Outcome::Keep } else { Outcome::Discard };
+            outcome(Box::new(move |committed| {
                 // A caller that gave up does not want the answer.
-                let _gone = answer.send(committed.map(|revision| (value, revision)));
-            })),
-            Err(fault) => {
-                let _gone = answer.send(Err(fault));
-                Outcome::Discard
-            }
+                let _gone = answer.send(committed.and_then(|revision| Ok((changed?, revision))));
+            }))
         });
         let stopping = || Fault::unavailable(T::Kind::KIND, "the service is stopping");
         self.commands.send(command).await.map_err(|_| stopping())?;

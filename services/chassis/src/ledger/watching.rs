@@ -14,6 +14,10 @@ use crate::{
 /// Resources in one batch of the initial set: large enough to be cheap, small enough to be shown soon.
 const INITIAL_BATCH: usize = 1000;
 
+/// Resources in one batch of what changes: some ten megabytes on the wire. One transaction may change every
+/// component of a machine, and each watch holds a message as a whole.
+const LARGEST_BATCH: usize = 5000;
+
 /// A watch that has been admitted.
 pub struct LedgerWatch<R> {
     view: Arc<View<R>>,
@@ -26,7 +30,7 @@ impl<R: Resource> LedgerWatch<R> {
     pub(super) fn start(view: Arc<View<R>>, resume: u64) -> Result<Self, Fault> {
         let (initial, feed) = view.subscribe(resume)?;
         let delivered = initial.revision;
-        let pending = split(initial, true);
+        let pending = split(initial, INITIAL_BATCH, true);
         Ok(Self { view, feed, pending, delivered })
     }
 
@@ -48,7 +52,10 @@ impl<R: Resource> LedgerWatch<R> {
                 Ok(batch) if batch.revision <= self.delivered => {}
                 Ok(batch) => {
                     self.delivered = batch.revision;
-                    return Ok(Some(batch));
+                    if batch.changed.len() <= LARGEST_BATCH {
+                        return Ok(Some(batch));
+                    }
+                    self.pending = split(Batch::clone(&batch), LARGEST_BATCH, false);
                 }
                 Err(RecvError::Lagged(_)) => self.skip_ahead()?,
                 Err(RecvError::Closed) => return Ok(None),
@@ -61,7 +68,7 @@ impl<R: Resource> LedgerWatch<R> {
         let (missed, feed) = self.view.subscribe(self.delivered)?;
         self.delivered = missed.revision;
         self.feed = feed;
-        self.pending = split(missed, false);
+        self.pending = split(missed, INITIAL_BATCH, false);
         Ok(())
     }
 }
@@ -82,12 +89,12 @@ pub(super) fn follow<R: Resource>(view: Arc<View<R>>) -> impl Stream<Item = Arc<
 
 /// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from.
 /// Deletions go first: a later part must not move the resume point past one that was not delivered.
-fn split<R: Resource>(batch: Batch<R>, mark_end: bool) -> VecDeque<Arc<Batch<R>>> {
+fn split<R: Resource>(batch: Batch<R>, most: usize, mark_end: bool) -> VecDeque<Arc<Batch<R>>> {
     let Batch { changed, mut deleted, revision, synced: _ } = batch;
     let mut parts = VecDeque::new();
     let mut rest = changed.into_iter();
-    while rest.len() > INITIAL_BATCH {
-        let changed: Vec<_> = rest.by_ref().take(INITIAL_BATCH).collect();
+    while rest.len() > most {
+        let changed: Vec<_> = rest.by_ref().take(most).collect();
         let revision = changed.last().map_or(0, |last: &Arc<R>| last.revision());
         let deleted = std::mem::take(&mut deleted);
         parts.push_back(Arc::new(Batch { changed, deleted, revision, synced: false }));

@@ -27,12 +27,13 @@ pub(super) type Command<R> = Box<dyn FnOnce(&mut Draft<'_, R>) -> Outcome + Send
 /// Tells a caller the revision of the commit, or why there was none.
 type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
 
-/// What to do with the draft of a command.
+/// What to do with the draft of a command. Either way the caller is told after the commit: a refusal may rest
+/// on what an earlier command of the same transaction changed, and that is true only once it is durable.
 pub(super) enum Outcome {
-    /// Make it durable, then reply.
-    Commit(Reply),
-    /// Forget it; its caller has been told.
-    Discard,
+    /// Make it durable.
+    Keep(Reply),
+    /// Forget it.
+    Discard(Reply),
 }
 
 /// Changes by key: the new state, or none for a deletion.
@@ -60,8 +61,10 @@ impl<R: Resource> Draft<'_, R> {
         self.view.revision()
     }
 
-    /// Creates or overwrites a resource.
-    pub fn put(&mut self, resource: R) {
+    /// Creates or overwrites a resource. Until it is committed its revision reads as 0: whoever writes next in
+    /// the same transaction and goes by an older revision has to see that the resource has changed.
+    pub fn put(&mut self, mut resource: R) {
+        resource.set_revision(0);
         self.own.insert(resource.key().into(), Some(resource));
     }
 
@@ -160,11 +163,15 @@ impl<T: Table> Writer<T> {
         let mut next = Some(first);
         while let Some(command) = next {
             let mut draft = Draft { view: &self.view, earlier: &changes, own: Changes::new() };
-            if let Outcome::Commit(reply) = command(&mut draft) {
-                let own = draft.own;
-                changes.extend(own);
-                replies.push(reply);
-            }
+            let outcome = command(&mut draft);
+            let own = draft.own;
+            replies.push(match outcome {
+                Outcome::Keep(reply) => {
+                    changes.extend(own);
+                    reply
+                }
+                Outcome::Discard(reply) => reply,
+            });
             let full = replies.len() >= COMMANDS || changes.len() >= CHANGES;
             next = if full { None } else { self.waiting.try_recv().ok() };
         }
@@ -206,8 +213,9 @@ impl<T: Table> Writer<T> {
     async fn catch_up(&mut self) -> Result<(), DbErr> {
         let newest = read_everything::<T>(&self.database).await?;
         let held = self.view.revision();
-        let changed: Vec<_> =
+        let mut changed: Vec<_> =
             newest.resources.values().filter(|one| one.revision() > held).cloned().collect();
+        changed.sort_unstable_by_key(|one| one.revision());
         let deleted: Vec<_> = newest.deletions.iter().filter(|one| one.revision > held).cloned().collect();
         let batch = Batch { changed, deleted, revision: newest.revision, synced: false };
         self.view.publish(batch, |state| *state = newest);

@@ -1,18 +1,16 @@
-//! A kind of resource of its own, and databases to keep it in: the ledger knows no kind.
+//! A kind of resource of its own: the ledger knows no kind.
 
 use std::sync::Arc;
 
 use chassis::{ledger::Table, resource::Resource};
-use sea_orm::{
-    ActiveValue::Set, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbErr,
-    entity::prelude::*,
-};
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
 use sea_orm_migration::{
     MigratorTrait,
     prelude::{DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},
     schema::{big_integer, string, text},
     sea_query::Table as SqlTable,
 };
+use test_databases::EmptyDatabase;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
@@ -107,31 +105,7 @@ impl MigrationTrait for NotesTable {
     }
 }
 
-/// An empty database.
-pub struct Place {
-    pub name: &'static str,
-    url: String,
-    /// Removed with the place.
-    _directory: Option<tempfile::TempDir>,
-}
-
-impl Place {
-    pub async fn connect(&self) -> DatabaseConnection {
-        chassis::database::connect::<Migrator>(&self.url).await.unwrap()
-    }
-}
-
-/// An SQLite file, and a new database on the PostgreSQL server that `REVEILLE_TEST_POSTGRES` names, if any.
-pub async fn places() -> Vec<Place> {
-    let directory = tempfile::tempdir().unwrap();
-    let url = format!("sqlite://{}?mode=rwc", directory.path().join("notes.sqlite").display());
-    let mut places = vec![Place { name: "sqlite", url, _directory: Some(directory) }];
-    if let Ok(server) = std::env::var("REVEILLE_TEST_POSTGRES") {
-        let name = format!("notes_{}", uuid::Uuid::new_v4().simple());
-        let admin = Database::connect(server.as_str()).await.unwrap();
-        admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
-        let (base, _) = server.rsplit_once('/').expect("the address names a database");
-        places.push(Place { name: "postgres", url: format!("{base}/{name}"), _directory: None });
-    }
-    places
+/// Connects to `database` with the tables for notes.
+pub async fn connect(database: &EmptyDatabase) -> DatabaseConnection {
+    chassis::database::connect::<Migrator>(&database.url).await.unwrap()
 }

@@ -11,3 +11,6 @@ pub(crate) use components::create;
 pub use migration::Migrator;
 pub use options::StoredOptions;
 pub use tokens::{BootToken, BootTokens};
+
+#[cfg(test)]
+mod tests;

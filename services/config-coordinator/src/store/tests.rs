@@ -5,24 +5,14 @@ use std::sync::Arc;
 use chassis::{Context, Settings, database, ledger::Ledger};
 use domain::id::ComponentId;
 use proto::configuration::{ConfigurationReading, ConfigurationState};
-use sea_orm::{ConnectionTrait, DatabaseConnection};
+use sea_orm::DatabaseConnection;
 
 use super::{ConfigurationStates, Migrator, Preparations};
 use crate::preparation::{Plan, PreparationRecord, Progress};
 
-/// Runs on an SQLite file, and on PostgreSQL when `REVEILLE_TEST_POSTGRES` has its address.
 async fn on_every_database<F: Future<Output = ()>>(check: impl Fn(DatabaseConnection) -> F) {
-    let directory = tempfile::tempdir().unwrap();
-    let file = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
-    check(database::connect::<Migrator>(&file).await.unwrap()).await;
-    if let Ok(url) = std::env::var("REVEILLE_TEST_POSTGRES") {
-        let schema = format!("test_{}", uuid::Uuid::new_v4().simple());
-        let outside = sea_orm::Database::connect(&url).await.unwrap();
-        outside.execute_unprepared(&format!("CREATE SCHEMA {schema}")).await.unwrap();
-        let separator = if url.contains('?') { '&' } else { '?' };
-        let inside = format!("{url}{separator}options=-csearch_path%3D{schema}");
-        check(database::connect::<Migrator>(&inside).await.unwrap()).await;
-        outside.execute_unprepared(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
+    for database in test_databases::every_kind().await {
+        check(database::connect::<Migrator>(&database.url).await.unwrap()).await;
     }
 }
 

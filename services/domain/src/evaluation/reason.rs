@@ -31,7 +31,8 @@ pub enum Reason {
     Configured,
     /// Booted as wanted, configuration under way (row 8).
     ConfigurationPending,
-    /// Booted as wanted, and the upstream does not say how far the configuration is (fault F19: wait).
+    /// Booted as wanted, and the upstream says no word about how far the configuration is: it
+    /// is awaited.
     ConfigurationSilent,
     /// Booted as wanted, but the configuration failed: given up (row 9).
     ConfigurationFailed,

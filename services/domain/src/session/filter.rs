@@ -3,7 +3,6 @@
 use super::{Progress, Session};
 use crate::{
     bos_time,
-    compatibility::Compatibility,
     id::Tenant,
     invalid::Invalid,
     time::{Age, Timestamp},
@@ -47,18 +46,6 @@ impl SessionFilter {
             && self.progress.is_none_or(|progress| progress == session.progress)
             && self.latest_start.is_none_or(|latest| start <= latest)
             && self.earliest_start.is_none_or(|earliest| start >= earliest)
-    }
-
-    /// The filter as it serves a deletion. Without any condition on age or progress BOS deletes every session
-    /// there is; unless that is wanted, only complete sessions go then (BOS reference 12, BUG-02).
-    #[must_use]
-    pub fn for_deletion(self, compatibility: Compatibility) -> Self {
-        let anything_goes =
-            self.latest_start.is_none() && self.earliest_start.is_none() && self.progress.is_none();
-        if anything_goes && !compatibility.strict_bos {
-            return Self { progress: Some(Progress::Complete), ..self };
-        }
-        self
     }
 }
 
@@ -141,23 +128,6 @@ mod tests {
         {
             let refusal = SessionFilter::parse(None, min_age, max_age, None, NOW).expect_err("no date");
             assert_eq!(refusal.field, field);
-        }
-    }
-
-    #[test]
-    fn a_deletion_without_conditions_takes_only_complete_sessions() {
-        let strict = Compatibility { strict_bos: true };
-        let tenant = Some(Tenant::none());
-        let bare = SessionFilter { tenant, ..SessionFilter::default() };
-        let guarded = SessionFilter { progress: Some(Progress::Complete), ..bare.clone() };
-        assert_eq!(bare.clone().for_deletion(Compatibility::default()), guarded);
-        assert_eq!(bare.clone().for_deletion(strict), bare);
-        for some in [
-            SessionFilter { progress: Some(Progress::Running), ..bare.clone() },
-            SessionFilter { latest_start: Some(NOW), ..bare.clone() },
-            SessionFilter { earliest_start: Some(NOW), ..bare },
-        ] {
-            assert_eq!(some.clone().for_deletion(Compatibility::default()), some);
         }
     }
 

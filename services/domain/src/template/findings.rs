@@ -68,8 +68,7 @@ fn missing_nodes(boot_set: &BootSet) -> Option<String> {
 
 fn unsupported_provider(boot_set: &BootSet) -> Option<String> {
     let provider = boot_set.rootfs_provider.as_deref().filter(|provider| *provider != "sbps")?;
-    let consequence = "it will cause boot/reboot sessions to fail";
-    Some(format!("Unsupported rootfs_provider ('{provider}'): {consequence}"))
+    Some(format!("Unsupported rootfs_provider ('{provider}') will cause boot/reboot sessions to fail"))
 }
 
 /// BOS says nothing of a node in two boot sets; the one whose name sorts last gets it.
@@ -131,7 +130,7 @@ mod tests {
 
             error: Session template: 't' boot set: 'b': All of the fields that name nodes are empty: {'node_list', 'node_roles_groups', 'node_groups'}
 
-            Session template: 't' boot set: 'a': Unsupported rootfs_provider ('cpss3'): it will cause boot/reboot sessions to fail
+            Session template: 't' boot set: 'a': Unsupported rootfs_provider ('cpss3') will cause boot/reboot sessions to fail
             Session template: 't' boot set: 'b': Has NID in 'node_list'
 
             error: Session template: 't' boot set: 'b': Has NID in 'node_list'

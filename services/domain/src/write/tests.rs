@@ -215,6 +215,7 @@ fn other_members_are_merged_or_replaced() {
                 c.retry_policy = Some(4);
             }),
         ),
+        ("the session as it is", patched(|c| c.session = Some("s1".to_owned()))),
         (
             "last action member",
             patched(|c| {
@@ -254,21 +255,23 @@ fn other_members_are_merged_or_replaced() {
     check(
         &rows,
         expect![[r#"
-        nothing
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-        scalars
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='e' session='anything' policy=4 gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-        last action member
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
-        stats member
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/0/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
-        status member
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
-        staged state that was missing
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[session:s3 @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-        what the registry owns
-            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-    "#]],
+            nothing
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            scalars
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='e' session='anything' policy=4 gen=7 prepared=[7.1 ''] refused='refused'
+            the session as it is
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            last action member
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+            stats member
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/0/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+            status member
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+            staged state that was missing
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[session:s3 @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            what the registry owns
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        "#]],
     );
 }
 

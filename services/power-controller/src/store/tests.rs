@@ -1,14 +1,9 @@
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use chassis::{Context, Settings, ledger::Ledger};
 use proto::power::{Delivery, PowerReading, PowerState, Transition, TransitionMember};
-use sea_orm::{ConnectionTrait, Database};
-use uuid::Uuid;
 
 use super::*;
-
-/// Names a PostgreSQL server with the right to create databases, to run the same tests on it.
-const POSTGRES: &str = "REVEILLE_TEST_POSTGRES";
 
 fn state(id: &str, reading: PowerReading) -> PowerState {
     PowerState {
@@ -77,19 +72,8 @@ async fn what_was_written_is_there_after_a_restart(url: &str) {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_what_was_written() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("power-controller.sqlite");
-    what_was_written_is_there_after_a_restart(&format!("sqlite://{}?mode=rwc", file.display())).await;
-}
-
-#[tokio::test]
-async fn postgresql_keeps_what_was_written() {
-    let Ok(server) = env::var(POSTGRES) else { return };
-    let name = format!("reveille_power_{}", Uuid::new_v4().simple());
-    let admin = Database::connect(&server).await.unwrap();
-    admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
-    let (start, _) = server.rsplit_once('/').unwrap();
-    what_was_written_is_there_after_a_restart(&format!("{start}/{name}")).await;
-    admin.execute_unprepared(&format!("DROP DATABASE {name}")).await.unwrap();
+async fn every_database_keeps_what_was_written() {
+    for database in test_databases::every_kind().await {
+        what_was_written_is_there_after_a_restart(&database.url).await;
+    }
 }

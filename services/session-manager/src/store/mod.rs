@@ -32,26 +32,14 @@ mod tests {
         time::Timestamp,
     };
     use proto::session::SessionStatus;
-    use sea_orm::{ConnectionTrait, Database, DatabaseConnection, TransactionTrait};
+    use sea_orm::{ConnectionTrait, DatabaseConnection, TransactionTrait};
+    use test_databases::EmptyDatabase;
 
     use super::*;
     use crate::record::{SessionRecord, TemplateRecord};
 
-    /// An SQLite file, and a new database on the PostgreSQL server that `REVEILLE_TEST_POSTGRES` names, if any.
-    async fn databases(directory: &std::path::Path) -> Vec<DatabaseConnection> {
-        let mut urls = vec![format!("sqlite://{}?mode=rwc", directory.join("sessions.sqlite").display())];
-        if let Ok(server) = std::env::var("REVEILLE_TEST_POSTGRES") {
-            let name = format!("sessions_{}", uuid::Uuid::new_v4().simple());
-            let admin = Database::connect(server.as_str()).await.unwrap();
-            admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
-            let (base, _) = server.rsplit_once('/').expect("the address names a database");
-            urls.push(format!("{base}/{name}"));
-        }
-        let mut databases = Vec::new();
-        for url in urls {
-            databases.push(chassis::database::connect::<Migrator>(&url).await.unwrap());
-        }
-        databases
+    async fn connect(database: &EmptyDatabase) -> DatabaseConnection {
+        chassis::database::connect::<Migrator>(&database.url).await.unwrap()
     }
 
     async fn save<T: Table>(database: &DatabaseConnection, records: &[T::Kind]) {
@@ -83,8 +71,8 @@ mod tests {
 
     #[tokio::test]
     async fn sessions_come_back_as_they_went() {
-        let directory = tempfile::tempdir().unwrap();
-        for database in databases(directory.path()).await {
+        for empty in test_databases::every_kind().await {
+            let database = connect(&empty).await;
             let pending = session("", "pending");
             let ended = session("tenant a", "ended");
             let members = ["n1", "n0"].map(|id| ComponentId::parse(id).unwrap());
@@ -110,8 +98,8 @@ mod tests {
 
     #[tokio::test]
     async fn templates_come_back_as_they_went() {
-        let directory = tempfile::tempdir().unwrap();
-        for database in databases(directory.path()).await {
+        for empty in test_databases::every_kind().await {
+            let database = connect(&empty).await;
             let boot_set = BootSet {
                 path: "s3://images/compute/manifest.json".to_owned(),
                 kind: "s3".to_owned(),
@@ -136,8 +124,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_row_that_cannot_be_read_keeps_nobody_else_from_coming_back() {
-        let directory = tempfile::tempdir().unwrap();
-        for database in databases(directory.path()).await {
+        for empty in test_databases::every_kind().await {
+            let database = connect(&empty).await;
             save::<Sessions>(&database, &[session("", "good"), session("", "bad")]).await;
             let damage = "UPDATE sessions SET record = other.damage FROM \
                           (SELECT record AS damage FROM session_templates) AS other \

@@ -8,7 +8,6 @@ use proto::{
     session::{session_service_client::SessionServiceClient, *},
     template::{session_template_service_client::SessionTemplateServiceClient, *},
 };
-use sea_orm::{ConnectionTrait, Database};
 use tokio::net::TcpListener;
 use tonic::{Response, Status};
 
@@ -27,14 +26,14 @@ pub struct World {
 }
 
 impl World {
-    /// On an SQLite file, or on a new database of the PostgreSQL server that `REVEILLE_TEST_POSTGRES` names.
+    /// On an SQLite file, or on a new database of the environment's PostgreSQL server.
     pub async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (peers, url) = Peers::start().await;
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
         settings.component_registry.url = url.clone();
         settings.simulator.url = url;
-        settings.session_manager.database_url = database().await;
+        settings.session_manager.database_url = test_databases::on_postgres().await.unwrap_or_default();
         let context = Context::new(settings);
         let (sessions, templates) = serve(&context).await;
         Self { peers, sessions, templates, context, _directory: directory }
@@ -167,13 +166,4 @@ async fn serve(context: &Context) -> (SessionServiceClient<Channel>, SessionTemp
     let ready = async { while states.message().await.unwrap().unwrap().status() != serving {} };
     tokio::time::timeout(LONGEST, ready).await.expect("the session manager is never ready");
     (SessionServiceClient::new(channel.clone()), SessionTemplateServiceClient::new(channel))
-}
-
-async fn database() -> String {
-    let Ok(server) = std::env::var("REVEILLE_TEST_POSTGRES") else { return String::new() };
-    let name = format!("sessions_{}", uuid::Uuid::new_v4().simple());
-    let admin = Database::connect(server.as_str()).await.unwrap();
-    admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
-    let (base, _) = server.rsplit_once('/').expect("the address names a database");
-    format!("{base}/{name}")
 }

@@ -1,0 +1,45 @@
+//! Empty databases for tests: an SQLite file always, and PostgreSQL where the environment offers a server.
+
+use sea_orm::{ConnectionTrait, Database};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// Address of a PostgreSQL server on which tests may create databases, such as
+/// `postgres://postgres@127.0.0.1:5432/postgres`.
+pub const POSTGRES: &str = "REVEILLE_TEST_POSTGRES";
+
+/// A database that nobody else uses.
+pub struct EmptyDatabase {
+    /// What it is on, for messages.
+    pub kind: &'static str,
+    /// Where it is.
+    pub url: String,
+    /// Goes with the value.
+    _directory: Option<TempDir>,
+}
+
+/// One empty database of every kind that there is.
+///
+/// # Panics
+/// When the PostgreSQL server of the environment cannot be used.
+pub async fn every_kind() -> Vec<EmptyDatabase> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
+    let sqlite = EmptyDatabase { kind: "sqlite", url, _directory: Some(directory) };
+    let postgres = on_postgres().await.map(|url| EmptyDatabase { kind: "postgresql", url, _directory: None });
+    [sqlite].into_iter().chain(postgres).collect()
+}
+
+/// Address of a new database on the PostgreSQL server of the environment; none when there is no server. It
+/// stays until the server goes, which for tests is a throw-away one.
+///
+/// # Panics
+/// When the server cannot be used.
+pub async fn on_postgres() -> Option<String> {
+    let server = std::env::var(POSTGRES).ok()?;
+    let name = format!("reveille_{}", Uuid::new_v4().simple());
+    let admin = Database::connect(server.as_str()).await.expect("a server to connect to");
+    admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.expect("a new database");
+    let (base, _) = server.rsplit_once('/').expect("an address that names a database");
+    Some(format!("{base}/{name}"))
+}

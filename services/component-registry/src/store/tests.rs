@@ -1,0 +1,94 @@
+use std::{sync::Arc, time::Duration};
+
+use chassis::{
+    Context, Settings,
+    kinds::OptionsRecord,
+    ledger::{Ledger, Table},
+};
+use domain::{
+    artifacts::BootArtifacts,
+    component::{ActualState, Component, DesiredState},
+    id::ComponentId,
+    options::Options,
+    time::Timestamp,
+    write::newly_discovered,
+};
+use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_732_119_012_345);
+
+fn artifacts(image: &str) -> BootArtifacts {
+    BootArtifacts {
+        kernel: Some(format!("s3://images/{image}/kernel").into()),
+        kernel_parameters: Some("quiet".into()),
+        initrd: None,
+        timestamp: None,
+    }
+}
+
+fn component(id: &str, wanted: BootArtifacts, booted: BootArtifacts) -> Component {
+    let discovered = newly_discovered(ComponentId::parse(id).unwrap(), NOW);
+    Component {
+        desired_state: Some(DesiredState { boot_artifacts: Some(wanted), ..DesiredState::default() }),
+        actual_state: Some(ActualState {
+            boot_artifacts: Some(BootArtifacts { timestamp: Some(NOW), ..booted }),
+            ..ActualState::default()
+        }),
+        assignment: "session-id".into(),
+        ..discovered
+    }
+}
+
+/// Writes through a ledger, then reads with a new one, as after a restart.
+async fn written_and_read<T: Table>(database: &DatabaseConnection, records: Vec<T::Kind>) -> Vec<T::Kind> {
+    let context = Context::new(Settings::default());
+    let ledger = Ledger::<T>::open(&context, database.clone()).await.unwrap();
+    let put = ledger.write(move |draft| {
+        records.into_iter().for_each(|record| draft.put(record));
+        Ok(())
+    });
+    put.await.unwrap();
+    let reopened = Ledger::<T>::open(&context, database.clone()).await.unwrap();
+    let read = reopened.view().all().into_iter().map(Arc::unwrap_or_clone).collect();
+    context.tasks.shutdown().cancel();
+    context.tasks.finished(Duration::from_secs(5)).await.unwrap();
+    read
+}
+
+#[tokio::test]
+async fn components_come_back_as_they_went_and_share_their_artifacts() {
+    for empty in test_databases::every_kind().await {
+        let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let bare = Component::new(ComponentId::parse("bare").unwrap());
+        let first = component("x1", artifacts("one"), artifacts("two"));
+        let second = component("x2", artifacts("one"), BootArtifacts::default());
+        let read =
+            written_and_read::<Components>(&database, vec![bare.clone(), first.clone(), second.clone()])
+                .await;
+        let numbered = [bare, first, second].into_iter().zip(1..);
+        let numbered: Vec<_> = numbered.map(|(one, revision)| Component { revision, ..one }).collect();
+        assert_eq!(read, numbered, "{}", empty.kind);
+
+        let backend = database.get_database_backend();
+        let count = Statement::from_string(backend, "SELECT COUNT(*) AS sets FROM boot_artifacts");
+        let row = database.query_one_raw(count).await.unwrap().unwrap();
+        // One, two and the set of nothing.
+        assert_eq!(row.try_get::<i64>("", "sets").unwrap(), 3, "{}", empty.kind);
+    }
+}
+
+#[tokio::test]
+async fn tokens_and_options_come_back_as_they_went() {
+    for empty in test_databases::every_kind().await {
+        let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("one") };
+        let token = BootToken { token: "t".into(), boot_artifacts: stored, revision: 1 };
+        assert_eq!(written_and_read::<BootTokens>(&database, vec![token.clone()]).await, [token]);
+
+        let options = Options { clear_stage: true, ..Options::default() };
+        let record = OptionsRecord { options, revision: 1 };
+        assert_eq!(written_and_read::<StoredOptions>(&database, vec![record.clone()]).await, [record]);
+    }
+}
