@@ -153,6 +153,9 @@ mod tests {
                 r#"{"enabled": null}"#,
                 r#"{"enabled": 1}"#,
                 r#"{"error": 5}"#,
+                r#"{"id": ""}"#,
+                r#"{"id": null}"#,
+                &format!(r#"{{"id": "{}"}}"#, "x".repeat(128)),
                 r#"{"session": null}"#,
                 r#"{"retry_policy": -1}"#,
                 r#"{"retry_policy": 1.5}"#,
@@ -195,6 +198,9 @@ mod tests {
                 {"enabled": null} -> invalid type: null, expected a boolean - 'enabled'
                 {"enabled": 1} -> invalid type: integer `1`, expected a boolean - 'enabled'
                 {"error": 5} -> invalid type: integer `5`, expected a string - 'error'
+                {"id": ""} -> has 0 characters, not between 1 and 127 - 'id'
+                {"id": null} -> invalid type: null, expected a string - 'id'
+                {"id": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"} -> has 128 characters, not between 1 and 127 - 'id'
                 {"session": null} -> invalid type: null, expected a string - 'session'
                 {"retry_policy": -1} -> invalid value: integer `-1`, expected a whole number that is not negative - 'retry_policy'
                 {"retry_policy": 1.5} -> invalid type: floating point `1.5`, expected a whole number that is not negative - 'retry_policy'
@@ -267,6 +273,7 @@ mod tests {
                 "[]",
                 r#"[{"id": "a", "error": "e"}, {"id": "b"}]"#,
                 r#"[{"id": "a"}, {"id": "b", "bogus": 1}]"#,
+                r#"[{"id": "a"}, {"id": ""}]"#,
                 r#"[{"id": "a"}, []]"#,
                 r#"[{"id": "a"}, null]"#,
                 r#"{"patch": {"error": "a"}, "filters": {"ids": "a"}}"#,
@@ -285,6 +292,7 @@ mod tests {
                 [] -> fits
                 [{"id": "a", "error": "e"}, {"id": "b"}] -> fits
                 [{"id": "a"}, {"id": "b", "bogus": 1}] -> unknown field `bogus`, expected one of `actual_state`, `desired_state`, `enabled`, `error`, `event_stats`, `id`, `last_action`, `retry_policy`, `session`, `staged_state`, `status` - '[1].bogus'
+                [{"id": "a"}, {"id": ""}] -> has 0 characters, not between 1 and 127 - '[1].id'
                 [{"id": "a"}, []] -> invalid type: sequence, expected an object - '[1]'
                 [{"id": "a"}, null] -> invalid type: null, expected an object - '[1]'
                 {"patch": {"error": "a"}, "filters": {"ids": "a"}} -> fits

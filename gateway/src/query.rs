@@ -117,13 +117,14 @@ fn refused(name: &str, why: &str) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use expect_test::{Expect, expect};
     use proto::component::Phase;
 
     use super::*;
 
-    async fn query(text: &str) -> Query {
+    /// The parameters in `text`.
+    pub(crate) async fn query(text: &str) -> Query {
         let request = http::Request::get(format!("/?{text}")).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();
         let Ok(query) = Query::from_request_parts(&mut parts, &()).await;

@@ -1,12 +1,15 @@
 //! Whose resources a request is about.
 
-use std::convert::Infallible;
-
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
+use crate::problem::Problem;
+
 /// Header that names the tenant (BOS reference 9.1).
 const HEADER: &str = "cray-tenant-name";
+
+/// Most characters of its name (BOS reference 2.3, TenantName).
+const LONGEST: usize = 127;
 
 /// The tenant that a request names; empty: the administrator, who asks for no tenant.
 ///
@@ -27,10 +30,38 @@ impl Tenant {
 }
 
 impl<S: Sync> FromRequestParts<S> for Tenant {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let named = parts.headers.get(HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
-        Ok(Self(named.unwrap_or_default().into_owned()))
+        let named = named.unwrap_or_default();
+        if named.chars().count() > LONGEST {
+            let detail = format!("header '{HEADER}' has more than {LONGEST} characters");
+            return Err(Problem::bad_request(detail));
+        }
+        Ok(Self(named.into_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_header_names_the_tenant() {
+        let longest = "t".repeat(LONGEST);
+        for (sent, named) in [
+            (None, Some("")),
+            (Some(""), Some("")),
+            (Some("blue"), Some("blue")),
+            (Some(&longest), Some(&*longest)),
+            (Some(&*format!("{longest}t")), None),
+        ] {
+            let request = http::Request::get("/");
+            let request = sent.into_iter().fold(request, |request, name| request.header(HEADER, name));
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            let tenant = Tenant::from_request_parts(&mut parts, &()).await;
+            assert_eq!(tenant.ok().map(|tenant| tenant.0).as_deref(), named, "{sent:?}");
+        }
     }
 }

@@ -28,6 +28,9 @@ pub const PARTS: [(&str, &str); 7] = [
 /// Enough to follow a request from part to part.
 const LOG: &str = "info,chassis=debug,gateway=debug";
 
+/// Lines of a log that are shown when a test fails.
+const LAST_LINES: usize = 5;
+
 /// A mesh of processes. They are killed when it is dropped.
 pub struct Processes {
     /// The REST contract.
@@ -160,6 +163,21 @@ impl Processes {
     #[must_use]
     pub fn log(&self, part: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(format!("{part}.log"))).unwrap_or_default()
+    }
+}
+
+/// A test that fails shows how the parts fared.
+impl Drop for Processes {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for (part, _) in PARTS {
+            let log = self.log(part);
+            let last = log.lines().rev().take(LAST_LINES).collect::<Vec<_>>();
+            eprintln!("--- the last lines of {part}");
+            last.into_iter().rev().for_each(|line| eprintln!("{line}"));
+        }
     }
 }
 

@@ -72,21 +72,25 @@ fn not_created(fault: Fault, tenant: &Tenant) -> Problem {
     }
 }
 
-/// Deletes what a list with the same parameters shows. Without parameters only complete sessions go, because
-/// a forgotten parameter must not end the running ones; BOS deletes them all (BOS reference 12, BUG-02).
 pub(super) async fn delete_many(
     State(mut mesh): State<Mesh>,
     tenant: Tenant,
     query: Query,
 ) -> Result<Response, Problem> {
-    let mut filter = filter(&query, &tenant)?;
-    let narrowed = ["min_age", "max_age", "status"].into_iter().any(|name| query.has(name));
-    if !narrowed && !mesh.strict {
-        filter.set_progress(Progress::Complete);
-    }
-    let request = DeleteSessionsRequest { filter: Some(filter) };
+    let request = DeleteSessionsRequest { filter: Some(doomed(&query, &tenant, mesh.strict)?) };
     answer(SESSIONS, mesh.sessions.delete_sessions(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What a list with the same parameters shows. Without parameters only complete sessions go, because a
+/// forgotten parameter must not end the running ones; BOS deletes them all (BOS reference 12, BUG-02).
+fn doomed(query: &Query, tenant: &Tenant, strict: bool) -> Result<SessionFilter, Problem> {
+    let mut filter = filter(query, tenant)?;
+    let narrowed = ["min_age", "max_age", "status"].into_iter().any(|name| query.has(name));
+    if !narrowed && !strict {
+        filter.set_progress(Progress::Complete);
+    }
+    Ok(filter)
 }
 
 pub(super) async fn show(
@@ -144,4 +148,29 @@ pub(super) async fn save_status(
     let answer = answer(SESSIONS, mesh.sessions.save_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::tests::query;
+
+    #[tokio::test]
+    async fn a_deletion_without_parameters_takes_only_complete_sessions() {
+        let any = Progress::Unspecified;
+        for (text, strict, tenant, progress) in [
+            ("", false, "", Progress::Complete),
+            ("", false, "blue", Progress::Complete),
+            ("bogus=1", false, "", Progress::Complete),
+            ("", true, "", any),
+            ("status=running", false, "", Progress::Running),
+            ("min_age=1d", false, "", any),
+            ("max_age=1d", false, "", any),
+            ("status=pending&status=running", true, "blue", Progress::Running),
+        ] {
+            let tenant = Tenant(tenant.to_owned());
+            let filter = doomed(&query(text).await, &tenant, strict).unwrap();
+            assert_eq!((filter.progress(), &filter.tenant), (progress, &tenant.filter()), "{text} {strict}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     stamp::Stamp,
-    strict::{count, given, object},
+    strict::{component_id, count, given, object},
     words::Spelled,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Component {
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub event_stats: Option<EventStats>,
     /// Which component this is.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "component_id", skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// What was last done.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]

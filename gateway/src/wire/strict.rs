@@ -9,6 +9,8 @@ use serde::{
     de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 
+use crate::query::LONGEST_ID;
+
 /// A value that is written as a JSON object and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Object<T>(pub T);
@@ -63,6 +65,20 @@ where
 /// When the value is no integer or negative.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     deserializer.deserialize_u32(Count).map(Some)
+}
+
+/// Reads the id of a component when it is there. It has to be one even where it is ignored.
+///
+/// # Errors
+/// When the value is no text, or too short or too long (BOS reference 2.3, ComponentId).
+pub(crate) fn component_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    match id.chars().count() {
+        1..=LONGEST_ID => Ok(Some(id)),
+        length => {
+            Err(D::Error::custom(format_args!("has {length} characters, not between 1 and {LONGEST_ID}")))
+        }
+    }
 }
 
 /// A derived reader would tell people about Rust types.

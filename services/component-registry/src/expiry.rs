@@ -31,9 +31,13 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
             Some(changed) = components.next() => schedule(&registry, &due, &changed.changed),
             Some(_) = options.next() => schedule(&registry, &due, &registry.components.view().all()),
             ids = due.next(BATCH) => {
-                if let Err(fault) = expire(&registry, ids.clone()).await {
-                    tracing::warn!(%fault, components = ids.len(), "old reports could not be forgotten");
-                    ids.into_iter().for_each(|id| due.mark_at(id, Instant::now() + PAUSE));
+                match expire(&registry, ids.clone()).await {
+                    // A clock that was set back has left some of them too young.
+                    Ok(()) => schedule(&registry, &due, &registry.stored(&ids)),
+                    Err(fault) => {
+                        tracing::warn!(%fault, components = ids.len(), "old reports could not be forgotten");
+                        ids.into_iter().for_each(|id| due.mark_at(id, Instant::now() + PAUSE));
+                    }
                 }
             }
         }
@@ -67,6 +71,10 @@ async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
 }
 
 impl Registry {
+    fn stored(&self, ids: &[Arc<str>]) -> Vec<Arc<Component>> {
+        ids.iter().filter_map(|id| self.components.view().get(id)).collect()
+    }
+
     fn actual_state_ttl(&self) -> Duration {
         let record = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
         record.options.actual_state_ttl()

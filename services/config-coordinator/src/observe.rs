@@ -109,10 +109,12 @@ impl Observer {
         order.missed_before = order.tick();
     }
 
-    /// Forgets components that no longer exist.
-    pub(crate) async fn forget(&self, ids: Vec<ComponentId>) -> Result<(), Fault> {
-        let order = Arc::clone(&self.order);
+    /// Forgets components that no longer exist, unless they have come back by the time of the write: what was
+    /// learnt about those since would be lost, and nothing would ask for it again.
+    pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>) -> Result<(), Fault> {
+        let (order, components) = (Arc::clone(&self.order), self.components.clone());
         let delete = move |draft: &mut chassis::ledger::Draft<'_, ConfigurationState>| {
+            ids.retain(|id| components.get(id.as_str()).is_none());
             order.lock().forget(&ids);
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())

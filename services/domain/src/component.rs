@@ -184,11 +184,6 @@ impl Action {
             Self::SessionSetup => "session_setup",
         }
     }
-
-    /// The action that `word` names, if any; an empty text names none.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.word() == word)
-    }
 }
 
 /// What is being done with a component (BOS reference 2.3, "Phase").
@@ -217,11 +212,6 @@ impl Phase {
             Self::PoweringOff => "powering_off",
             Self::Configuring => "configuring",
         }
-    }
-
-    /// The phase that `word` names, if any.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.word() == word)
     }
 }
 
@@ -333,19 +323,6 @@ impl Component {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_name_actions_and_phases() {
-        for action in Action::ALL {
-            assert_eq!(Action::from_word(action.word()), Some(action));
-        }
-        for phase in Phase::ALL {
-            assert_eq!(Phase::from_word(phase.word()), Some(phase));
-        }
-        assert_eq!(Action::from_word(""), None);
-        assert_eq!(Action::from_word("POWERING_ON"), None);
-        assert_eq!(Phase::from_word("on_hold"), None);
-    }
 
     #[test]
     fn the_components_own_policy_goes_before_the_option() {

@@ -17,7 +17,8 @@ use crate::{
 /// What a session wants of a member. Written by the session manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Unique id of the session: repeating an assignment under the same id changes nothing.
+    /// Unique id of the session: repeating an assignment under the same id changes nothing, and ids sort by
+    /// the creation of their sessions.
     pub assignment_id: String,
     /// Name of the session as components show it.
     pub session: String,
@@ -87,10 +88,12 @@ pub struct PreparationReport {
 #[error("the component has changed since it was looked at")]
 pub struct Stale;
 
-/// Gives a component to a session (BOS reference 5.4.4, 5.4.6). Never stale: the latest session wins.
+/// Gives a component to a session (BOS reference 5.4.4, 5.4.6). The latest session wins: ids of sessions are
+/// in the order of their creation, so a session that repeats its assignment after a crash does not take a
+/// component back from one that came later.
 ///
 /// # Errors
-/// None; the form is that of every report.
+/// When a later session has the component.
 pub fn assign(
     component: &Component,
     assignment: &Assignment,
@@ -101,6 +104,9 @@ pub fn assign(
     }
     if component.assignment == assignment.assignment_id && component.session_name() == assignment.session {
         return Ok(None);
+    }
+    if component.assignment > assignment.assignment_id {
+        return Err(Stale);
     }
     let patch = Component {
         actual_state: assignment.clear_actual_state.then(cleared_actual_state),

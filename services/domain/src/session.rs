@@ -30,25 +30,6 @@ pub enum Operation {
     Shutdown,
 }
 
-impl Operation {
-    /// Every operation.
-    pub const ALL: [Self; 3] = [Self::Boot, Self::Reboot, Self::Shutdown];
-
-    /// The word of the REST contract.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Boot => "boot",
-            Self::Reboot => "reboot",
-            Self::Shutdown => "shutdown",
-        }
-    }
-
-    /// The operation that `word` names, if any; letter case counts.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.word() == word)
-    }
-}
-
 /// How far a session is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Progress {
@@ -62,9 +43,6 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// Every progress.
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Running, Self::Complete];
-
     /// The word of the REST contract.
     pub fn word(self) -> &'static str {
         match self {
@@ -72,11 +50,6 @@ impl Progress {
             Self::Running => "running",
             Self::Complete => "complete",
         }
-    }
-
-    /// The progress that `word` names, if any; letter case counts.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|progress| progress.word() == word)
     }
 }
 
@@ -222,18 +195,6 @@ pub(crate) mod tests {
             waiting_for: String::new(),
             created_at: NOW,
         }
-    }
-
-    #[test]
-    fn words_read_back() {
-        for operation in Operation::ALL {
-            assert_eq!(Operation::from_word(operation.word()), Some(operation));
-        }
-        for progress in Progress::ALL {
-            assert_eq!(Progress::from_word(progress.word()), Some(progress));
-        }
-        assert_eq!(Operation::from_word("Boot"), None);
-        assert_eq!(Progress::from_word(""), None);
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Sense {
             // Something newer came in while the upstream was asked; if it says otherwise, nobody knows which
             // of the two is true now.
             let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > question.seen.clock);
-            if overtaken && self.differs(&state) {
+            if overtaken && self.contradicts(&state) {
                 self.seen.remove(&id);
                 self.unread.mark([id]);
             } else {
@@ -187,11 +187,17 @@ impl Sense {
         }
         let states = newest.into_iter().filter_map(|(id, (reading, seen))| {
             let component = self.components.get(&id)?;
-            let state = convert::power_state(&component.id, reading, component.generation, now);
+            let state = convert::power_state(&component.id, reading, self.read_generation(&id), now);
             Some((component.id.clone(), state, seen))
         });
         let states = states.collect();
         self.store(states).await;
+    }
+
+    /// The generation for which a component was asked for last. What is told without being asked may have been
+    /// on its way since before the newest generation, and so is no evidence for it until its answer is here.
+    fn read_generation(&self, id: &str) -> u64 {
+        self.states.view().get(id).map_or(0, |state| state.generation)
     }
 
     /// Whatever changed while nobody listened has to be asked for.
@@ -228,6 +234,12 @@ impl Sense {
         let known = self.seen.entry(id).or_insert(seen);
         known.listening = known.listening.max(seen.listening);
         known.clock = known.clock.max(seen.clock);
+    }
+
+    /// Whether what is stored, of whichever generation, says something else about the power of the node.
+    fn contradicts(&self, state: &PowerState) -> bool {
+        let known = self.states.view().get(&state.id);
+        known.is_some_and(|known| (known.reading, &known.error) != (state.reading, &state.error))
     }
 
     fn differs(&self, state: &PowerState) -> bool {

@@ -165,7 +165,8 @@ impl SessionRpc {
     async fn create(&self, request: wire::CreateSessionRequest) -> Result<wire::Session, Fault> {
         let wish = convert::session::wish_from_wire(request)?;
         let options = self.shared.options()?;
-        let created = session::create(wish, &options, Uuid::new_v4().to_string(), now())?;
+        // Ids of this version sort by the time they were made, which tells the later of two sessions.
+        let created = session::create(wish, &options, Uuid::now_v7().to_string(), now())?;
         let template = self.shared.template(&created.tenant, &created.template_name);
         let template =
             template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &created.template_name))?;

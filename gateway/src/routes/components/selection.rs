@@ -129,3 +129,59 @@ fn one_of(filters: Filters) -> Result<(Vec<String>, String), Problem> {
         (ids, session) => Ok((split(&ids), session)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::tests::query;
+
+    #[tokio::test]
+    async fn enabled_false_alone_is_a_filter_unless_strict() {
+        for (text, lax, strict) in [
+            ("", None, None),
+            ("enabled=false", Some(false), None),
+            ("enabled=false&ids=a&start_after_id=a&page_size=1", Some(false), None),
+            ("enabled=false&phase=&status=", Some(false), None),
+            ("enabled=true", Some(true), Some(true)),
+            ("enabled=true&enabled=false", Some(false), None),
+            ("enabled=false&session=s", Some(false), Some(false)),
+            ("enabled=false&staged_session=s", Some(false), Some(false)),
+            ("enabled=false&phase=configuring", Some(false), Some(false)),
+            ("enabled=false&status=stable", Some(false), Some(false)),
+        ] {
+            let query = query(text).await;
+            let enabled = [false, true].map(|strict| listed(&query, strict).unwrap().filter.unwrap().enabled);
+            assert_eq!(enabled, [lax, strict], "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn empty_phase_and_status_ask_for_any() {
+        for (text, phase, statuses) in [
+            ("phase=&status=", Phase::Unspecified, &[][..]),
+            ("phase=configuring&phase=", Phase::Unspecified, &[]),
+            ("phase=&phase=powering_on", Phase::PoweringOn, &[]),
+            ("status=stable,%20failed", Phase::Unspecified, &["stable", " failed"]),
+            ("status=stable&status=failed", Phase::Unspecified, &["failed"]),
+        ] {
+            let filter = listed(&query(text).await, false).unwrap().filter.unwrap();
+            assert_eq!(filter.phase(), phase, "{text}");
+            assert_eq!(filter.statuses, statuses, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn lists_of_ids_may_be_long_unless_strict() {
+        let ids = |count: usize| format!("ids={}", vec!["x1000c0s0b0n0"; count].join(","));
+        for (text, lax, strict) in [
+            (ids(9), true, true),
+            (ids(10), true, false),
+            (ids(4000), true, false),
+            (format!("ids=a,{}", "x".repeat(128)), false, false),
+        ] {
+            let query = query(&text).await;
+            let fits = [false, true].map(|strict| listed(&query, strict).is_ok());
+            assert_eq!(fits, [lax, strict], "{} characters", text.len());
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The one writer of a ledger: collects what callers ask for, commits it, shows it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use sea_orm::{DatabaseConnection, DbErr, TransactionTrait};
 use tokio::sync::mpsc;
@@ -20,6 +20,9 @@ const COMMANDS: usize = 1024;
 
 /// Changed resources in one transaction after which no further command is taken into it.
 const CHANGES: usize = 10_000;
+
+/// How soon to look what the database has after a transaction of unknown outcome.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A change that a caller asks for.
 pub(super) type Command<R> = Box<dyn FnOnce(&mut Draft<'_, R>) -> Outcome + Send>;
@@ -131,6 +134,8 @@ impl<T: Table> Writer<T> {
                     Some(first) => self.transact(first).await,
                     None => break,
                 },
+                // What is in memory may be behind what was committed, and nobody may write for long.
+                () = tokio::time::sleep(LOOK_AGAIN), if self.in_doubt => self.try_to_catch_up().await,
                 () = shutdown.cancelled(), if !self.waiting.is_closed() => self.waiting.close(),
             }
         }
@@ -140,10 +145,8 @@ impl<T: Table> Writer<T> {
     }
 
     async fn transact(&mut self, first: Command<T::Kind>) {
-        if self.in_doubt
-            && let Err(error) = self.catch_up().await
-        {
-            tracing::warn!(kind = T::Kind::KIND, %error, "cannot read the database");
+        if self.in_doubt {
+            self.try_to_catch_up().await;
         }
         let (changes, replies) = self.collect(first);
         let committed = self.commit(changes).await;
@@ -153,6 +156,12 @@ impl<T: Table> Writer<T> {
         }
         for reply in replies {
             reply(committed.clone());
+        }
+    }
+
+    async fn try_to_catch_up(&mut self) {
+        if let Err(error) = self.catch_up().await {
+            tracing::warn!(kind = T::Kind::KIND, %error, "cannot read the database");
         }
     }
 

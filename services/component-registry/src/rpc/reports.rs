@@ -28,8 +28,10 @@ impl ReportService for Registry {
             for (ids, assignment) in &assignments {
                 for id in ids {
                     let Some(component) = draft.get(id) else { continue };
-                    if let Ok(Some(changed)) = report::assign(&component, assignment, now) {
-                        draft.put(changed);
+                    match report::assign(&component, assignment, now) {
+                        Ok(Some(changed)) => draft.put(changed),
+                        Ok(None) => {}
+                        Err(Stale) => continue,
                     }
                     assigned.push(id.clone());
                 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Component, LastAction};
+use super::{Action, Component, LastAction, Phase};
 use crate::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
 
 /// A component with nothing but an id.
@@ -23,6 +23,16 @@ pub(crate) fn artifacts(text: &str) -> BootArtifacts {
         initrd: members.next().flatten(),
         timestamp: None,
     }
+}
+
+/// The action of that word.
+pub(crate) fn action(word: &str) -> Action {
+    Action::ALL.into_iter().find(|action| action.word() == word).expect("an action")
+}
+
+/// The phase of that word.
+pub(crate) fn phase(word: &str) -> Phase {
+    Phase::ALL.into_iter().find(|phase| phase.word() == word).expect("a phase")
 }
 
 /// Every member that is present, in one line.

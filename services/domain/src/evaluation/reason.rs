@@ -50,32 +50,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 22] = [
-        Self::NotEnabled,
-        Self::AwaitingPower,
-        Self::AwaitingConfiguration,
-        Self::PowerUndefined,
-        Self::PowerMissing,
-        Self::ConfigurationMissing,
-        Self::OffAsWanted,
-        Self::PowerOnWithoutEffect,
-        Self::PowerOnAwaited,
-        Self::PowerOnNeeded,
-        Self::PowerOffNeeded,
-        Self::ConfigurationDiffers,
-        Self::Booted,
-        Self::Configured,
-        Self::ConfigurationPending,
-        Self::ConfigurationSilent,
-        Self::ConfigurationFailed,
-        Self::ConfigurationUnknown,
-        Self::BootAwaited,
-        Self::RebootNeeded,
-        Self::RetriesExhausted,
-        Self::AlreadyFailed,
-    ];
-
     /// The reason as one word.
     pub fn word(self) -> &'static str {
         match self {

@@ -106,6 +106,12 @@ fn sessions_set_what_their_members_should_run() {
 }
 
 #[test]
+fn an_earlier_session_does_not_take_a_component_back() {
+    let later = Component { assignment: "id-3".to_owned(), ..bare() };
+    assert_eq!(assign(&later, &assignment(), NOW), Err(Stale));
+}
+
+#[test]
 fn an_assignment_counts_once() {
     let taken = assign(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
     let namesake = Assignment { assignment_id: "id-3".to_owned(), ..assignment() };

@@ -292,13 +292,6 @@ fn parts_that_are_missing_are_taken_as_they_come() {
 }
 
 #[test]
-fn merging_artifacts_without_a_time_stamp_keeps_the_old_one() {
-    let merged =
-        patch(&stored(), Component { actual_state: actual(None, Some("x y z")), ..bare() }, tokens, NOW);
-    assert_eq!(merged.actual_artifacts().and_then(|artifacts| artifacts.timestamp), Some(Timestamp(1)));
-}
-
-#[test]
 fn putting_replaces_the_record_and_begins_a_generation() {
     let enabled = Component { enabled: Some(true), ..bare() };
     let full = Component { assignment: "mine".to_owned(), generation: 99, revision: 99, ..stored() };

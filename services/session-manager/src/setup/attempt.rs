@@ -12,7 +12,7 @@ use domain::{
     limit::Limit,
     membership::{self, Exclusion, Membership, Selection},
     options::Options,
-    session::{Operation, Session},
+    session::{Operation, Progress, Session},
     target::{self, ImageArtifacts, TargetState},
     template::SessionTemplate,
 };
@@ -23,6 +23,7 @@ use crate::{
     convert::target::{assign_session, assignment},
     images,
     inventories::Inventories,
+    record::key,
     setback::Setback,
     shared::Shared,
 };
@@ -87,7 +88,17 @@ pub(super) async fn attempt(
     let memberships = memberships.map_err(|nobody| Setback::Fail(nobody.to_string()))?;
     log_exclusions(session, &memberships);
     let targets = targets(upstreams, session.operation, &template, &memberships, &options).await?;
+    check_wanted(shared, session)?;
     assign(upstreams, session, assignments(&memberships, &targets)).await
+}
+
+/// Peers may have taken long to answer, and who deleted the session meanwhile wants no node to be touched.
+fn check_wanted(shared: &Shared, session: &Session) -> Result<(), Setback> {
+    let newest = shared.sessions.view().get(&key(&session.tenant, &session.name));
+    match newest.filter(|newest| newest.is_still(&session.id, Progress::Pending)) {
+        Some(_) => Ok(()),
+        None => Err(Setback::Wait("it was deleted or ended while it was set up".to_owned())),
+    }
 }
 
 fn no_template(tenant: &Tenant, name: &str) -> String {

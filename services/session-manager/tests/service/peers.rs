@@ -38,6 +38,8 @@ type Responses<T> = BoxStream<'static, Result<T, Status>>;
 pub struct Peers {
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<u64>>,
+    /// Whether the image store takes its time, and how many calls wait for it.
+    images: Arc<watch::Sender<(bool, usize)>>,
     shutdown: CancellationToken,
 }
 
@@ -69,6 +71,7 @@ impl Peers {
         let peers = Self {
             state: Arc::new(Mutex::new(state)),
             changed: Arc::new(watch::Sender::new(10)),
+            images: Arc::default(),
             shutdown: CancellationToken::new(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -114,6 +117,17 @@ impl Peers {
 
     pub fn images_answer(&self, answer: bool) {
         self.state.lock().images_answer = answer;
+    }
+
+    /// Lets calls to the image store wait, or go on.
+    pub fn hold_images(&self, hold: bool) {
+        self.images.send_modify(|images| images.0 = hold);
+    }
+
+    /// Waits until a call waits for the image store.
+    pub async fn images_asked(&self) {
+        let mut images = self.images.subscribe();
+        images.wait_for(|(_, waiting)| *waiting > 0).await.unwrap();
     }
 
     /// The calls that assigned members so far.
@@ -334,6 +348,10 @@ impl FleetService for Peers {
         request: Request<GetImageRequest>,
     ) -> Result<Response<GetImageResponse>, Status> {
         let path = request.into_inner().path;
+        self.images.send_modify(|images| images.1 += 1);
+        let mut images = self.images.subscribe();
+        drop(images.wait_for(|(held, _)| !*held).await.unwrap());
+        self.images.send_modify(|images| images.1 -= 1);
         if !self.state.lock().images_answer {
             return Err(Fault::unavailable("images", "the store is full").into());
         }

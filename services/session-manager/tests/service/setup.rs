@@ -1,7 +1,7 @@
 //! From pending to running.
 
 use expect_test::expect;
-use proto::session::{Operation, Progress};
+use proto::session::{DeleteSessionRequest, Operation, Progress};
 
 use crate::world::{World, template, wish};
 
@@ -81,6 +81,22 @@ async fn a_session_that_waits_for_images_holds_up_nobody() {
     assert_eq!(world.waiting("boot-11").await.waiting_for, "image store: the store is full");
     world.peers.images_answer(true);
     world.running("boot-11").await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_while_it_is_set_up_touches_no_node() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.peers.hold_images(true);
+    world.boot("s", "t").await.unwrap();
+    world.peers.images_asked().await;
+    let gone = DeleteSessionRequest { name: "s".to_owned(), tenant: String::new() };
+    world.sessions.clone().delete_session(gone).await.unwrap();
+    world.peers.hold_images(false);
+    world.create(wish(Operation::Shutdown, "another", "t")).await.unwrap();
+    world.running("another").await;
+    let sessions: Vec<_> = world.peers.assignments().into_iter().map(|one| one.session).collect();
+    assert_eq!(sessions, ["another"]);
 }
 
 #[tokio::test]
