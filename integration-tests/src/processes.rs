@@ -6,7 +6,10 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use tempfile::TempDir;
@@ -24,6 +27,11 @@ pub const PARTS: [(&str, &str); 7] = [
     ("config_coordinator", "reveille-config-coordinator"),
     ("gateway", "reveille-gateway"),
 ];
+
+/// Where the range of ports for parts begins and how long it is. It ends before the range from which clients
+/// get theirs.
+const FIRST_PORT: u16 = 12_000;
+const PORTS: u16 = 20_000;
 
 /// Enough to follow a request from part to part.
 const LOG: &str = "info,chassis=debug,gateway=debug";
@@ -192,10 +200,17 @@ fn settings(directory: &TempDir, ports: &[u16], nodes: u32, speed: f64) -> Strin
     text
 }
 
-/// Ports that nobody listens on. All are held until all are known, so they differ.
+/// Ports that nobody listens on, and that stay free while a part is down: the system does not give them to
+/// clients. It would, if they were from its own range, and a client that tries to reach the part might even get
+/// the port that it looks for and be connected to itself.
 fn free_ports(count: usize) -> Vec<u16> {
-    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-    held.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Tests that run at the same time in other processes begin elsewhere.
+    let begin = std::process::id() * 16;
+    let candidates = std::iter::repeat_with(|| begin + NEXT.fetch_add(1, Ordering::Relaxed));
+    let ports = candidates.map(|index| FIRST_PORT + (index % u32::from(PORTS)) as u16);
+    let free = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.take(count).collect()
 }
 
 /// Directory of the mesh's binaries, which are built if they are not up to date.

@@ -4,6 +4,7 @@ use expect_test::expect;
 use integration_tests::{PATIENCE, eventually, mesh::Mesh};
 use proto::{
     component::{ActualState, Phase},
+    configuration::{ConfigurationReading, ConfigurationState},
     evaluation::{
         EvaluateRequest, ExplainRequest, ExplainResponse, WatchDecisionsRequest,
         evaluation_service_client::EvaluationServiceClient,
@@ -51,7 +52,7 @@ async fn a_node_under_way_is_explained_and_what_if_is_answered() {
         left out by the power upstream: power_missing PHASE_POWERING_ON
         seen in another generation: awaiting_power PHASE_POWERING_ON
         never seen: awaiting_power PHASE_POWERING_ON
-        booted: configured PHASE_NONE, settled
+        booted: configuration_pending PHASE_CONFIGURING
         booted and configured: configured PHASE_NONE, settled
     "#]]
     .assert_eq(&told);
@@ -99,19 +100,24 @@ const VARIATIONS: [Variation; 9] = [
     ("left out by the power upstream", |request| power(request).set_reading(PowerReading::Missing)),
     ("seen in another generation", |request| power(request).generation -= 1),
     ("never seen", |request| request.power_state = None),
-    ("booted", booted),
-    ("booted and configured", |request| {
-        booted(request);
-        request.configuration_state.as_mut().unwrap().status = "configured".into();
-    }),
+    ("booted", |request| booted(request, "pending")),
+    ("booted and configured", |request| booted(request, "configured")),
 ];
 
 fn power(request: &mut EvaluateRequest) -> &mut PowerState {
     request.power_state.as_mut().unwrap()
 }
 
-fn booted(request: &mut EvaluateRequest) {
+fn booted(request: &mut EvaluateRequest, configuration_status: &str) {
     let component = request.component.as_mut().unwrap();
-    let boot_artifacts = component.desired_state.as_ref().unwrap().boot_artifacts.clone();
+    let desired = component.desired_state.clone().unwrap();
+    let boot_artifacts = desired.boot_artifacts;
     component.actual_state = Some(ActualState { boot_artifacts, ..ActualState::default() });
+    request.configuration_state = Some(ConfigurationState {
+        reading: ConfigurationReading::Known.into(),
+        desired_configuration: desired.configuration,
+        status: configuration_status.to_owned(),
+        generation: component.generation,
+        ..ConfigurationState::default()
+    });
 }
