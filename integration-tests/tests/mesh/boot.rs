@@ -1,8 +1,15 @@
 //! Sessions through the whole mesh in one process, over REST.
 
-use integration_tests::{mesh::Mesh, places};
+use std::time::Duration;
+
+use integration_tests::{eventually, mesh::Mesh, places};
+use proto::{
+    power::PowerReading,
+    simulation::{GetPowerRequest, WatchPowerRequest, fleet_service_client::FleetServiceClient},
+};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_boots_reboots_and_shuts_down() {
@@ -97,6 +104,37 @@ async fn nodes_that_ignore_a_request_to_shut_down_are_forced() {
     let forced = forced.as_array().unwrap().iter();
     let forced = forced.filter(|component| component["last_action"]["action"] == "powering_off_forcefully");
     assert_eq!(forced.count(), 3);
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    mesh.stop().await;
+}
+
+/// What the slowest node takes to come on at [`SLOW`], and some more.
+const SLOWEST_POWER_ON: Duration = Duration::from_millis(1_500);
+
+/// Slow enough for a session to overtake the power-on of the one before.
+const SLOW: f64 = 0.05;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_that_overtakes_a_power_on_leaves_no_node_on() {
+    let mesh = Mesh::start(async |settings| settings.simulator.speed = SLOW).await;
+    mesh.bos.template("image-1").await;
+    mesh.bos.session("image-1", "boot").await;
+    let called = async || {
+        let components = mesh.bos.get("/v2/components?status=power_on_called").await;
+        components.as_array().is_some_and(|called| !called.is_empty()).then_some(())
+    };
+    eventually("a power-on", called).await;
+    let name = mesh.bos.session("image-1", "shutdown").await;
+    mesh.bos.complete(&name).await;
+
+    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.settings.simulator.url).unwrap());
+    let mut changes = fleet.watch_power(WatchPowerRequest {}).await.unwrap().into_inner();
+    let power = fleet.get_power(GetPowerRequest::default()).await.unwrap().into_inner().nodes;
+    let on: Vec<_> = power.iter().filter(|node| node.reading() != PowerReading::Off).collect();
+    assert!(on.is_empty(), "{on:?}");
+    let change = timeout(SLOWEST_POWER_ON, changes.message()).await;
+    assert!(change.is_err(), "{change:?}");
     let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
     assert_eq!(status["percent_successful"], json!(100.0), "{status}");
     mesh.stop().await;

@@ -2,7 +2,7 @@
 
 use crate::{
     component::{Action, Component},
-    evaluation::wait_ends,
+    evaluation::{PowerObservation, wait_ends},
     options::Options,
     status::{self, computed_status},
     time::Timestamp,
@@ -46,10 +46,79 @@ pub enum PowerIdle {
     PreparationFailed,
     /// No attempt is left.
     Exhausted,
+    /// An action is due, and its power is not known or not what the action would change.
+    AwaitingPower,
 }
 
-/// Decides whether an action on the power of `component` is due.
-pub fn decide(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+/// Decides whether an action on the power of `component` is due. `power` is what is known about it in its
+/// generation: what is not known is never acted on.
+pub fn decide(
+    component: &Component,
+    power: &PowerObservation,
+    options: &Options,
+    now: Timestamp,
+) -> PowerDecision {
+    match due(component, options, now) {
+        PowerDecision::Act { action, .. } if !would_change(action, power) => {
+            nothing(PowerIdle::AwaitingPower)
+        }
+        decision => decision,
+    }
+}
+
+/// Whether `action` would change the power of a node of which `power` is known. Nothing that is not known
+/// can be changed on purpose.
+pub fn would_change(action: Action, power: &PowerObservation) -> bool {
+    match action {
+        Action::PoweringOn => *power == PowerObservation::Off,
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => *power == PowerObservation::On,
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            false
+        }
+    }
+}
+
+/// Whether an action may still change the power of a node. While it may, a reading says nothing to a newer
+/// generation: "off" is no evidence for "off as wanted" when a power-on is still on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// The power is as it will be: the effect has come, or its time has passed.
+    Settled,
+    /// The effect may still come.
+    Pending {
+        /// First moment at which it is not waited for any longer; `None`: the time does not run yet.
+        until: Option<Timestamp>,
+    },
+}
+
+/// Judges by the newest reading whether `action` may still have its effect. It has the time that the options
+/// give it (BOS reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`) from `accepted_at`;
+/// `None`: it is not known yet whether the upstream takes it.
+pub fn outlook(
+    action: Action,
+    accepted_at: Option<Timestamp>,
+    power: &PowerObservation,
+    options: &Options,
+    now: Timestamp,
+) -> Outlook {
+    let (effect, wait) = match action {
+        Action::PoweringOn => (PowerObservation::On, options.power_on_wait()),
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => {
+            (PowerObservation::Off, options.power_off_wait())
+        }
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            return Outlook::Settled;
+        }
+    };
+    let until = accepted_at.map(|at| at.plus(wait));
+    if *power == effect || until.is_some_and(|until| now >= until) {
+        return Outlook::Settled;
+    }
+    Outlook::Pending { until }
+}
+
+/// What is due by the record alone.
+fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     if !component.is_enabled() {
         return nothing(PowerIdle::NotEnabled);
     }
@@ -105,110 +174,4 @@ fn nothing(reason: PowerIdle) -> PowerDecision {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare};
-
-    const NOW: Timestamp = Timestamp(1_000_000);
-
-    fn component(phase: Phase, last: Action, age: i64, tries: [u32; 3]) -> Component {
-        let [on, graceful, forceful] = tries.map(Some);
-        Component {
-            enabled: Some(true),
-            status: Some(Status { phase: Some(phase), status_override: Some(String::new()) }),
-            last_action: Some(LastAction {
-                action: Some(last),
-                failed: Some(false),
-                last_updated: Some(Timestamp(NOW.0 - age)),
-            }),
-            event_stats: Some(EventStats {
-                power_on_attempts: on,
-                power_off_graceful_attempts: graceful,
-                power_off_forceful_attempts: forceful,
-            }),
-            generation: 7,
-            ..bare()
-        }
-    }
-
-    fn act(action: Action, attempt: u32) -> PowerDecision {
-        PowerDecision::Act { action, attempt }
-    }
-
-    #[test]
-    fn power_on_needs_a_preparation_of_this_attempt() {
-        let pending = component(Phase::PoweringOn, Action::SessionSetup, 0, [1, 0, 0]);
-        let prepared = |generation, attempt, error: &str| Component {
-            preparation: Some(BootPreparation { generation, attempt, error: error.to_owned() }),
-            ..pending.clone()
-        };
-        let limited = |limit| Component { retry_policy: Some(limit), ..prepared(7, 2, "") };
-        let rows = [
-            ("never prepared", pending.clone(), nothing(PowerIdle::NotPrepared)),
-            ("an older generation", prepared(6, 2, ""), nothing(PowerIdle::NotPrepared)),
-            ("the attempt before", prepared(7, 1, ""), nothing(PowerIdle::NotPrepared)),
-            ("refused", prepared(7, 2, "no"), nothing(PowerIdle::PreparationFailed)),
-            ("prepared", prepared(7, 2, ""), act(Action::PoweringOn, 2)),
-            ("prepared, one left", limited(2), act(Action::PoweringOn, 2)),
-            ("prepared, none left", limited(1), nothing(PowerIdle::Exhausted)),
-        ];
-        for (name, component, expected) in rows {
-            assert_eq!(decide(&component, &Options::default(), NOW), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn power_off_is_asked_for_and_then_forced() {
-        use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask, PoweringOn as On};
-        let off = |last, age, tries| component(Phase::PoweringOff, last, age, tries);
-        let wait = |ms| PowerDecision::Wait { until: Timestamp(NOW.0 + ms) };
-        let exhausted = nothing(PowerIdle::Exhausted);
-        let rows = [
-            ("pending", off(On, 0, [1, 0, 0]), act(Ask, 1)),
-            ("pending again", off(On, 0, [1, 2, 0]), act(Ask, 3)),
-            ("pending, none left", off(On, 0, [1, 3, 0]), exhausted),
-            ("just asked", off(Ask, 0, [0, 1, 0]), wait(300_001)),
-            ("asked as long ago as allowed", off(Ask, 300_000, [0, 1, 0]), wait(1)),
-            ("asked longer ago", off(Ask, 300_001, [0, 1, 0]), act(Force, 1)),
-            ("forced", off(Force, 300_000, [0, 1, 1]), wait(1)),
-            ("forced longer ago", off(Force, 300_001, [0, 1, 1]), act(Force, 2)),
-            ("forced, none left", off(Force, 300_001, [0, 1, 3]), exhausted),
-        ];
-        for (name, component, expected) in rows {
-            assert_eq!(decide(&component, &Options::default(), NOW), expected, "{name}");
-        }
-        let mut undated = off(Ask, 0, [0, 1, 0]);
-        undated.last_action = Some(LastAction { last_updated: None, ..undated.last_action.expect("given") });
-        assert_eq!(decide(&undated, &Options::default(), NOW), act(Force, 1));
-    }
-
-    #[test]
-    fn nothing_is_done_to_a_component_that_does_not_ask_for_it() {
-        let pending = component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]);
-        let with = |word: &str| {
-            let mut component = pending.clone();
-            component.status.get_or_insert_default().status_override = Some(word.to_owned());
-            component
-        };
-        let called = component(Phase::PoweringOn, Action::PoweringOn, 0, [1, 0, 0]);
-        let rows = [
-            ("disabled", Component { enabled: Some(false), ..pending.clone() }, PowerIdle::NotEnabled),
-            ("never enabled", Component { enabled: None, ..pending.clone() }, PowerIdle::NotEnabled),
-            ("held", with("on_hold"), PowerIdle::Overridden),
-            ("failed", with("failed"), PowerIdle::Overridden),
-            ("in other hands", with("gone fishing"), PowerIdle::Overridden),
-            // An override may be any text, so also the word of a status.
-            ("misleading", with("power_off_pending"), PowerIdle::Overridden),
-            ("called", called, PowerIdle::NotWanted),
-            (
-                "configuring",
-                component(Phase::Configuring, Action::PoweringOn, 0, [1, 0, 0]),
-                PowerIdle::NotWanted,
-            ),
-            ("stable", component(Phase::None, Action::PoweringOn, 0, [0, 0, 0]), PowerIdle::NotWanted),
-        ];
-        for (name, component, reason) in rows {
-            assert_eq!(decide(&component, &Options::default(), NOW), nothing(reason), "{name}");
-        }
-    }
-}
+mod tests;

@@ -3,10 +3,17 @@
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
-    Channel, convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, pause, work::WorkQueue,
+    Channel,
+    convert::{observation, time},
+    kinds::OptionsRecord,
+    ledger::Ledger,
+    mirror::Mirror,
+    pause,
+    work::WorkQueue,
 };
 use domain::{
     component::{Action, Component},
+    evaluation::PowerObservation,
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
@@ -22,9 +29,10 @@ use tokio::time::Instant;
 use crate::{
     convert,
     driver::Driver,
+    effects::Effects,
     finished::Finished,
     plan::{self, Attempt, Intents},
-    store::Transitions,
+    store::{PowerStates, Transitions},
 };
 
 /// Components that are decided on at once: a whole machine, so that its nodes share few transitions.
@@ -33,15 +41,19 @@ const MOST_DECISIONS: usize = 20_000;
 /// What deciding and delivering share.
 pub(crate) struct Actor {
     pub(crate) transitions: Ledger<Transitions>,
+    pub(crate) states: Ledger<PowerStates>,
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
     /// Components that may need an action.
     pub(crate) undecided: WorkQueue<ComponentId>,
+    /// Components whose power may have to be read.
+    pub(crate) unread: WorkQueue<ComponentId>,
     /// Open transitions that can be taken a step further.
     pub(crate) undelivered: WorkQueue<Arc<str>>,
     pub(crate) driver: Driver,
     pub(crate) registry: ReportServiceClient<Channel>,
     pub(crate) intents: Mutex<Intents>,
+    pub(crate) effects: Effects,
     pub(crate) finished: Mutex<Finished>,
     pub(crate) notes: Mutex<HashMap<String, Note>>,
 }
@@ -120,7 +132,7 @@ impl Actor {
                 intents.forget(id);
                 continue;
             };
-            match power::decide(&component, options, now) {
+            match power::decide(&component, &self.power(&component), options, now) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };
                     if intents.open(id, attempt) {
@@ -134,6 +146,11 @@ impl Actor {
             }
         }
         due
+    }
+
+    /// What is known about the power of a component in its generation.
+    pub(crate) fn power(&self, component: &Component) -> PowerObservation {
+        observation::power(self.states.view().get(component.id.as_str()).as_deref(), component.generation)
     }
 
     /// Writes transitions down, so that a crash from here on leaves a trace of them.
@@ -167,10 +184,12 @@ impl Actor {
 
 /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).
 pub(crate) fn upstream_deadline(options: &Mirror<OptionsRecord>) -> Duration {
-    let record = options.get(OptionsRecord::KEY);
-    let seconds =
-        record.map_or_else(|| Options::default().pcs_read_timeout, |one| one.options.pcs_read_timeout);
-    Duration::from_secs(seconds.into())
+    Duration::from_secs(options_in_force(options).pcs_read_timeout.into())
+}
+
+/// The options, or their defaults as long as they have not arrived.
+pub(crate) fn options_in_force(options: &Mirror<OptionsRecord>) -> Options {
+    options.get(OptionsRecord::KEY).map_or_else(Options::default, |record| record.options.clone())
 }
 
 /// Whether it is not known yet what became of a transition.

@@ -80,6 +80,9 @@ impl Actor {
         for transition in &mut transitions {
             dropped.extend(self.drop_undue(transition, now));
         }
+        // Before the report, which a registry that has begun a newer generation refuses: whoever sees the newer
+        // generation sees these too.
+        transitions.iter().for_each(|transition| self.effects.begin(transition));
         let stale = self.report(self.beginnings(&transitions)).await;
         let sent_at = Some(time::to_wire(time::now()));
         for transition in &mut transitions {
@@ -105,7 +108,9 @@ impl Actor {
         };
         drop_members(transition, |member| {
             let component = self.components.get(&member.id);
-            component.is_some_and(|one| plan::still_due(&one, action, member, &record.options, now))
+            component.is_some_and(|one| {
+                plan::still_due(&one, &self.power(&one), action, member, &record.options, now)
+            })
         })
     }
 
@@ -120,8 +125,10 @@ impl Actor {
         let mut intents = self.intents.lock();
         for id in dropped {
             intents.withdraw(id);
+            self.effects.cancel(id);
             self.undecided.mark_at(id.clone(), Instant::now() + BEHIND);
         }
+        self.unread.mark(dropped.iter().cloned());
     }
 
     /// Tells the registry and does not give up: what it does not know of must not happen. Gives the ids of
@@ -174,6 +181,7 @@ impl Actor {
         };
         let clearances =
             if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
+        self.effects.accepted(&accepted, time::now());
         self.finish(accepted).await;
         self.report(clearances).await;
     }
@@ -193,12 +201,14 @@ impl Actor {
         let nodes = transition.members.len();
         tracing::warn!(transition = transition.id, error, nodes, "transition refused");
         self.report(convert::reports(&transition, error).collect()).await;
+        convert::component_ids(&transition.members).for_each(|id| self.effects.cancel(&id));
         let refused =
             Transition { delivery: Delivery::Refused.into(), error: error.to_owned(), ..transition };
         self.finish(refused).await;
     }
 
-    /// Records what became of a transition; its members can be acted on again.
+    /// Records what became of a transition; its members can be acted on again, and a newer generation of them
+    /// may have waited for that.
     async fn finish(&self, transition: Transition) {
         let ids: Vec<_> = convert::component_ids(&transition.members).collect();
         let delete = {
@@ -212,6 +222,7 @@ impl Actor {
             let mut intents = self.intents.lock();
             ids.iter().for_each(|id| intents.close(id));
         }
+        self.unread.mark(ids.iter().cloned());
         self.undecided.mark(ids);
     }
 

@@ -2,12 +2,14 @@
 //!
 //! It owns what is known about the power of every component, and every action that was taken on it. Both
 //! survive restarts. `sense` reads and listens; `act` decides by `domain::power` and writes intents down;
-//! `deliver` carries them out; `resolve` finds out about those whose answer was lost.
+//! `deliver` carries them out; `resolve` finds out about those whose answer was lost. `effects` knows which
+//! of them may still change something.
 //!
 //! What holds, whatever fails and whenever the process dies:
 //! - an attempt that the upstream accepted is not made again;
 //! - nothing is asked for while an earlier action on the same component is unresolved;
-//! - an attempt is counted in the registry before the upstream hears of it.
+//! - an attempt is counted in the registry before the upstream hears of it;
+//! - no reading counts for a generation while an action of an older one may still have its effect.
 //!
 //! It does not decide where a component should go: that is the status evaluator's.
 
@@ -15,6 +17,7 @@ mod act;
 mod convert;
 mod deliver;
 mod driver;
+mod effects;
 mod finished;
 mod plan;
 mod pushes;
@@ -43,7 +46,7 @@ use tokio::net::TcpListener;
 
 pub use store::{Migrator, PowerStates, Transitions};
 
-use crate::{act::Actor, driver::Driver, rpc::PowerRpc, sense::Sense};
+use crate::{act::Actor, driver::Driver, effects::Effects, rpc::PowerRpc, sense::Sense};
 
 /// Starts the power controller on `listener`.
 ///
@@ -65,17 +68,29 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
 
     let (unread, undecided) = (WorkQueue::default(), WorkQueue::default());
     let components = mirror_components(&context, registry.clone(), unread.clone(), undecided.clone());
-    let options = mirror_options(&context, registry.clone(), components.clone(), undecided.clone());
-    let sense = Sense::new(states, components.clone(), options.clone(), driver.clone(), unread);
+    let queues = [unread.clone(), undecided.clone()];
+    let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
+    let effects = Effects::recall(transitions.view().all());
+    let sense = Sense::new(
+        states.clone(),
+        components.clone(),
+        options.clone(),
+        driver.clone(),
+        queues,
+        effects.clone(),
+    );
     let actor = Arc::new(Actor {
         transitions,
+        states,
         components: components.clone(),
         options: options.clone(),
         undecided,
+        unread,
         undelivered: WorkQueue::default(),
         driver,
         registry: ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
         intents: Mutex::default(),
+        effects,
         finished: Mutex::default(),
         notes: Mutex::default(),
     });
@@ -117,14 +132,16 @@ fn mirror_components(
     })
 }
 
-/// Every decision depends on the options.
+/// Every decision depends on the options, and how long effects are waited for.
 fn mirror_options(
     context: &Context,
     registry: Channel,
     components: Mirror<Component>,
-    undecided: WorkQueue<ComponentId>,
+    queues: [WorkQueue<ComponentId>; 2],
 ) -> Mirror<OptionsRecord> {
-    Mirror::start(context, registry, move |_| undecided.mark(components.enabled()))
+    Mirror::start(context, registry, move |_| {
+        queues.iter().for_each(|queue| queue.mark(components.enabled()))
+    })
 }
 
 fn id(change: &Change<Component>) -> Option<ComponentId> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use domain::{
     component::{Action, Component},
+    evaluation::PowerObservation,
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
@@ -113,18 +114,21 @@ pub(crate) fn halves(members: &[TransitionMember]) -> Option<[Vec<TransitionMemb
 }
 
 /// Whether an attempt that was written down and not sent is still what the component needs: either it
-/// would be decided again, or it was already counted and nothing has taken its place.
+/// would be decided again, or it was already counted and nothing has taken its place. Either way its power
+/// has to be known still.
 pub(crate) fn still_due(
     component: &Component,
+    power: &PowerObservation,
     action: Action,
     member: &TransitionMember,
     options: &Options,
     now: Timestamp,
 ) -> bool {
-    if component.generation != member.generation || !component.is_enabled() {
+    let current = component.generation == member.generation && component.is_enabled();
+    if !current || !power::would_change(action, power) {
         return false;
     }
-    match power::decide(component, options, now) {
+    match power::decide(component, power, options, now) {
         PowerDecision::Act { action: due, attempt } => due == action && attempt == member.attempt,
         PowerDecision::Wait { .. } | PowerDecision::Nothing { .. } => {
             component.status_override().is_empty()

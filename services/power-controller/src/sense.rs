@@ -7,16 +7,17 @@ use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, pause, work::WorkQueue};
-use domain::{component::Component, id::ComponentId};
+use domain::{component::Component, id::ComponentId, options::Options, power::Outlook, time::Timestamp};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
 use crate::{
-    act::upstream_deadline,
+    act::{options_in_force, upstream_deadline},
     convert,
     driver::{Driver, Failure, Reading},
+    effects::Effects,
     pushes::{Push, pushes},
     store::PowerStates,
 };
@@ -42,6 +43,9 @@ pub(crate) struct Sense {
     driver: Driver,
     /// Components that may need to be asked for.
     unread: WorkQueue<ComponentId>,
+    /// Components that may need an action.
+    undecided: WorkQueue<ComponentId>,
+    effects: Effects,
     seen: HashMap<ComponentId, Seen>,
     /// Counts the times that listening began. Readings from before may have missed changes.
     listening: u64,
@@ -71,10 +75,23 @@ impl Sense {
         components: Mirror<Component>,
         options: Mirror<OptionsRecord>,
         driver: Driver,
-        unread: WorkQueue<ComponentId>,
+        [unread, undecided]: [WorkQueue<ComponentId>; 2],
+        effects: Effects,
     ) -> Self {
         let (seen, listening, clock, failures) = (HashMap::new(), 0, 0, 0);
-        Self { states, components, options, driver, unread, seen, listening, clock, failures }
+        Self {
+            states,
+            components,
+            options,
+            driver,
+            unread,
+            undecided,
+            effects,
+            seen,
+            listening,
+            clock,
+            failures,
+        }
     }
 
     /// Reads and listens for ever.
@@ -151,6 +168,7 @@ impl Sense {
 
     async fn take_readings(&mut self, question: Question, mut readings: HashMap<String, Reading>) {
         let now = time::now();
+        let options = options_in_force(&self.options);
         let mut states = Vec::new();
         for (id, generation) in question.nodes {
             // Another generation has begun meanwhile: its own question is on the way.
@@ -166,10 +184,19 @@ impl Sense {
                 self.seen.remove(&id);
                 self.unread.mark([id]);
             } else {
-                states.push((id, state, question.seen));
+                states.push((id, self.evidence(state, &options, now), question.seen));
             }
         }
         self.store(states).await;
+    }
+
+    /// The answer to a question as what it is evidence for: the generation that it was asked for, or the one
+    /// before while an older action may still change the power.
+    fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
+        match self.effects.outlook(&state, state.generation, options, now) {
+            Outlook::Settled => state,
+            Outlook::Pending { .. } => PowerState { generation: self.read_generation(&state.id), ..state },
+        }
     }
 
     async fn take_pushes(&mut self, pushes: Vec<Push>) {
@@ -221,11 +248,28 @@ impl Sense {
                 return self.ask_again_later(ids);
             }
         }
+        let (options, now) = (options_in_force(&self.options), time::now());
+        // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
+        self.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {
-            if is_doubtful(&state) {
-                self.unread.mark_at(id.clone(), Instant::now() + DOUBTFUL);
-            }
+            self.look_again(&id, &state, &options, now);
             self.note(id, seen);
+        }
+    }
+
+    /// Has a component looked at again as soon as its power may be known, or known for its generation.
+    fn look_again(&self, id: &ComponentId, state: &PowerState, options: &Options, now: Timestamp) {
+        let generation = self.components.get(id.as_str()).map_or(0, |component| component.generation);
+        if self.effects.settle(state, options, now).is_some_and(|settled| settled < generation) {
+            self.unread.mark([id.clone()]);
+        }
+        let doubt = is_doubtful(state).then_some(DOUBTFUL);
+        let effect = match self.effects.outlook(state, generation, options, now) {
+            Outlook::Pending { until } => until.map(|until| until.since(now)),
+            Outlook::Settled => None,
+        };
+        if let Some(pause) = doubt.into_iter().chain(effect).min() {
+            self.unread.mark_at(id.clone(), Instant::now() + pause);
         }
     }
 

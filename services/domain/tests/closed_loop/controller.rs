@@ -2,6 +2,7 @@
 
 use domain::{
     component::Action,
+    evaluation::{PowerObservation, PowerReading},
     power::{self, PowerDecision},
     report,
     time::Timestamp,
@@ -19,9 +20,13 @@ impl Mesh {
     pub(crate) fn act(&mut self, node: usize) {
         let known = &mut self.nodes[node];
         let component = &known.controller;
-        match power::decide(component, &self.options, Timestamp(self.now)) {
+        let power = known.power.map_or(PowerObservation::Unknown, |(reading, error, generation)| {
+            PowerObservation::of(reading, error, generation, component.generation)
+        });
+        match power::decide(component, &power, &self.options, Timestamp(self.now)) {
             PowerDecision::Act { action, attempt } => {
-                let transition = Transition { generation: component.generation, action, attempt };
+                let (generation, rests_on) = (component.generation, known.power);
+                let transition = Transition { generation, action, attempt, rests_on };
                 if known.transition.is_none() && known.begun.insert(transition.key()) {
                     known.transition = Some(transition.clone());
                     self.after(node, MESSAGE, Event::ActionReported(transition));
@@ -57,6 +62,7 @@ impl Mesh {
 
     /// The power upstream takes an action.
     pub(crate) fn take(&mut self, node: usize, transition: Transition) {
+        check_caution(&transition);
         let known = &mut self.nodes[node];
         assert!(known.taken.insert(transition.key()), "{transition:?} was taken before");
         assert_eq!(known.hardware.changing, None, "{transition:?} crosses another action");
@@ -110,4 +116,14 @@ impl Mesh {
         let answer = (reading, error, generation);
         self.after(node, 5..500, Event::PowerAnswer { asked_at: self.now, answer });
     }
+}
+
+/// An action is taken only because its opposite was read for its generation. Judged by what the upstream
+/// answered and not by what the domain made of it.
+fn check_caution(transition: &Transition) {
+    let opposite = match transition.action {
+        Action::PoweringOn => PowerReading::Off,
+        _ => PowerReading::On,
+    };
+    assert_eq!(transition.rests_on, Some((opposite, "", transition.generation)), "{transition:?}");
 }

@@ -8,7 +8,8 @@
 //! - an attempt reaches the power upstream once, within the retry limit, and never while the opposite one is
 //!   under way;
 //! - a node is switched on only with boot data and configuration that were taken for this very attempt;
-//! - an action begins only on a component that is enabled and neither held nor failed;
+//! - an action begins only on a component that is enabled and neither held nor failed, and rests on a reading
+//!   of its generation that it would change;
 //! - without a reading nothing is decided.
 //!
 //! At the end every node is stable and really runs what is wanted, or has failed for a fault that warrants

@@ -164,6 +164,7 @@ impl Mesh {
                 if asked_at >= known.power_asked_at && known.power != Some(answer) {
                     (known.power_asked_at, known.power) = (asked_at, Some(answer));
                     self.after(node, MESSAGE, Event::PowerSeen(answer));
+                    self.act(node);
                 }
             }
             Event::ConfigurationAnswer { asked_at, answer } => {

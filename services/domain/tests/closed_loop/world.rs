@@ -21,6 +21,8 @@ pub(crate) struct Transition {
     pub(crate) generation: u64,
     pub(crate) action: Action,
     pub(crate) attempt: u32,
+    /// What the controller had read when it decided.
+    pub(crate) rests_on: Option<Power>,
 }
 
 impl Transition {

@@ -135,6 +135,17 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
     }
 }
 
+fn readings() -> [PowerObservation; 5] {
+    let undefined = PowerObservation::Undefined { error: "no answer".into() };
+    [
+        PowerObservation::On,
+        PowerObservation::Off,
+        PowerObservation::Unknown,
+        PowerObservation::Missing,
+        undefined,
+    ]
+}
+
 #[test]
 fn an_unsent_attempt_stays_due_until_the_component_moves_on() {
     let off = component(Phase::PoweringOff, None, [0; 3]);
@@ -166,13 +177,16 @@ fn an_unsent_attempt_stays_due_until_the_component_moves_on() {
         ("a newer generation", ON, Component { generation: 2, ..on_counted }, soon, false),
     ];
     for (why, action, component, now, due) in rows {
-        let options = Options::default();
-        assert_eq!(
-            still_due(&component, action, &member("x1"), &options, now),
-            due,
-            "{}: {why}",
-            action.word()
-        );
+        let member = member("x1");
+        for power in readings() {
+            let known = power == if action == ON { PowerObservation::Off } else { PowerObservation::On };
+            assert_eq!(
+                still_due(&component, &power, action, &member, &Options::default(), now),
+                due && known,
+                "{}: {why}, {power:?}",
+                action.word()
+            );
+        }
     }
 }
 

@@ -1,0 +1,228 @@
+use expect_test::expect;
+
+use super::*;
+use crate::component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare};
+
+const NOW: Timestamp = Timestamp(1_000_000);
+
+fn component(phase: Phase, last: Action, age: i64, tries: [u32; 3]) -> Component {
+    let [on, graceful, forceful] = tries.map(Some);
+    Component {
+        enabled: Some(true),
+        status: Some(Status { phase: Some(phase), status_override: Some(String::new()) }),
+        last_action: Some(LastAction {
+            action: Some(last),
+            failed: Some(false),
+            last_updated: Some(Timestamp(NOW.0 - age)),
+        }),
+        event_stats: Some(EventStats {
+            power_on_attempts: on,
+            power_off_graceful_attempts: graceful,
+            power_off_forceful_attempts: forceful,
+        }),
+        generation: 7,
+        ..bare()
+    }
+}
+
+fn act(action: Action, attempt: u32) -> PowerDecision {
+    PowerDecision::Act { action, attempt }
+}
+
+#[test]
+fn power_on_needs_a_preparation_of_this_attempt() {
+    let pending = component(Phase::PoweringOn, Action::SessionSetup, 0, [1, 0, 0]);
+    let prepared = |generation, attempt, error: &str| Component {
+        preparation: Some(BootPreparation { generation, attempt, error: error.to_owned() }),
+        ..pending.clone()
+    };
+    let limited = |limit| Component { retry_policy: Some(limit), ..prepared(7, 2, "") };
+    let rows = [
+        ("never prepared", pending.clone(), nothing(PowerIdle::NotPrepared)),
+        ("an older generation", prepared(6, 2, ""), nothing(PowerIdle::NotPrepared)),
+        ("the attempt before", prepared(7, 1, ""), nothing(PowerIdle::NotPrepared)),
+        ("refused", prepared(7, 2, "no"), nothing(PowerIdle::PreparationFailed)),
+        ("prepared", prepared(7, 2, ""), act(Action::PoweringOn, 2)),
+        ("prepared, one left", limited(2), act(Action::PoweringOn, 2)),
+        ("prepared, none left", limited(1), nothing(PowerIdle::Exhausted)),
+    ];
+    for (name, component, expected) in rows {
+        assert_eq!(decide(&component, &PowerObservation::Off, &Options::default(), NOW), expected, "{name}");
+    }
+}
+
+#[test]
+fn power_off_is_asked_for_and_then_forced() {
+    use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask, PoweringOn as On};
+    let off = |last, age, tries| component(Phase::PoweringOff, last, age, tries);
+    let wait = |ms| PowerDecision::Wait { until: Timestamp(NOW.0 + ms) };
+    let exhausted = nothing(PowerIdle::Exhausted);
+    let rows = [
+        ("pending", off(On, 0, [1, 0, 0]), act(Ask, 1)),
+        ("pending again", off(On, 0, [1, 2, 0]), act(Ask, 3)),
+        ("pending, none left", off(On, 0, [1, 3, 0]), exhausted),
+        ("just asked", off(Ask, 0, [0, 1, 0]), wait(300_001)),
+        ("asked as long ago as allowed", off(Ask, 300_000, [0, 1, 0]), wait(1)),
+        ("asked longer ago", off(Ask, 300_001, [0, 1, 0]), act(Force, 1)),
+        ("forced", off(Force, 300_000, [0, 1, 1]), wait(1)),
+        ("forced longer ago", off(Force, 300_001, [0, 1, 1]), act(Force, 2)),
+        ("forced, none left", off(Force, 300_001, [0, 1, 3]), exhausted),
+    ];
+    for (name, component, expected) in rows {
+        assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");
+    }
+    let mut undated = off(Ask, 0, [0, 1, 0]);
+    undated.last_action = Some(LastAction { last_updated: None, ..undated.last_action.expect("given") });
+    assert_eq!(decide(&undated, &PowerObservation::On, &Options::default(), NOW), act(Force, 1));
+}
+
+#[test]
+fn nothing_is_done_to_a_component_that_does_not_ask_for_it() {
+    let pending = component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]);
+    let with = |word: &str| {
+        let mut component = pending.clone();
+        component.status.get_or_insert_default().status_override = Some(word.to_owned());
+        component
+    };
+    let called = component(Phase::PoweringOn, Action::PoweringOn, 0, [1, 0, 0]);
+    let rows = [
+        ("disabled", Component { enabled: Some(false), ..pending.clone() }, PowerIdle::NotEnabled),
+        ("never enabled", Component { enabled: None, ..pending.clone() }, PowerIdle::NotEnabled),
+        ("held", with("on_hold"), PowerIdle::Overridden),
+        ("failed", with("failed"), PowerIdle::Overridden),
+        ("in other hands", with("gone fishing"), PowerIdle::Overridden),
+        // An override may be any text, so also the word of a status.
+        ("misleading", with("power_off_pending"), PowerIdle::Overridden),
+        ("called", called, PowerIdle::NotWanted),
+        (
+            "configuring",
+            component(Phase::Configuring, Action::PoweringOn, 0, [1, 0, 0]),
+            PowerIdle::NotWanted,
+        ),
+        ("stable", component(Phase::None, Action::PoweringOn, 0, [0, 0, 0]), PowerIdle::NotWanted),
+    ];
+    for (name, component, reason) in rows {
+        for power in readings() {
+            let decision = decide(&component, &power, &Options::default(), NOW);
+            assert_eq!(decision, nothing(reason), "{name}, {power:?}");
+        }
+    }
+}
+
+fn readings() -> [PowerObservation; 6] {
+    let undefined = |error: &str| PowerObservation::Undefined { error: error.to_owned() };
+    [
+        PowerObservation::On,
+        PowerObservation::Off,
+        PowerObservation::Unknown,
+        PowerObservation::Missing,
+        undefined(""),
+        undefined("controller does not respond"),
+    ]
+}
+
+#[test]
+fn an_action_needs_a_reading_that_it_would_change() {
+    let prepared = Component {
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: String::new() }),
+        ..component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0])
+    };
+    let asked = |age| component(Phase::PoweringOff, Action::PoweringOffGracefully, age, [0, 1, 0]);
+    let components = [
+        ("on", prepared),
+        ("ask", component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0])),
+        ("wait", asked(0)),
+        ("force", asked(300_001)),
+    ];
+    let mut rows = String::new();
+    for power in readings() {
+        for (name, component) in &components {
+            let decision = match decide(component, &power, &Options::default(), NOW) {
+                PowerDecision::Act { action, attempt } => format!("{} {attempt}", action.word()),
+                PowerDecision::Wait { until } => format!("wait {}", until.0 - NOW.0),
+                PowerDecision::Nothing { reason } => format!("{reason:?}"),
+            };
+            rows += &format!("{power:?}, {name}: {decision}\n");
+        }
+    }
+    expect![[r#"
+        On, on: AwaitingPower
+        On, ask: powering_off_gracefully 1
+        On, wait: wait 300001
+        On, force: powering_off_forcefully 1
+        Off, on: powering_on 1
+        Off, ask: AwaitingPower
+        Off, wait: wait 300001
+        Off, force: AwaitingPower
+        Unknown, on: AwaitingPower
+        Unknown, ask: AwaitingPower
+        Unknown, wait: wait 300001
+        Unknown, force: AwaitingPower
+        Missing, on: AwaitingPower
+        Missing, ask: AwaitingPower
+        Missing, wait: wait 300001
+        Missing, force: AwaitingPower
+        Undefined { error: "" }, on: AwaitingPower
+        Undefined { error: "" }, ask: AwaitingPower
+        Undefined { error: "" }, wait: wait 300001
+        Undefined { error: "" }, force: AwaitingPower
+        Undefined { error: "controller does not respond" }, on: AwaitingPower
+        Undefined { error: "controller does not respond" }, ask: AwaitingPower
+        Undefined { error: "controller does not respond" }, wait: wait 300001
+        Undefined { error: "controller does not respond" }, force: AwaitingPower
+    "#]]
+    .assert_eq(&rows);
+}
+
+#[test]
+fn no_other_action_changes_the_power() {
+    let others =
+        [Action::ActualStateCleanup, Action::ApplyStaged, Action::NewlyDiscovered, Action::SessionSetup];
+    for action in others {
+        for power in readings() {
+            assert!(!would_change(action, &power), "{} {power:?}", action.word());
+            let outlook = outlook(action, None, &power, &Options::default(), NOW);
+            assert_eq!(outlook, Outlook::Settled, "{} {power:?}", action.word());
+        }
+    }
+}
+
+#[test]
+fn an_effect_is_pending_until_it_is_seen_or_its_time_has_passed() {
+    let mut rows = String::new();
+    for action in [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully] {
+        let wait = if action == Action::PoweringOn { 120_000 } else { 300_000 };
+        let accepted = [None, Some(0), Some(wait - 1), Some(wait)];
+        for power in readings() {
+            let outlooks = accepted.map(|age| {
+                let at = age.map(|age| Timestamp(NOW.0 - age));
+                match outlook(action, at, &power, &Options::default(), NOW) {
+                    Outlook::Settled => "settled".to_owned(),
+                    Outlook::Pending { until: None } => "pending".to_owned(),
+                    Outlook::Pending { until: Some(until) } => format!("pending {}", until.0 - NOW.0),
+                }
+            });
+            rows += &format!("{}, {power:?}: {}\n", action.word(), outlooks.join(", "));
+        }
+    }
+    expect![[r#"
+        powering_on, On: settled, settled, settled, settled
+        powering_on, Off: pending, pending 120000, pending 1, settled
+        powering_on, Unknown: pending, pending 120000, pending 1, settled
+        powering_on, Missing: pending, pending 120000, pending 1, settled
+        powering_on, Undefined { error: "" }: pending, pending 120000, pending 1, settled
+        powering_on, Undefined { error: "controller does not respond" }: pending, pending 120000, pending 1, settled
+        powering_off_gracefully, On: pending, pending 300000, pending 1, settled
+        powering_off_gracefully, Off: settled, settled, settled, settled
+        powering_off_gracefully, Unknown: pending, pending 300000, pending 1, settled
+        powering_off_gracefully, Missing: pending, pending 300000, pending 1, settled
+        powering_off_gracefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled
+        powering_off_gracefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled
+        powering_off_forcefully, On: pending, pending 300000, pending 1, settled
+        powering_off_forcefully, Off: settled, settled, settled, settled
+        powering_off_forcefully, Unknown: pending, pending 300000, pending 1, settled
+        powering_off_forcefully, Missing: pending, pending 300000, pending 1, settled
+        powering_off_forcefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled
+        powering_off_forcefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled
+    "#]].assert_eq(&rows);
+}

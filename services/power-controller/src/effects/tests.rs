@@ -1,0 +1,135 @@
+use std::time::Duration;
+
+use chassis::convert::component::action_to_wire;
+use expect_test::expect;
+use proto::power::{PowerReading, TransitionMember};
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const ON: Action = Action::PoweringOn;
+const OFF: Action = Action::PoweringOffGracefully;
+const FORCE: Action = Action::PoweringOffForcefully;
+
+fn transition(action: Action, generation: u64) -> Transition {
+    let member = TransitionMember { id: "x1".into(), generation, attempt: 1 };
+    Transition { action: action_to_wire(action).into(), members: vec![member], ..Transition::default() }
+}
+
+fn state(reading: PowerReading) -> PowerState {
+    PowerState { id: "x1".into(), reading: reading.into(), generation: 1, ..PowerState::default() }
+}
+
+/// Until when a reading says nothing to the second generation, seconds from now.
+fn wait(effects: &Effects, reading: PowerReading) -> String {
+    match effects.outlook(&state(reading), 2, &Options::default(), NOW) {
+        Outlook::Settled => "settled".into(),
+        Outlook::Pending { until: None } => "pending".into(),
+        Outlook::Pending { until: Some(until) } => format!("pending {} s", until.since(NOW).as_secs()),
+    }
+}
+
+fn settle(effects: &Effects, reading: PowerReading) -> Option<u64> {
+    effects.settle(&state(reading), &Options::default(), NOW)
+}
+
+fn id() -> ComponentId {
+    ComponentId::parse("x1").unwrap()
+}
+
+#[test]
+fn an_action_is_awaited_from_before_it_is_taken_until_its_effect_is_seen() {
+    let effects = Effects::default();
+    assert_eq!(wait(&effects, PowerReading::Off), "settled");
+    effects.begin(&transition(ON, 1));
+    assert_eq!(wait(&effects, PowerReading::Off), "pending");
+    effects.accepted(&transition(ON, 1), NOW);
+    assert_eq!(wait(&effects, PowerReading::Off), "pending 120 s");
+    assert_eq!(wait(&effects, PowerReading::On), "settled");
+    assert_eq!(settle(&effects, PowerReading::Off), None);
+    assert_eq!(settle(&effects, PowerReading::On), Some(1));
+    assert_eq!(
+        wait(&effects, PowerReading::Off),
+        "settled",
+        "what happens to the node later is not its effect"
+    );
+}
+
+#[test]
+fn an_effect_that_is_seen_before_the_answer_is_not_awaited_after_it() {
+    let effects = Effects::default();
+    effects.begin(&transition(OFF, 1));
+    assert_eq!(settle(&effects, PowerReading::Off), Some(1));
+    effects.accepted(&transition(OFF, 1), NOW);
+    assert_eq!(wait(&effects, PowerReading::On), "settled");
+}
+
+#[test]
+fn an_action_matters_to_newer_generations_only() {
+    let effects = Effects::default();
+    effects.begin(&transition(OFF, 2));
+    let outlook =
+        |generation| effects.outlook(&state(PowerReading::On), generation, &Options::default(), NOW);
+    assert_eq!([1, 2].map(outlook), [Outlook::Settled; 2]);
+    assert_eq!(outlook(3), Outlook::Pending { until: None });
+}
+
+#[test]
+fn forcing_supersedes_asking() {
+    let effects = Effects::default();
+    effects.begin(&transition(OFF, 1));
+    effects.accepted(&transition(OFF, 1), Timestamp(NOW.0 - 299_000));
+    assert_eq!(wait(&effects, PowerReading::On), "pending 1 s");
+    effects.begin(&transition(FORCE, 1));
+    effects.accepted(&transition(FORCE, 1), NOW);
+    assert_eq!(wait(&effects, PowerReading::On), "pending 300 s");
+}
+
+#[test]
+fn what_is_not_taken_is_not_awaited_and_what_is_taken_stays() {
+    let effects = Effects::default();
+    effects.begin(&transition(ON, 1));
+    effects.cancel(&id());
+    assert_eq!(wait(&effects, PowerReading::Off), "settled");
+    effects.begin(&transition(ON, 1));
+    effects.accepted(&transition(ON, 1), NOW);
+    effects.cancel(&id());
+    assert_eq!(wait(&effects, PowerReading::Off), "pending 120 s");
+}
+
+#[test]
+fn a_restart_knows_what_may_still_come() {
+    let old = |action, delivery: Delivery, age: u64| {
+        let at = Timestamp(NOW.0 - i64::try_from(Duration::from_secs(age).as_millis()).unwrap());
+        let at = Some(time::to_wire(at));
+        let sent_at = at.filter(|_| delivery != Delivery::Prepared);
+        let record = transition(action, 1);
+        Arc::new(Transition { delivery: delivery.into(), created_at: at, sent_at, ..record })
+    };
+    let mut rows = String::new();
+    for (name, transitions) in [
+        ("prepared", vec![old(ON, Delivery::Prepared, 500)]),
+        ("sent", vec![old(ON, Delivery::Sent, 500)]),
+        ("in doubt", vec![old(ON, Delivery::Unknown, 500)]),
+        ("refused", vec![old(ON, Delivery::Refused, 1)]),
+        ("accepted", vec![old(ON, Delivery::Accepted, 20)]),
+        ("accepted long ago", vec![old(ON, Delivery::Accepted, 120)]),
+        ("asked, then forced", vec![old(FORCE, Delivery::Accepted, 1), old(OFF, Delivery::Accepted, 301)]),
+        ("off and on again", vec![old(ON, Delivery::Accepted, 1), old(OFF, Delivery::Accepted, 9)]),
+    ] {
+        let effects = Effects::recall(transitions);
+        let waits = [PowerReading::Off, PowerReading::On].map(|reading| wait(&effects, reading));
+        rows += &format!("{name}: off {}, on {}\n", waits[0], waits[1]);
+    }
+    expect![[r#"
+        prepared: off pending, on settled
+        sent: off pending, on settled
+        in doubt: off pending, on settled
+        refused: off settled, on settled
+        accepted: off pending 100 s, on settled
+        accepted long ago: off settled, on settled
+        asked, then forced: off settled, on pending 299 s
+        off and on again: off pending 119 s, on settled
+    "#]]
+    .assert_eq(&rows);
+}
