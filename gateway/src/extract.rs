@@ -1,4 +1,4 @@
-//! What handlers take from a request: a JSON body, and a name from the path.
+//! What handlers take from a request: a JSON body, a name from the path, and the tenant.
 
 use std::fmt::Display;
 
@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::{
     problem::Problem,
     query::{LONGEST_ID, is_name},
+    tenant::{self, Tenant},
 };
 
 /// Longest text about a body that does not fit. Such texts quote the value, which may be megabytes.
@@ -113,6 +114,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(name)| Self(name)).map_err(|_| Problem::bad_request("the path is not valid UTF-8"))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Tenant {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let named = parts.headers.get(tenant::HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        Self::named(&named.unwrap_or_default()).map_err(Problem::bad_request)
     }
 }
 
@@ -475,6 +485,25 @@ mod tests {
                 let headers = HeaderMap::from_iter([(CONTENT_TYPE, text.parse().unwrap())]);
                 assert_eq!(is_json(&media_type(&headers)), fits, "{text}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_header_names_the_tenant() {
+        let longest = "t".repeat(127);
+        for (sent, named) in [
+            (None, Some("")),
+            (Some(""), Some("")),
+            (Some("blue"), Some("blue")),
+            (Some(&longest), Some(&*longest)),
+            (Some(&*format!("{longest}t")), None),
+        ] {
+            let request = http::Request::get("/");
+            let request =
+                sent.into_iter().fold(request, |request, name| request.header(tenant::HEADER, name));
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            let tenant = Tenant::from_request_parts(&mut parts, &()).await;
+            assert_eq!(tenant.ok().map(|tenant| tenant.0).as_deref(), named, "{sent:?}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! judges whether a request can be said to them at all.
 //!
 //! - `wire`: the JSON; `convert`: between JSON and messages
-//! - `extract`, `query`, `tenant`: what is taken from a request
+//! - `extract`, `query`: what is taken from a request; `tenant`: whose resources it is about
 //! - `problem`, `stream`: what is answered
 //! - `mesh`: the services behind; `routes`: which path calls which of them
 

@@ -1,6 +1,6 @@
 //! What a part gets when it starts.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -54,15 +54,15 @@ impl Context {
         }
         let directory = &self.settings.data_dir;
         std::fs::create_dir_all(directory)
-            .and_then(|()| tempfile_probe(directory))
+            .and_then(|()| check_writable(directory))
             .with_context(|| format!("data_dir: cannot write to {}", directory.display()))?;
         Ok(format!("sqlite://{}?mode=rwc", directory.join(format!("{part}.sqlite")).display()))
     }
 }
 
 /// Creates and removes a file, because permissions alone do not tell whether a directory can be written.
-fn tempfile_probe(directory: &std::path::Path) -> std::io::Result<()> {
-    let probe: PathBuf = directory.join(format!(".probe-{}", std::process::id()));
+fn check_writable(directory: &Path) -> std::io::Result<()> {
+    let probe = directory.join(format!(".probe-{}", std::process::id()));
     std::fs::write(&probe, b"")?;
     std::fs::remove_file(probe)
 }

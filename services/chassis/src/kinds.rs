@@ -1,4 +1,4 @@
-//! The kinds of resources that are mirrored within the mesh: how each is named, watched and read.
+//! The kinds of resources that parts of the mesh keep and mirror: how each is named, watched and read.
 //!
 //! A further kind is one more section here; ledgers, mirrors and faults do not change.
 
@@ -83,6 +83,13 @@ pub struct OptionsRecord {
 impl OptionsRecord {
     /// The key of the one record.
     pub const KEY: &'static str = "options";
+}
+
+impl Mirror<OptionsRecord> {
+    /// The options as they were last seen; the defaults before they were seen at all.
+    pub fn in_force(&self) -> Options {
+        self.get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
+    }
 }
 
 impl Resource for OptionsRecord {

@@ -13,6 +13,7 @@ use chassis::{
 use domain::{
     artifacts::BootArtifacts,
     component::Phase,
+    component_filter::ComponentFilter,
     id::ComponentId,
     invalid::Invalid,
     report::{ActionReport, Assignment, PreparationReport, StatusReport},
@@ -38,6 +39,17 @@ impl Tokens {
     /// The artifacts that `token` stands for; none for an unknown one.
     pub(crate) fn get(&self, token: &str) -> Option<BootArtifacts> {
         self.0.get(token).cloned()
+    }
+}
+
+/// The conditions of a list. The ids are none of them: they choose where to look.
+pub(crate) fn filter(filter: wire::ComponentFilter) -> ComponentFilter {
+    ComponentFilter {
+        enabled: filter.enabled,
+        session: filter.session,
+        staged_session: filter.staged_session,
+        phase: phase_from_wire(filter.phase),
+        statuses: filter.statuses.into_iter().collect(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, convert::time, kinds::OptionsRecord, pause};
-use domain::{id::ComponentId, inventory::NODE, options::Options, write::newly_discovered};
+use chassis::{Fault, convert::time, pause};
+use domain::{id::ComponentId, inventory::NODE, write::newly_discovered};
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
@@ -31,13 +31,10 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 
 /// Waits as long as the option says, and no longer when the option is changed meanwhile.
 async fn until_next_look(registry: &Registry, began: Instant) {
-    let view = registry.options.view();
     let mut changes = std::pin::pin!(registry.options.follow());
     loop {
-        let options =
-            view.get(OptionsRecord::KEY).map_or_else(Options::default, |record| record.options.clone());
         // A frequency of zero would read the inventory without a break.
-        let period = Duration::from_secs(options.discovery_frequency.max(1).into());
+        let period = Duration::from_secs(registry.options_in_force().discovery_frequency.max(1).into());
         tokio::select! {
             () = tokio::time::sleep_until(began + period) => return,
             Some(_) = changes.next() => {}

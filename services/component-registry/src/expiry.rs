@@ -3,9 +3,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{
-    Fault, convert::time, kinds::OptionsRecord, ledger::Draft, resource::Resource, work::WorkQueue,
-};
+use chassis::{Fault, convert::time, ledger::Draft, resource::Resource, work::WorkQueue};
 use domain::{
     component::Component,
     write::{actual_state_expires, expire_actual_state},
@@ -46,7 +44,7 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 
 /// Sets for each component the time at which its report is too old.
 fn schedule(registry: &Registry, due: &WorkQueue<Arc<str>>, components: &[Arc<Component>]) {
-    let (ttl, now, instant) = (registry.actual_state_ttl(), time::now(), Instant::now());
+    let (ttl, now, instant) = (registry.options_in_force().actual_state_ttl(), time::now(), Instant::now());
     for component in components {
         let id: Arc<str> = component.key().into();
         match actual_state_expires(component, ttl) {
@@ -57,7 +55,7 @@ fn schedule(registry: &Registry, due: &WorkQueue<Arc<str>>, components: &[Arc<Co
 }
 
 async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
-    let ttl = registry.actual_state_ttl();
+    let ttl = registry.options_in_force().actual_state_ttl();
     let forget = move |draft: &mut Draft<'_, Component>| {
         let now = time::now();
         for id in ids {
@@ -73,10 +71,5 @@ async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
 impl Registry {
     fn stored(&self, ids: &[Arc<str>]) -> Vec<Arc<Component>> {
         ids.iter().filter_map(|id| self.components.view().get(id)).collect()
-    }
-
-    fn actual_state_ttl(&self) -> Duration {
-        let record = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
-        record.options.actual_state_ttl()
     }
 }

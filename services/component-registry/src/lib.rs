@@ -18,6 +18,7 @@ use std::sync::Arc;
 use chassis::{
     Context, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord, ledger::Ledger,
 };
+use domain::options::Options;
 use parking_lot::Mutex;
 use proto::{
     component::{
@@ -83,5 +84,10 @@ impl Registry {
         };
         self.options.write(fill_in).await?;
         Ok(())
+    }
+
+    /// The options in force.
+    pub(crate) fn options_in_force(&self) -> Options {
+        self.options.view().get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
     }
 }

@@ -231,13 +231,8 @@ mod tests {
         let artifacts =
             kernel.map(|kernel| BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() });
         let component = Component::new(ComponentId::parse(name).unwrap());
-        let preparation = Preparation {
-            attempt: 1,
-            artifacts,
-            configuration: String::new(),
-            session: String::new(),
-            retry: false,
-        };
+        let preparation =
+            Preparation { attempt: 1, artifacts, configuration: String::new(), session: String::new() };
         Due { component: Arc::new(component), preparation }
     }
 

@@ -314,6 +314,13 @@ impl Component {
         counter.unwrap_or(0)
     }
 
+    /// The preparation of that power-on attempt, counted from 1, in the current generation. One of another
+    /// attempt or generation says nothing about it.
+    pub fn preparation_of(&self, attempt: u32) -> Option<&BootPreparation> {
+        let generation = self.generation;
+        self.preparation.as_ref().filter(|one| (one.generation, one.attempt) == (generation, attempt))
+    }
+
     /// Most attempts per power action (BOS reference 5.15).
     pub fn retry_limit(&self, options: &Options) -> u32 {
         self.retry_policy.unwrap_or(options.default_retry_policy)

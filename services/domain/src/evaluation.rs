@@ -11,6 +11,7 @@ use crate::{
     artifacts,
     component::{Action, Component, Phase},
     options::Options,
+    report::StatusReport,
     status,
     time::Timestamp,
 };
@@ -156,13 +157,19 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether `component` differs from the decision, so that it has to be reported.
-    pub fn changes(&self, component: &Component) -> bool {
-        self.phase != component.phase()
-            || self.status_override != component.status_override()
-            || (self.settled && component.is_enabled())
-            || (self.action_failed && !component.last_action_failed())
-            || self.error.as_deref().is_some_and(|error| error != component.error_text())
+    /// What the registry is to be told about `component`, on which the decision was made; `None`: its record
+    /// says all of it.
+    pub fn report(&self, component: &Component) -> Option<StatusReport> {
+        let report = StatusReport {
+            id: component.id.clone(),
+            revision: component.revision,
+            phase: self.phase,
+            status_override: self.status_override.clone(),
+            settled: self.settled,
+            action_failed: self.action_failed,
+            error: self.error.clone(),
+        };
+        Some(report).filter(|report| report.changes(component))
     }
 }
 
@@ -218,10 +225,8 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
 }
 
 fn preparation_error(component: &Component) -> Option<&str> {
-    let attempt = component.attempts(Action::PoweringOn) + 1;
-    let preparation = component.preparation.as_ref()?;
-    let current = preparation.generation == component.generation && preparation.attempt == attempt;
-    (current && !preparation.error.is_empty()).then_some(preparation.error.as_str())
+    let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1)?;
+    (!preparation.error.is_empty()).then_some(preparation.error.as_str())
 }
 
 fn power_error(component: &Component) -> Option<&str> {

@@ -8,10 +8,12 @@
 //! reference that describes it, such as "BOS reference 5.3".
 
 pub mod artifacts;
+pub mod boot_token;
 pub mod bos_time;
 pub mod compatibility;
 pub mod completion;
 pub mod component;
+pub mod component_filter;
 pub mod configuration;
 pub mod evaluation;
 pub mod id;

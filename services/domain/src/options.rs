@@ -23,9 +23,10 @@ const DEFAULT_ACTUAL_STATE_TTL: Duration = Duration::from_secs(4 * 60 * 60);
 /// The settings in force. Texts are kept as they were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Read timeout for the boot script server, seconds.
+    /// Read timeout for the boot script server, seconds. Kept for the contract: the config coordinator has
+    /// deadlines of its own.
     pub bss_read_timeout: u32,
-    /// Read timeout for the configuration service, seconds.
+    /// Read timeout for the configuration service, seconds. Kept for the contract, as the one before.
     pub cfs_read_timeout: u32,
     /// Read timeout for the inventory, seconds.
     pub hsm_read_timeout: u32,
@@ -35,7 +36,7 @@ pub struct Options {
     pub pcs_read_timeout: u32,
     /// Age since their start at which complete sessions are deleted; any zero: never.
     pub cleanup_completed_session_ttl: String,
-    /// Whether applying a staged state erases it.
+    /// Whether applying a staged state erases it. Of no effect as long as nothing applies one.
     pub clear_stage: bool,
     /// Age from which a report of a node is no longer believed; nodes learn from it when to repeat theirs.
     pub component_actual_state_ttl: String,
@@ -43,11 +44,13 @@ pub struct Options {
     pub default_retry_policy: u32,
     /// Seconds between looks for new nodes.
     pub discovery_frequency: u32,
-    /// Whether an image service that cannot be reached makes a template wrong.
+    /// Whether an image service that cannot be reached makes a template wrong. Of no effect as long as nobody
+    /// asks one.
     pub ims_errors_fatal: bool,
-    /// Whether an image that the image service does not have makes a template wrong.
+    /// Whether an image that the image service does not have makes a template wrong. Of no effect likewise.
     pub ims_images_must_exist: bool,
-    /// How much is logged: one of five words in any letter case.
+    /// How much is logged: one of five words in any letter case. Kept for the contract: every process logs as
+    /// its own settings say.
     pub logging_level: String,
     /// Seconds from power-on until a node that runs but did not report the wanted boot is rebooted.
     pub max_boot_wait_time: u32,
@@ -167,6 +170,13 @@ impl Options {
     /// How long a power-on may take to have its effect.
     pub fn power_on_wait(&self) -> Duration {
         Duration::from_secs(self.max_power_on_wait_time.into())
+    }
+
+    /// Age since their start at which complete sessions are deleted; `None`: never. A text that
+    /// [`Options::apply`] would have refused deletes none either: what is deleted does not come back.
+    pub fn completed_session_ttl(&self) -> Option<Duration> {
+        let age = Age::parse("cleanup_completed_session_ttl", &self.cleanup_completed_session_ttl).ok()?;
+        Some(age.duration()).filter(|age| !age.is_zero())
     }
 
     /// Age at which a reported boot is distrusted. A text that [`Options::apply`] would have refused gives

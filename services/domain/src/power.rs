@@ -137,11 +137,7 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
 
 /// A power-on needs boot data and configuration that were accepted for exactly this attempt (BUG-23).
 fn power_on(component: &Component, options: &Options) -> PowerDecision {
-    let coming = component.attempts(Action::PoweringOn) + 1;
-    let preparation = component
-        .preparation
-        .as_ref()
-        .filter(|done| done.generation == component.generation && done.attempt == coming);
+    let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
     match (attempt(component, Action::PoweringOn, options), preparation) {
         (PowerDecision::Act { .. }, None) => nothing(PowerIdle::NotPrepared),
         (PowerDecision::Act { .. }, Some(done)) if !done.error.is_empty() => {

@@ -29,8 +29,6 @@ pub struct Preparation {
     pub configuration: String,
     /// Name of the session to note beside the configuration; empty: none.
     pub session: String,
-    /// The same preparation failed before: the caller spaces repeats by a growing pause.
-    pub retry: bool,
 }
 
 /// Why nothing is prepared.
@@ -47,7 +45,8 @@ pub enum PreparationIdle {
 /// Decides whether the coming power-on of `component` has to be prepared.
 ///
 /// Every attempt is prepared anew: between two attempts the boot script server may have lost the boot data,
-/// and the configuration state of the last boot must not count for the next.
+/// and the configuration state of the last boot must not count for the next. One that failed is prepared
+/// again; the caller spaces such repeats by a growing pause.
 pub fn decide(component: &Component) -> PreparationDecision {
     if !component.is_enabled() {
         return nothing(PreparationIdle::NotEnabled);
@@ -57,11 +56,7 @@ pub fn decide(component: &Component) -> PreparationDecision {
         return nothing(PreparationIdle::NotPending);
     }
     let attempt = component.attempts(Action::PoweringOn) + 1;
-    let before = component
-        .preparation
-        .as_ref()
-        .filter(|done| done.generation == component.generation && done.attempt == attempt);
-    if before.is_some_and(|done| done.error.is_empty()) {
+    if component.preparation_of(attempt).is_some_and(|done| done.error.is_empty()) {
         return nothing(PreparationIdle::Prepared);
     }
     PreparationDecision::Prepare(Preparation {
@@ -69,7 +64,6 @@ pub fn decide(component: &Component) -> PreparationDecision {
         artifacts: component.desired_artifacts().filter(|artifacts| !artifacts.is_empty()).cloned(),
         configuration: component.desired_configuration().unwrap_or_default().to_owned(),
         session: component.session_name().to_owned(),
-        retry: before.is_some(),
     })
 }
 
@@ -113,14 +107,12 @@ mod tests {
             artifacts: Some(artifacts("k p i")),
             configuration: "conf".to_owned(),
             session: "s1".to_owned(),
-            retry: false,
         };
-        let retry = Preparation { retry: true, ..first.clone() };
         let rows = [
             ("never prepared", pending(), PreparationDecision::Prepare(first.clone())),
             ("an older generation", prepared(6, 2, ""), PreparationDecision::Prepare(first.clone())),
-            ("the attempt before", prepared(7, 1, ""), PreparationDecision::Prepare(first)),
-            ("refused before", prepared(7, 2, "no"), PreparationDecision::Prepare(retry)),
+            ("the attempt before", prepared(7, 1, ""), PreparationDecision::Prepare(first.clone())),
+            ("refused before", prepared(7, 2, "no"), PreparationDecision::Prepare(first)),
             ("prepared", prepared(7, 2, ""), nothing(PreparationIdle::Prepared)),
         ];
         for (name, component, expected) in rows {
@@ -138,7 +130,6 @@ mod tests {
                 artifacts: None,
                 configuration: String::new(),
                 session: String::new(),
-                retry: false,
             };
             assert_eq!(decide(&component), PreparationDecision::Prepare(expected));
         }

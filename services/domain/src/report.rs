@@ -53,6 +53,17 @@ pub struct StatusReport {
     pub error: Option<String>,
 }
 
+impl StatusReport {
+    /// Whether `component` says anything else than the report.
+    pub fn changes(&self, component: &Component) -> bool {
+        self.phase != component.phase()
+            || self.status_override != component.status_override()
+            || self.settled && component.is_enabled()
+            || self.action_failed && !component.last_action_failed()
+            || self.error.as_deref().is_some_and(|error| error != component.error_text())
+    }
+}
+
 /// A power action that begins now, or was refused. Written by the power controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionReport {
@@ -172,7 +183,7 @@ pub fn status(
     if report.revision != component.revision {
         return Err(Stale);
     }
-    if !says_something_new(component, report) {
+    if !report.changes(component) {
         return Ok(None);
     }
     let old_phase = component.phase();
@@ -191,14 +202,6 @@ pub fn status(
         ..Component::new(component.id.clone())
     };
     Ok(Some(hooked_merge(component, patch, |_| None, now)))
-}
-
-fn says_something_new(component: &Component, report: &StatusReport) -> bool {
-    report.phase != component.phase()
-        || report.status_override != component.status_override()
-        || report.settled && component.is_enabled()
-        || report.action_failed && !component.last_action_failed()
-        || report.error.as_deref().is_some_and(|error| error != component.error_text())
 }
 
 /// Records that an attempt at a power action begins, before the upstream is asked, or that the upstream

@@ -1,10 +1,12 @@
 //! Sessions: one operation on a set of nodes (BOS reference 2.9, 3.6).
 
 mod create;
+mod expiry;
 mod filter;
 
 pub use create::{NewSession, create};
-pub use filter::{SessionFilter, is_expired};
+pub use expiry::{expires_at, is_expired, next_expiry};
+pub use filter::SessionFilter;
 
 use crate::{
     bos_time,

@@ -184,12 +184,7 @@ impl Actor {
 
 /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).
 pub(crate) fn upstream_deadline(options: &Mirror<OptionsRecord>) -> Duration {
-    Duration::from_secs(options_in_force(options).pcs_read_timeout.into())
-}
-
-/// The options, or their defaults as long as they have not arrived.
-pub(crate) fn options_in_force(options: &Mirror<OptionsRecord>) -> Options {
-    options.get(OptionsRecord::KEY).map_or_else(Options::default, |record| record.options.clone())
+    Duration::from_secs(options.in_force().pcs_read_timeout.into())
 }
 
 /// Whether it is not known yet what became of a transition.

@@ -1,26 +1,14 @@
-//! Between the rules' words and the wire's: readings, actions and transitions.
+//! Between the rules' words and the wire's: power states, transitions and reports.
 
 use chassis::convert::{component, time};
 use domain::{component::Action, id::ComponentId, time::Timestamp};
 use proto::{
     component::ActionReport,
-    power::{Delivery, PowerReading, PowerState, Transition, TransitionMember},
-    simulation::{NodePower, TransitionOperation},
+    power::{Delivery, PowerState, Transition, TransitionMember},
 };
 use uuid::Uuid;
 
 use crate::driver::Reading;
-
-/// What an upstream says of one node. A peer that names no reading does not know it.
-pub(crate) fn reading(node: NodePower) -> (String, Reading) {
-    let reading = match node.reading() {
-        PowerReading::Unspecified => PowerReading::Undefined,
-        known @ (PowerReading::On | PowerReading::Off | PowerReading::Undefined | PowerReading::Missing) => {
-            known
-        }
-    };
-    (node.id, Reading { reading, error: node.error })
-}
 
 /// A reading as it is kept and shown.
 pub(crate) fn power_state(
@@ -36,28 +24,6 @@ pub(crate) fn power_state(
         observed_at: Some(time::to_wire(observed_at)),
         generation,
         revision: 0,
-    }
-}
-
-/// What the upstream has to do for an action; none if the action has nothing to do with power.
-pub(crate) fn operation(action: Action) -> Option<TransitionOperation> {
-    match action {
-        Action::PoweringOn => Some(TransitionOperation::On),
-        Action::PoweringOffGracefully => Some(TransitionOperation::SoftOff),
-        Action::PoweringOffForcefully => Some(TransitionOperation::ForceOff),
-        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
-            None
-        }
-    }
-}
-
-/// The action of an upstream's operation; none if it has no name.
-pub(crate) fn action_of(operation: TransitionOperation) -> Option<Action> {
-    match operation {
-        TransitionOperation::Unspecified => None,
-        TransitionOperation::On => Some(Action::PoweringOn),
-        TransitionOperation::SoftOff => Some(Action::PoweringOffGracefully),
-        TransitionOperation::ForceOff => Some(Action::PoweringOffForcefully),
     }
 }
 

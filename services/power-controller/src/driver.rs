@@ -8,13 +8,11 @@ use futures_util::{Stream, StreamExt};
 use proto::{
     power::PowerReading,
     simulation::{
-        CreateTransitionRequest, GetPowerRequest, ListTransitionsRequest, WatchPowerRequest,
-        fleet_service_client::FleetServiceClient,
+        CreateTransitionRequest, GetPowerRequest, ListTransitionsRequest, NodePower, TransitionOperation,
+        WatchPowerRequest, fleet_service_client::FleetServiceClient,
     },
 };
 use tonic::{Code, ConnectError, Status};
-
-use crate::convert;
 
 /// How long a watch may take to begin. It is answered before anything happens, so a peer that needs longer
 /// than this is not there.
@@ -88,7 +86,7 @@ impl Driver {
             Self::Simulated(client) => {
                 let mut client = client.clone();
                 let answer = within(deadline, client.get_power(GetPowerRequest { ids })).await?;
-                Ok(answer.into_inner().nodes.into_iter().map(convert::reading).collect())
+                Ok(answer.into_inner().nodes.into_iter().map(reading).collect())
             }
         }
     }
@@ -104,7 +102,7 @@ impl Driver {
                 let messages = within(WATCH_DEADLINE, client.watch_power(WatchPowerRequest {})).await?;
                 let readings = messages.into_inner().map(|message| {
                     let nodes = message?.nodes.into_iter();
-                    Ok(nodes.map(convert::reading).collect())
+                    Ok(nodes.map(reading).collect())
                 });
                 Ok(readings)
             }
@@ -118,7 +116,7 @@ impl Driver {
         ids: Vec<String>,
         deadline: Duration,
     ) -> Result<String, Failure> {
-        let Some(operation) = convert::operation(action) else {
+        let Some(operation) = operation_of(action) else {
             return Err(Failure::Denied(format!("'{}' is not an action on power", action.word())));
         };
         match self {
@@ -143,7 +141,7 @@ impl Driver {
                     ListTransitionsRequest { since: Some(time::to_wire(since.max(Timestamp::default()))) };
                 let answer = within(deadline, client.list_transitions(request)).await?;
                 let accepted = answer.into_inner().transitions.into_iter().map(|one| {
-                    let action = convert::action_of(one.operation());
+                    let action = action_of(one.operation());
                     // Without a time of its own it may be as recent as any.
                     let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
                     let mut ids = one.ids;
@@ -177,6 +175,39 @@ impl From<Status> for Failure {
             | Code::Unavailable
             | Code::DataLoss => Self::Ambiguous(text),
         }
+    }
+}
+
+/// What an upstream says of one node. A peer that names no reading does not know it.
+fn reading(node: NodePower) -> (String, Reading) {
+    let reading = match node.reading() {
+        PowerReading::Unspecified => PowerReading::Undefined,
+        known @ (PowerReading::On | PowerReading::Off | PowerReading::Undefined | PowerReading::Missing) => {
+            known
+        }
+    };
+    (node.id, Reading { reading, error: node.error })
+}
+
+/// What the upstream has to do for an action; none if the action has nothing to do with power.
+fn operation_of(action: Action) -> Option<TransitionOperation> {
+    match action {
+        Action::PoweringOn => Some(TransitionOperation::On),
+        Action::PoweringOffGracefully => Some(TransitionOperation::SoftOff),
+        Action::PoweringOffForcefully => Some(TransitionOperation::ForceOff),
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            None
+        }
+    }
+}
+
+/// The action of an upstream's operation; none if it has no name.
+fn action_of(operation: TransitionOperation) -> Option<Action> {
+    match operation {
+        TransitionOperation::Unspecified => None,
+        TransitionOperation::On => Some(Action::PoweringOn),
+        TransitionOperation::SoftOff => Some(Action::PoweringOffGracefully),
+        TransitionOperation::ForceOff => Some(Action::PoweringOffForcefully),
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
 use crate::{
-    act::{options_in_force, upstream_deadline},
+    act::upstream_deadline,
     convert,
     driver::{Driver, Failure, Reading},
     effects::Effects,
@@ -168,7 +168,7 @@ impl Sense {
 
     async fn take_readings(&mut self, question: Question, mut readings: HashMap<String, Reading>) {
         let now = time::now();
-        let options = options_in_force(&self.options);
+        let options = self.options.in_force();
         let mut states = Vec::new();
         for (id, generation) in question.nodes {
             // Another generation has begun meanwhile: its own question is on the way.
@@ -248,7 +248,7 @@ impl Sense {
                 return self.ask_again_later(ids);
             }
         }
-        let (options, now) = (options_in_force(&self.options), time::now());
+        let (options, now) = (self.options.in_force(), time::now());
         // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
         self.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {

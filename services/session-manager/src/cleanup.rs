@@ -3,14 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Fault, convert::time::now};
-use domain::{
-    options::Options,
-    session::{Progress, is_expired},
-    time::{Age, Timestamp},
-};
+use domain::session::{is_expired, next_expiry};
 use tokio::{sync::Notify, time::sleep};
 
-use crate::{record::SessionRecord, shared::Shared};
+use crate::shared::Shared;
 
 /// Pause after a write that was not taken, so that a database in trouble is not pestered.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -40,7 +36,7 @@ pub(crate) async fn run(shared: Shared, changed: Arc<Notify>) -> anyhow::Result<
 
 /// Deletes what is due and says when the next one is, if any.
 async fn delete_expired(shared: &Shared) -> Result<Option<Duration>, Fault> {
-    let Some(time_to_live) = time_to_live(&shared.options()?) else { return Ok(None) };
+    let time_to_live = shared.options()?.completed_session_ttl();
     let sessions = shared.sessions.view().all();
     let now = now();
     if sessions.iter().any(|record| is_expired(&record.session, time_to_live, now)) {
@@ -54,20 +50,6 @@ async fn delete_expired(shared: &Shared) -> Result<Option<Duration>, Fault> {
             .await?;
         tracing::info!(deleted, "complete sessions deleted");
     }
-    Ok(next_expiry(&sessions, time_to_live, now).map(|at| at.since(now)))
-}
-
-/// How long complete sessions are kept; none: for ever.
-fn time_to_live(options: &Options) -> Option<Age> {
-    let age = Age::parse("cleanup_completed_session_ttl", &options.cleanup_completed_session_ttl).ok()?;
-    (!age.duration().is_zero()).then_some(age)
-}
-
-/// When the first complete session that is still kept at `now` will have been kept long enough.
-fn next_expiry(sessions: &[Arc<SessionRecord>], time_to_live: Age, now: Timestamp) -> Option<Timestamp> {
-    let complete = sessions.iter().map(|record| &record.session);
-    complete
-        .filter(|session| session.progress == Progress::Complete && !is_expired(session, time_to_live, now))
-        .map(|session| session.started_at().plus(time_to_live.duration()))
-        .min()
+    let next = next_expiry(sessions.iter().map(|record| &record.session), time_to_live, now);
+    Ok(next.map(|at| at.since(now)))
 }

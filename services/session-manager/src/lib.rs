@@ -38,7 +38,7 @@ use proto::{
 use tokio::net::TcpListener;
 
 use crate::{
-    feed::Work, images::Driver, members::Members, sessions::SessionRpc, setup::Upstreams, shared::Shared,
+    feed::Work, images::Driver, members::Members, sessions::SessionRpc, setup::Peers, shared::Shared,
     templates::TemplateRpc,
 };
 
@@ -61,11 +61,11 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
-    let upstreams = Upstreams::new(registry, Driver::simulated(images));
+    let peers = Peers::new(registry, Driver::simulated(images));
     // What they were doing at shutdown is dropped: every loop takes up its work from what is stored.
     context
         .tasks
-        .spawn_until_shutdown("session-setup", setup::run(shared.clone(), upstreams, work.setup.clone()));
+        .spawn_until_shutdown("session-setup", setup::run(shared.clone(), peers, work.setup.clone()));
     context
         .tasks
         .spawn_until_shutdown("session-completion", completion::run(shared.clone(), work.completion.clone()));

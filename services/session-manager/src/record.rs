@@ -47,6 +47,12 @@ impl SessionRecord {
         Self { key: key(&session.tenant, &session.name), session, saved_status: None }
     }
 
+    /// The saved status of a session that is over: its members may serve others by now. That of any other
+    /// session is only how it once was.
+    pub(crate) fn final_status(&self) -> Option<&SessionStatus> {
+        self.saved_status.as_ref().filter(|_| self.session.progress == Progress::Complete)
+    }
+
     /// Whether this is still the session of that `id`, and as far as `progress`. A name may have changed hands
     /// while somebody thought about its session.
     pub(crate) fn is_still(&self, id: &str, progress: Progress) -> bool {

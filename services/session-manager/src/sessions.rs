@@ -11,7 +11,7 @@ use chassis::{
 };
 use domain::{
     invalid::Invalid,
-    session::{self, Progress, SessionPatch},
+    session::{self, SessionPatch},
     template::{SessionTemplate, findings},
 };
 use proto::session::{self as wire, session_service_server::SessionService};
@@ -125,9 +125,8 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<wire::GetSessionStatusResponse>, Status> {
         let wire::GetSessionStatusRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name)?;
-        let saved = record.saved_status.as_ref().filter(|_| record.session.progress == Progress::Complete);
-        let status = match saved {
-            Some(saved) => saved.clone(),
+        let status = match record.final_status() {
+            Some(status) => status.clone(),
             None => {
                 self.components_show(&record).await?;
                 self.shared.status(&record.session)

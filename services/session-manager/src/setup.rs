@@ -14,7 +14,7 @@ use domain::session::{self, Progress, Session};
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
-pub(crate) use attempt::Upstreams;
+pub(crate) use attempt::Peers;
 
 use crate::{
     record::SessionRecord,
@@ -28,12 +28,8 @@ use crate::{
 const AT_ONCE: usize = 8;
 
 /// Sets up the sessions in `queue`, for ever.
-pub(crate) async fn run(
-    shared: Shared,
-    upstreams: Upstreams,
-    queue: WorkQueue<Arc<str>>,
-) -> anyhow::Result<()> {
-    let setup = Setup { shared, upstreams };
+pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>) -> anyhow::Result<()> {
+    let setup = Setup { shared, peers };
     let mut schedule = Schedule { queue, busy: HashMap::new(), failures: HashMap::new() };
     let mut under_way = JoinSet::new();
     loop {
@@ -104,7 +100,7 @@ impl Schedule {
 #[derive(Clone)]
 struct Setup {
     shared: Shared,
-    upstreams: Upstreams,
+    peers: Peers,
 }
 
 impl Setup {
@@ -114,7 +110,7 @@ impl Setup {
         if session.progress != Progress::Pending {
             return Outcome::Settled;
         }
-        let (written, outcome) = match attempt(&self.shared, &self.upstreams, session).await {
+        let (written, outcome) = match attempt(&self.shared, &self.peers, session).await {
             Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
             Err(Setback::Fail(error)) => {
                 let complete =

@@ -41,7 +41,7 @@ impl Shared {
         if self.options.revision() == 0 {
             return Err(Fault::unavailable("component registry", "it has not told the options yet"));
         }
-        Ok(self.options.get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default())
+        Ok(self.options.in_force())
     }
 
     /// The template of that tenant, as it is now.

@@ -2,13 +2,11 @@
 
 use chassis::convert::{component::phase_to_wire, observation, time};
 use domain::{
-    component::Component,
     evaluation::{Decision, Evidence},
     id::ComponentId,
+    report::StatusReport,
 };
-use proto::{
-    component::StatusReport, configuration::ConfigurationState, evaluation as wire, power::PowerState,
-};
+use proto::{component, configuration::ConfigurationState, evaluation as wire, power::PowerState};
 
 /// What the stored observations say about a component of `generation`.
 pub(crate) fn evidence(
@@ -36,22 +34,26 @@ pub(crate) fn decision(id: &ComponentId, decision: &Decision) -> wire::Decision 
     }
 }
 
-/// What the registry is told about `component`. It counts only while the record is the one decided on.
-pub(crate) fn report(component: &Component, decision: &Decision) -> StatusReport {
-    StatusReport {
-        id: component.id.as_str().to_owned(),
-        revision: component.revision,
-        phase: phase_to_wire(decision.phase).into(),
-        status_override: decision.status_override.clone(),
-        settled: decision.settled,
-        action_failed: decision.action_failed,
-        error: decision.error.clone(),
+/// What the registry is told.
+pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
+    component::StatusReport {
+        id: report.id.as_str().to_owned(),
+        revision: report.revision,
+        phase: phase_to_wire(report.phase).into(),
+        status_override: report.status_override.clone(),
+        settled: report.settled,
+        action_failed: report.action_failed,
+        error: report.error.clone(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{component::Phase, evaluation::Reason, time::Timestamp};
+    use domain::{
+        component::{Component, Phase},
+        evaluation::Reason,
+        time::Timestamp,
+    };
     use expect_test::expect;
 
     use super::*;
@@ -82,7 +84,7 @@ mod tests {
                 ),
             }
         "#]]
-        .assert_debug_eq(&report(&component, &made));
+        .assert_debug_eq(&report(&made.report(&component).unwrap()));
         expect![[r#"
             Decision {
                 id: "x1",

@@ -1,6 +1,6 @@
 //! The loop: what is marked is decided, what a decision changes is reported.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use chassis::{Channel, convert::time, pause, within, work::WorkQueue};
 use domain::{
@@ -8,6 +8,7 @@ use domain::{
     evaluation::{Decision, evaluate},
     id::ComponentId,
     options::Options,
+    report::StatusReport,
     time::Timestamp,
 };
 use proto::component::{
@@ -34,10 +35,10 @@ pub(crate) struct Evaluator {
     announced: broadcast::Sender<Announced>,
 }
 
-/// A decision that changes the component it was made on.
+/// A decision that changes the component it was made on, and how the registry is told.
 struct Decided {
-    component: Arc<Component>,
     decision: Decision,
+    report: StatusReport,
 }
 
 impl Evaluator {
@@ -77,7 +78,7 @@ impl Evaluator {
         let mut decided = Vec::new();
         for id in ids {
             match self.mirrors.component(id.as_str()).filter(|component| component.is_enabled()) {
-                Some(component) => decided.extend(self.decide_one(component, &options, now)),
+                Some(component) => decided.extend(self.decide_one(&component, &options, now)),
                 None => self.queue.unmark(&id),
             }
         }
@@ -85,19 +86,20 @@ impl Evaluator {
     }
 
     /// Decides, sets the alarm for the moment at which the decision ends, and keeps what has to be reported.
-    fn decide_one(&self, component: Arc<Component>, options: &Options, now: Timestamp) -> Option<Decided> {
-        let decision = evaluate(&component, &self.mirrors.evidence(&component), options, now);
+    fn decide_one(&self, component: &Component, options: &Options, now: Timestamp) -> Option<Decided> {
+        let decision = evaluate(component, &self.mirrors.evidence(component), options, now);
         match decision.until {
             Some(until) => self.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
             None => self.queue.unmark(&component.id),
         }
-        decision.changes(&component).then_some(Decided { component, decision })
+        let report = decision.report(component)?;
+        Some(Decided { decision, report })
     }
 
     /// Reports in one call. Those that come back stale have changed meanwhile: the change is on its way to
     /// the mirror and marks them again.
     async fn report(&self, decided: &[Decided]) -> Result<HashSet<String>, Status> {
-        let reports = decided.iter().map(|one| convert::report(&one.component, &one.decision)).collect();
+        let reports = decided.iter().map(|one| convert::report(&one.report)).collect();
         let mut registry = self.registry.clone();
         let call = registry.report_statuses(ReportStatusesRequest { reports });
         let ReportStatusesResponse { stale_ids } = within(DEADLINE, call).await?.into_inner();
@@ -105,10 +107,10 @@ impl Evaluator {
     }
 
     fn announce(&self, decided: Vec<Decided>, stale: HashSet<String>) {
-        let taken = decided.iter().filter(|one| !stale.contains(one.component.id.as_str()));
-        for Decided { component, decision } in taken.clone() {
+        let taken = decided.iter().filter(|one| !stale.contains(one.report.id.as_str()));
+        for Decided { decision, report } in taken.clone() {
             tracing::debug!(
-                component = %component.id,
+                component = %report.id,
                 reason = decision.reason.word(),
                 phase = decision.phase.word(),
                 status_override = decision.status_override,
@@ -117,7 +119,7 @@ impl Evaluator {
             );
         }
         let decisions: Announced =
-            taken.map(|one| convert::decision(&one.component.id, &one.decision)).collect();
+            taken.map(|one| convert::decision(&one.report.id, &one.decision)).collect();
         if !decisions.is_empty() {
             // Nobody may be listening.
             let _listeners = self.announced.send(decisions);
@@ -128,7 +130,7 @@ impl Evaluator {
     fn put_off(&self, decided: Vec<Decided>, failures: u32) {
         let at = Instant::now() + pause::after(failures);
         for one in decided {
-            self.queue.mark_at(one.component.id.clone(), at);
+            self.queue.mark_at(one.report.id, at);
         }
     }
 }

@@ -82,7 +82,7 @@ impl Mirrors {
 
     /// The options in force; the defaults until somebody changes one.
     pub(crate) fn options(&self) -> Options {
-        self.options.get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
+        self.options.in_force()
     }
 
     /// What is known about `component` besides its record.

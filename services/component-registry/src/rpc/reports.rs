@@ -2,6 +2,7 @@
 
 use chassis::{Fault, convert::time, ledger::Draft};
 use domain::{
+    boot_token::superseded,
     component::Component,
     report::{self, Stale},
     time::Timestamp,
@@ -14,6 +15,9 @@ use proto::component::{
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::{Registry, convert, store::BootToken};
+
+/// Tokens fewer than which are not worth looking through.
+const MANY_TOKENS: usize = 10_000;
 
 #[async_trait]
 impl ReportService for Registry {
@@ -117,31 +121,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Tokens that no component wants or runs and that are too old to come back from a node that is still
-    /// booting (BUG-17). Looked for only when there are many, so that the cost stays with those who make them.
+    /// Tokens that can be forgotten. Looked for only when there are many, so that the cost stays with those
+    /// who make them.
     fn superseded_tokens(&self) -> Vec<String> {
         if self.tokens.view().len() < MANY_TOKENS {
             return Vec::new();
         }
-        let components = self.components.view().all();
-        let in_use: std::collections::HashSet<&str> =
-            components.iter().flat_map(|one| tokens_in_use(one)).collect();
-        let now = time::now();
-        let old = |token: &BootToken| {
-            now.since(token.boot_artifacts.timestamp.unwrap_or_default())
-                > std::time::Duration::from_secs(24 * 60 * 60)
-        };
         let tokens = self.tokens.view().all();
-        let superseded = tokens.iter().filter(|token| old(token) && !in_use.contains(token.token.as_str()));
-        superseded.map(|token| token.token.clone()).collect()
+        let stored = tokens
+            .iter()
+            .map(|token| (token.token.as_str(), token.boot_artifacts.timestamp.unwrap_or_default()));
+        let components = self.components.view().all();
+        superseded(stored, components.iter().map(|component| &**component), time::now())
     }
-}
-
-/// Tokens fewer than which are not worth looking through.
-const MANY_TOKENS: usize = 10_000;
-
-fn tokens_in_use(component: &Component) -> impl Iterator<Item = &str> {
-    let desired = component.desired_state.as_ref().and_then(|state| state.bss_token.as_deref());
-    let actual = component.actual_state.as_ref().and_then(|state| state.bss_token.as_deref());
-    desired.into_iter().chain(actual)
 }

@@ -15,8 +15,8 @@ use super::Failure;
 /// Most nodes in one call: the limit that BOS keeps to when it sets configurations (BOS reference 6.4).
 pub(crate) const MOST_NODES: usize = 1000;
 
-/// A call is about a thousand nodes at most, which the service answers within a second. The read timeout of
-/// BOS for this service is as long.
+/// A call is about a thousand nodes at most, which the service answers within a second. What takes ten times
+/// that is not coming.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A watch is answered before anything happens, so a service that needs longer than this is not there.

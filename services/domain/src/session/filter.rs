@@ -1,4 +1,4 @@
-//! Which sessions to list or delete (BOS reference 2.9.2, 5.10).
+//! Which sessions a list shows or a call deletes (BOS reference 2.9.2).
 
 use super::{Progress, Session};
 use crate::{
@@ -61,14 +61,6 @@ fn cut_off(field: &str, age: &str, now: Timestamp) -> Result<Option<Timestamp>, 
     Ok(Some(start))
 }
 
-/// Whether a session has been complete and kept long enough: it started at least `time_to_live` ago. Zero
-/// keeps sessions for ever.
-pub fn is_expired(session: &Session, time_to_live: Age, now: Timestamp) -> bool {
-    !time_to_live.duration().is_zero()
-        && session.progress == Progress::Complete
-        && now.since(session.started_at()) >= time_to_live.duration()
-}
-
 #[cfg(test)]
 mod tests {
     use super::{
@@ -128,21 +120,6 @@ mod tests {
         {
             let refusal = SessionFilter::parse(None, min_age, max_age, None, NOW).expect_err("no date");
             assert_eq!(refusal.field, field);
-        }
-    }
-
-    #[test]
-    fn complete_sessions_expire_by_start() {
-        let complete = |minutes_ago| Session { progress: Progress::Complete, ..started(minutes_ago) };
-        let age = |text| Age::parse("", text).expect("valid");
-        for (session, time_to_live, expected) in [
-            (complete(59), "1h", false),
-            (complete(60), "1H", true),
-            (started(90), "1h", false),
-            (complete(90), "0", false),
-            (complete(90), "0d", false),
-        ] {
-            assert_eq!(is_expired(&session, age(time_to_live), NOW), expected, "{session:?} {time_to_live}");
         }
     }
 }

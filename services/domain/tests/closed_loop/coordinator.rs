@@ -29,7 +29,11 @@ impl Mesh {
             return;
         }
         known.preparing = true;
-        let pause = if wanted.retry { 10_000..30_000 } else { 500..2_000 };
+        let pause = if known.coordinator.preparation_of(wanted.attempt).is_some() {
+            10_000..30_000
+        } else {
+            500..2_000
+        };
         self.after(node, pause, Event::Prepare { generation });
     }
 

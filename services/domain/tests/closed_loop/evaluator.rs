@@ -1,9 +1,7 @@
 //! The status evaluator: decides where nodes stand.
 
 use domain::{
-    component::Component,
     evaluation::{ConfigurationObservation, Decision, Evidence, PowerObservation, PowerReading, evaluate},
-    report::StatusReport,
     status,
 };
 
@@ -30,8 +28,8 @@ impl Mesh {
             assert!(until > self.time(), "a wait ends in the future");
             self.at(node, until.0, Event::Decide(Service::Evaluator));
         }
-        if decision.changes(&component) {
-            self.after(node, MESSAGE, Event::StatusReported(status_report(&component, decision)));
+        if let Some(report) = decision.report(&component) {
+            self.after(node, MESSAGE, Event::StatusReported(report));
         }
     }
 }
@@ -57,17 +55,5 @@ fn check_caution(node: &Node, decision: &Decision) {
     if !configuration_known && decision.settled {
         let about_power = !component.kernel_wanted() || decision.status_override == status::FAILED;
         assert!(about_power, "{component:?} {decision:?}");
-    }
-}
-
-fn status_report(component: &Component, decision: Decision) -> StatusReport {
-    StatusReport {
-        id: component.id.clone(),
-        revision: component.revision,
-        phase: decision.phase,
-        status_override: decision.status_override,
-        settled: decision.settled,
-        action_failed: decision.action_failed,
-        error: decision.error,
     }
 }

@@ -42,13 +42,13 @@ const NO_COMPONENTS: &str = "All nodes found to act upon do not exist as BOS com
 
 /// Who is asked and told during a setup. Clones share the connections.
 #[derive(Clone)]
-pub(crate) struct Upstreams {
+pub(crate) struct Peers {
     inventories: Arc<Inventories>,
     registry: ReportServiceClient<Channel>,
     images: images::Driver,
 }
 
-impl Upstreams {
+impl Peers {
     /// The registry behind `registry`, and images by `images`.
     pub(crate) fn new(registry: Channel, images: images::Driver) -> Self {
         let inventories = Arc::new(Inventories::new(registry.clone()));
@@ -65,18 +65,14 @@ pub(super) struct Assigned {
 }
 
 /// Finds the members of a pending session and gives them what they are to run, all or none.
-pub(super) async fn attempt(
-    shared: &Shared,
-    upstreams: &Upstreams,
-    session: &Session,
-) -> Result<Assigned, Setback> {
+pub(super) async fn attempt(shared: &Shared, peers: &Peers, session: &Session) -> Result<Assigned, Setback> {
     let options = shared.options().map_err(|fault| Setback::from_peer(REGISTRY, fault))?;
     let template = shared.template(&session.tenant, &session.template_name);
     let template =
         template.ok_or_else(|| Setback::Fail(no_template(&session.tenant, &session.template_name)))?;
     let limit = Limit::parse(&session.limit).map_err(|invalid| Setback::Fail(invalid.to_string()))?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
-    let inventory = upstreams.inventories.read(deadline).await?;
+    let inventory = peers.inventories.read(deadline).await?;
     let selection = Selection {
         limit: &limit,
         include_disabled: session.include_disabled,
@@ -87,9 +83,9 @@ pub(super) async fn attempt(
     let memberships = membership::resolve(&template, &inventory, selection);
     let memberships = memberships.map_err(|nobody| Setback::Fail(nobody.to_string()))?;
     log_exclusions(session, &memberships);
-    let targets = targets(upstreams, session.operation, &template, &memberships, &options).await?;
+    let targets = targets(peers, session.operation, &template, &memberships, &options).await?;
     check_wanted(shared, session)?;
-    assign(upstreams, session, assignments(&memberships, &targets)).await
+    assign(peers, session, assignments(&memberships, &targets)).await
 }
 
 /// Peers may have taken long to answer, and who deleted the session meanwhile wants no node to be touched.
@@ -128,7 +124,7 @@ fn log_exclusions(session: &Session, memberships: &BTreeMap<String, Membership>)
 
 /// What the members of every boot set that has members are to run.
 async fn targets(
-    upstreams: &Upstreams,
+    peers: &Peers,
     operation: Operation,
     template: &SessionTemplate,
     memberships: &BTreeMap<String, Membership>,
@@ -143,7 +139,7 @@ async fn targets(
         Operation::Boot => target::boot,
         Operation::Reboot => target::reboot,
     };
-    let images = images(upstreams, template, &names, options).await?;
+    let images = images(peers, template, &names, options).await?;
     let frequency = options.actual_state_ttl_parameter();
     let target = |name: &String| {
         let boot_set = &template.boot_sets[name];
@@ -159,7 +155,7 @@ type Images<'a> = BTreeMap<(&'a str, &'a str), ImageArtifacts>;
 
 /// The images of these boot sets, each asked for once and all at the same time.
 async fn images<'a>(
-    upstreams: &Upstreams,
+    peers: &Peers,
     template: &'a SessionTemplate,
     boot_sets: &[&String],
     options: &Options,
@@ -168,7 +164,7 @@ async fn images<'a>(
     let boot_sets = boot_sets.iter().filter_map(|name| template.boot_sets.get(*name));
     let wanted: BTreeSet<_> = boot_sets.map(|set| (set.kind.as_str(), set.path.as_str())).collect();
     let images = wanted.into_iter().map(|(kind, path)| async move {
-        let image = upstreams.images.image(kind, path, deadline).await?;
+        let image = peers.images.image(kind, path, deadline).await?;
         Ok(((kind, path), image))
     });
     Ok(try_join_all(images).await?.into_iter().collect())
@@ -182,12 +178,8 @@ fn assignments(
     peopled.map(|(membership, target)| assignment(&membership.members, target)).collect()
 }
 
-async fn assign(
-    upstreams: &Upstreams,
-    session: &Session,
-    assignments: Vec<Assignment>,
-) -> Result<Assigned, Setback> {
-    let mut registry = upstreams.registry.clone();
+async fn assign(peers: &Peers, session: &Session, assignments: Vec<Assignment>) -> Result<Assigned, Setback> {
+    let mut registry = peers.registry.clone();
     let request = assign_session(session, assignments);
     let answer = within(ASSIGNMENT, registry.assign_session(request)).await;
     let AssignSessionResponse { assigned_ids, revision } =
