@@ -16,7 +16,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 pub(crate) async fn follow(request: Request, next: Next) -> Response {
     let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let id = request_id::accept(given);
-    let span = tracing::info_span!("request", method = %request.method(), path = request.uri().path(), id);
+    let span = tracing::info_span!("request", method = %request.method(), path = request.uri().path(), request_id = id);
     let header = HeaderValue::from_str(&id).expect("an accepted id has only visible ASCII letters");
     let work = request_id::scope(id, timed(request, next));
     let mut response = work.instrument(span).await;

@@ -1,17 +1,19 @@
 //! Parts that vanish while they are needed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use integration_tests::{
     eventually,
     processes::{PARTS, Processes},
 };
 use proto::{
+    power::{ListPowerStatesRequest, PowerReading, PowerState, power_service_client::PowerServiceClient},
     session::{GetSessionRequest, Session, session_service_client::SessionServiceClient},
     simulation::{ListTransitionsRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
 };
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -107,4 +109,49 @@ async fn a_session_waits_for_upstreams_that_are_away() {
     assert_eq!(complete["status"]["error"], json!(null), "{complete}");
     let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
     assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_is_away_spends_no_attempts() {
+    let mut mesh = Processes::start(8, 1.0).await;
+    let impatient = json!({"max_power_on_wait_time": 8, "default_retry_policy": 2});
+    mesh.bos.expect(Method::PATCH, "/v2/options", Some(&impatient)).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    eventually("every node to be switched on", async || {
+        let components = mesh.bos.get("/v2/components?status=power_on_called").await;
+        (components.as_array().unwrap().len() == 8).then_some(())
+    })
+    .await;
+    mesh.kill_part("simulator").await;
+    eventually("the power states to be unknown", async || {
+        (power_readings(&mesh).await.iter().all(|reading| *reading == PowerReading::Unspecified))
+            .then_some(())
+    })
+    .await;
+    let attempts = attempts(&mesh).await;
+    // Longer than the wait: another attempt would be made if the last reading before the silence still counted.
+    let until = Instant::now() + Duration::from_secs(12);
+    while Instant::now() < until {
+        assert_eq!(self::attempts(&mesh).await, attempts);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let failed = mesh.bos.get("/v2/components?status=failed").await;
+    assert_eq!(failed, json!([]));
+    assert_eq!(mesh.bos.get(&format!("/v2/sessions/{name}")).await["status"]["status"], "running");
+}
+
+async fn power_readings(mesh: &Processes) -> Vec<PowerReading> {
+    let mut power = PowerServiceClient::new(chassis::channel(&mesh.url("power_controller")).unwrap());
+    let mut states = power.list_power_states(ListPowerStatesRequest::default()).await.unwrap().into_inner();
+    let mut readings = Vec::new();
+    while let Some(page) = states.message().await.unwrap() {
+        readings.extend(page.power_states.iter().map(PowerState::reading));
+    }
+    readings
+}
+
+async fn attempts(mesh: &Processes) -> Vec<Value> {
+    let components = mesh.bos.get("/v2/components").await;
+    components.as_array().unwrap().iter().map(|one| one["event_stats"].clone()).collect()
 }

@@ -9,7 +9,7 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, pause, within};
-use domain::{id::ComponentId, time::Timestamp};
+use domain::{evaluation::PowerObservation, id::ComponentId, time::Timestamp};
 use proto::{
     component::{ActionReport, ReportActionsRequest},
     power::{Delivery, Transition, TransitionMember},
@@ -76,6 +76,8 @@ impl Actor {
             return transitions;
         }
         let now = time::now();
+        let unknown = transitions.extract_if(.., |one| self.is_power_unknown(one)).collect::<Vec<_>>();
+        self.postpone(&unknown);
         let mut dropped = Vec::new();
         for transition in &mut transitions {
             dropped.extend(self.drop_undue(transition, now));
@@ -97,6 +99,30 @@ impl Actor {
         self.write(Changes { put: sent.clone(), delete }).await;
         self.withdraw(&dropped);
         sent
+    }
+
+    /// Whether nobody knows the power of a member that still is in the generation of its attempt. Then it is
+    /// neither time to act nor to give the attempt up.
+    fn is_power_unknown(&self, transition: &Transition) -> bool {
+        transition.members.iter().any(|member| {
+            let component = self.components.get(&member.id);
+            component.is_some_and(|one| {
+                one.generation == member.generation && self.power(&one) == PowerObservation::Unknown
+            })
+        })
+    }
+
+    /// Looks at transitions again later, as if the upstream had not been reached.
+    fn postpone(&self, transitions: &[Transition]) {
+        for transition in transitions {
+            let failures = {
+                let mut notes = self.notes.lock();
+                let note = notes.entry(transition.id.clone()).or_default();
+                note.failures += 1;
+                note.failures
+            };
+            self.undelivered.mark_at(transition.id.as_str().into(), Instant::now() + pause::after(failures));
+        }
     }
 
     /// Drops the members that do not need the attempt any more, as far as is known here.

@@ -160,7 +160,7 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let text = status.message().to_owned();
         match status.code() {
-            _ if never_connected(&status) => Self::Unreachable(text),
+            _ if never_connected(&status) => Self::Unreachable(format!("power upstream not reached: {text}")),
             Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Self::Refused(text),
             Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => Self::Denied(text),
             Code::Ok

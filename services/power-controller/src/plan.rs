@@ -128,13 +128,16 @@ pub(crate) fn still_due(
     if !current || !power::would_change(action, power) {
         return false;
     }
+    let counted = component.status_override().is_empty()
+        && Some(computed_status(component)) == called(action)
+        && component.attempts(action) == member.attempt;
     match power::decide(component, power, options, now) {
-        PowerDecision::Act { action: due, attempt } => due == action && attempt == member.attempt,
-        PowerDecision::Wait { .. } | PowerDecision::Nothing { .. } => {
-            component.status_override().is_empty()
-                && Some(computed_status(component)) == called(action)
-                && component.attempts(action) == member.attempt
+        // An attempt that was counted stays due until it was made, however long the upstream was away: the next
+        // of its kind would spend another one on nothing.
+        PowerDecision::Act { action: due, attempt } => {
+            due == action && (attempt == member.attempt || counted)
         }
+        PowerDecision::Wait { .. } | PowerDecision::Nothing { .. } => counted,
     }
 }
 

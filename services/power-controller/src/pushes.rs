@@ -1,27 +1,35 @@
 //! What the power upstream tells without being asked, across broken connections.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use chassis::pause;
 use futures_util::{Stream, StreamExt, stream};
+use tokio::time::Instant;
 
 use crate::driver::{Driver, Failure, Reading};
 
 /// Something that the upstream told.
 pub(crate) enum Push {
+    /// Nobody could be listened to for a while: what was known may not be so any more.
+    Lost,
     /// From here on nothing is missed. What happened before is not known.
     Began,
     /// The power of these nodes changed.
     Changed(Vec<(String, Reading)>),
 }
 
+/// How long nobody may be heard before what is known counts as unknown. A restart of the upstream is over by
+/// then, and every wait for the effect of an action is much longer.
+const SILENCE: Duration = Duration::from_secs(3);
+
 type Messages = Pin<Box<dyn Stream<Item = Result<Vec<(String, Reading)>, Failure>> + Send>>;
 
 /// Listens to the upstream without end. After a break it listens anew and says so.
 pub(crate) fn pushes(driver: Driver) -> impl Stream<Item = Push> + Send {
-    stream::unfold(Listener { driver, messages: None, failures: 0 }, |mut listener| async move {
-        Some((listener.next().await, listener))
-    })
+    stream::unfold(
+        Listener { driver, messages: None, failures: 0, silence: None },
+        |mut listener| async move { Some((listener.next().await, listener)) },
+    )
 }
 
 struct Listener {
@@ -29,6 +37,13 @@ struct Listener {
     messages: Option<Messages>,
     /// Breaks since something was heard.
     failures: u32,
+    silence: Option<Silence>,
+}
+
+/// A time without a connection.
+struct Silence {
+    since: Instant,
+    told: bool,
 }
 
 impl Listener {
@@ -48,11 +63,23 @@ impl Listener {
                 Some(Err(failure)) => self.pause(&failure.to_string()).await,
                 None => self.pause("the stream ended").await,
             }
+            if self.is_lost() {
+                return Push::Lost;
+            }
         }
+    }
+
+    /// Whether the silence has just become too long.
+    fn is_lost(&mut self) -> bool {
+        let silence = self.silence.get_or_insert_with(|| Silence { since: Instant::now(), told: false });
+        let lost = !silence.told && silence.since.elapsed() >= SILENCE;
+        silence.told |= lost;
+        lost
     }
 
     async fn begin(&mut self) -> Result<(), Failure> {
         self.messages = Some(Box::pin(self.driver.watch_power().await?));
+        self.silence = None;
         Ok(())
     }
 

@@ -6,7 +6,14 @@
 use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{convert::time, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror, pause, work::WorkQueue};
+use chassis::{
+    convert::time,
+    kinds::OptionsRecord,
+    ledger::{Draft, Ledger},
+    mirror::Mirror,
+    pause,
+    work::WorkQueue,
+};
 use domain::{component::Component, id::ComponentId, options::Options, power::Outlook, time::Timestamp};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
@@ -34,6 +41,9 @@ const MOST_PUSHES: usize = 4096;
 /// How soon a node is asked for again that was missing or whose power was not known. Not every upstream
 /// tells when such a node is back.
 const DOUBTFUL: Duration = Duration::from_secs(30);
+
+/// What is shown of a power state while the upstream cannot be listened to.
+const SILENT: &str = "the power upstream does not answer";
 
 /// The task that reads power states.
 pub(crate) struct Sense {
@@ -204,6 +214,7 @@ impl Sense {
         let mut newest = HashMap::new();
         for push in pushes {
             match push {
+                Push::Lost => self.lose_touch().await,
                 Push::Began => self.begin_to_listen(),
                 Push::Changed(readings) => {
                     self.clock += 1;
@@ -225,6 +236,24 @@ impl Sense {
     /// on its way since before the newest generation, and so is no evidence for it until its answer is here.
     fn read_generation(&self, id: &str) -> u64 {
         self.states.view().get(id).map_or(0, |state| state.generation)
+    }
+
+    /// What was read before the upstream fell silent is no evidence for what is so now. It is shown with its age.
+    async fn lose_touch(&mut self) {
+        let enabled: Vec<_> = self.components.enabled().collect();
+        let lose = move |draft: &mut Draft<'_, PowerState>| {
+            for id in enabled {
+                let Some(state) = draft.get(id.as_str()) else { continue };
+                if state.reading() != PowerReading::Unspecified {
+                    let (reading, error) = (PowerReading::Unspecified.into(), SILENT.to_owned());
+                    draft.put(PowerState { reading, error, ..PowerState::clone(&state) });
+                }
+            }
+            Ok(())
+        };
+        if let Err(fault) = self.states.write(lose).await {
+            tracing::warn!(%fault, "cannot record that the power upstream is silent");
+        }
     }
 
     /// Whatever changed while nobody listened has to be asked for.

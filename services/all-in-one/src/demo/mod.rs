@@ -61,9 +61,9 @@ async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     let shutdown = context.tasks.shutdown();
     let story = async {
         match shutdown.run_until_cancelled(story(&context, flags, inputs)).await {
-            Some(ended) => ended,
-            // Whatever ended the mesh is what counts.
-            None => std::future::pending().await,
+            Some(ended) if ended.is_ok() || !shutdown.is_cancelled() => ended,
+            // Whatever ended the mesh is what counts, and not that its streams end.
+            Some(_) | None => std::future::pending().await,
         }
     };
     let grace = Duration::from_secs(context.settings.shutdown_grace_seconds.into());

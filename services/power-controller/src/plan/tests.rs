@@ -150,6 +150,7 @@ fn readings() -> [PowerObservation; 5] {
 fn an_unsent_attempt_stays_due_until_the_component_moves_on() {
     let off = component(Phase::PoweringOff, None, [0; 3]);
     let off_counted = component(Phase::PoweringOff, Some(OFF), [0, 1, 0]);
+    let forced = component(Phase::PoweringOff, Some(FORCE), [0, 1, 1]);
     let on = component(Phase::PoweringOn, None, [0; 3]);
     let on_counted = component(Phase::PoweringOn, Some(ON), [1, 0, 0]);
     let failed = |mut component: Component| {
@@ -166,6 +167,7 @@ fn an_unsent_attempt_stays_due_until_the_component_moves_on() {
         ("not counted yet", OFF, off.clone(), soon, true),
         ("counted", OFF, off_counted.clone(), soon, true),
         ("its time has passed and force is due", OFF, off_counted.clone(), late, false),
+        ("counted, and its time has passed unused", FORCE, forced, late, true),
         ("wanted on by now", OFF, on.clone(), soon, false),
         ("not counted yet", ON, on.clone(), soon, true),
         ("counted", ON, on_counted.clone(), late, true),
