@@ -4,6 +4,7 @@
 use std::{env, error::Error, fs, path::PathBuf};
 
 const FILES: &[&str] = &[
+    "reveille/boot/v1/boot_script.proto",
     "reveille/component/v1/component_service.proto",
     "reveille/component/v1/report_service.proto",
     "reveille/configuration/v1/configuration.proto",

@@ -4,7 +4,9 @@ use std::{future::Future, time::Duration};
 
 use chassis::{Channel, Fault, Settings, channel::LARGEST_MESSAGE};
 use proto::{
+    boot::boot_script_service_client::BootScriptServiceClient,
     component::component_service_client::ComponentServiceClient,
+    inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
     session::session_service_client::SessionServiceClient,
     template::session_template_service_client::SessionTemplateServiceClient,
@@ -21,6 +23,9 @@ pub(crate) const REGISTRY: &str = "component registry";
 /// What the session manager is called in errors.
 pub(crate) const SESSIONS: &str = "session manager";
 
+/// What the config coordinator is called in errors about boot scripts.
+pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
+
 /// Clients of the services, and how closely to follow BOS. Clones share connections.
 #[derive(Clone)]
 pub(crate) struct Mesh {
@@ -28,6 +33,8 @@ pub(crate) struct Mesh {
     pub components: ComponentServiceClient<Channel>,
     /// Options, at the component registry.
     pub options: OptionsServiceClient<Channel>,
+    /// Hints about the inventory, for the component registry.
+    pub inventory: InventoryServiceClient<Channel>,
     /// Whether the component registry can do its work.
     pub registry_health: HealthClient<Channel>,
     /// Sessions, at the session manager.
@@ -36,6 +43,8 @@ pub(crate) struct Mesh {
     pub templates: SessionTemplateServiceClient<Channel>,
     /// Whether the session manager can do its work.
     pub sessions_health: HealthClient<Channel>,
+    /// Boot scripts, at the config coordinator.
+    pub boot_scripts: BootScriptServiceClient<Channel>,
     /// Repeat surprising answers of BOS.
     pub strict: bool,
 }
@@ -48,15 +57,18 @@ impl Mesh {
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         let registry = chassis::channel(&settings.component_registry.url)?;
         let manager = chassis::channel(&settings.session_manager.url)?;
+        let coordinator = chassis::channel(&settings.config_coordinator.url)?;
         Ok(Self {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             options: OptionsServiceClient::new(registry.clone()),
+            inventory: InventoryServiceClient::new(registry.clone()),
             registry_health: HealthClient::new(registry),
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             sessions_health: HealthClient::new(manager),
+            boot_scripts: BootScriptServiceClient::new(coordinator),
             strict: settings.compat.strict_bos,
         })
     }

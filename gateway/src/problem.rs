@@ -31,6 +31,11 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "Bad Request", detail)
     }
 
+    /// There is no such thing here.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Not Found", detail)
+    }
+
     /// There is no such path.
     pub(crate) fn no_such_path() -> Self {
         let detail = "The requested URL was not found on the server. If you entered the URL manually please \

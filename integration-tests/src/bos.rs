@@ -10,6 +10,8 @@ use crate::eventually;
 pub struct Bos {
     client: reqwest::Client,
     url: String,
+    /// Who speaks; none: the administrator.
+    tenant: Option<String>,
 }
 
 /// What a request was answered.
@@ -27,7 +29,13 @@ impl Bos {
     /// A client of the gateway at `url`.
     #[must_use]
     pub fn new(url: &str) -> Self {
-        Self { client: reqwest::Client::new(), url: url.to_owned() }
+        Self { client: reqwest::Client::new(), url: url.to_owned(), tenant: None }
+    }
+
+    /// The same for a tenant.
+    #[must_use]
+    pub fn of_tenant(&self, name: &str) -> Self {
+        Self { tenant: Some(name.to_owned()), ..self.clone() }
     }
 
     /// Address of the gateway.
@@ -39,6 +47,10 @@ impl Bos {
     /// Sends a request; none when the gateway cannot be reached.
     pub async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
         let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = match &self.tenant {
+            Some(tenant) => request.header("Cray-Tenant-Name", tenant),
+            None => request,
+        };
         let request = match body {
             Some(body) => request.json(body),
             None => request,
@@ -100,9 +112,33 @@ impl Bos {
         eventually("discovered components", all_there).await;
     }
 
+    /// One component.
+    ///
+    /// # Panics
+    /// When there is no such component.
+    pub async fn component(&self, id: &str) -> Value {
+        self.get(&format!("/v2/components/{id}")).await
+    }
+
+    /// Changes options.
+    ///
+    /// # Panics
+    /// When they are refused.
+    pub async fn options(&self, patch: &Value) {
+        self.expect(Method::PATCH, "/v2/options", Some(patch)).await;
+    }
+
     /// Stores a template that boots every Compute node.
     pub async fn template(&self, name: &str) {
-        let template = json!({
+        self.template_with(name, |_| {}).await;
+    }
+
+    /// Stores the same template with what `change` makes of it.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn template_with(&self, name: &str, change: impl FnOnce(&mut Value)) {
+        let mut template = json!({
             "enable_cfs": true,
             "cfs": {"configuration": "compute-2025.11"},
             "boot_sets": {"compute": {
@@ -113,6 +149,7 @@ impl Bos {
                 "rootfs_provider_passthrough": "sbps:v1:iqn.2023-06.example:_sbps._tcp.example.org:300",
             }},
         });
+        change(&mut template);
         self.expect(Method::PUT, &format!("/v2/sessiontemplates/{name}"), Some(&template)).await;
     }
 
@@ -121,8 +158,20 @@ impl Bos {
     /// # Panics
     /// When it is refused.
     pub async fn session(&self, template: &str, operation: &str) -> String {
-        let wish = json!({"template_name": template, "operation": operation});
-        let session = self.expect(Method::POST, "/v2/sessions", Some(&wish)).await;
+        self.session_with(&json!({"template_name": template, "operation": operation})).await
+    }
+
+    /// Creates a session for some of the nodes of a template and gives its name.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn session_of(&self, template: &str, operation: &str, ids: &[String]) -> String {
+        let limit = ids.join(",");
+        self.session_with(&json!({"template_name": template, "operation": operation, "limit": limit})).await
+    }
+
+    async fn session_with(&self, wish: &Value) -> String {
+        let session = self.expect(Method::POST, "/v2/sessions", Some(wish)).await;
         session["name"].as_str().expect("a name").to_owned()
     }
 

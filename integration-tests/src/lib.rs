@@ -1,10 +1,12 @@
 //! Meshes to test: in this process or as processes of their own, with a simulated fleet, on free ports of the
 //! loopback interface and in directories of their own.
 
+pub mod authority;
 pub mod bos;
 pub mod mesh;
 pub mod places;
 pub mod processes;
+pub mod tools;
 
 use std::{future::Future, time::Duration};
 

@@ -3,8 +3,13 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use chassis::{Context, Settings};
-use reveille::mesh::{self, Listeners};
+use reveille::{
+    mesh::{self, Listeners},
+    surroundings,
+};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
+use upstreams::{Plan, Upstreams};
 
 use crate::bos::Bos;
 
@@ -51,6 +56,34 @@ impl Mesh {
         adjust(&mut settings).await;
         let nodes = settings.simulator.nodes as usize;
         let listeners = Listeners::bind(&mut settings).await.expect("free ports");
+        Self::launch(directory, settings, listeners, nodes).await
+    }
+
+    /// Starts a mesh whose surroundings are played by the systems of `plan`, each over its own API, with what
+    /// `adjust` makes of the settings, and waits until it is ready and has discovered its nodes.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn among(plan: Plan, adjust: impl AsyncFnOnce(&mut Settings)) -> (Self, Upstreams) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut settings = settings(&directory);
+        surroundings::csm(&mut settings);
+        let listeners = Listeners::bind(&mut settings).await.expect("free ports");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let plan = Plan { gateway_url: settings.gateway.url.clone(), ..plan };
+        let upstreams = Upstreams::start(plan, listener).expect("upstreams");
+        surroundings::play(&mut settings, &upstreams);
+        // Real ones are looked at less often; a test has no time.
+        settings.power.follow_seconds = 0.1;
+        settings.power.poll_seconds = 0.2;
+        settings.configuration.poll_seconds = 0.2;
+        settings.inventory.lock_poll_seconds = 0.2;
+        adjust(&mut settings).await;
+        let nodes = upstreams.ids().len();
+        (Self::launch(directory, settings, listeners, nodes).await, upstreams)
+    }
+
+    async fn launch(directory: TempDir, settings: Settings, listeners: Listeners, nodes: usize) -> Self {
         let context = Context::new(settings);
         mesh::start(&context, listeners).await.expect("a mesh");
         let settings = Arc::clone(&context.settings);

@@ -200,10 +200,11 @@ fn settings(directory: &TempDir, ports: &[u16], nodes: u32, speed: f64) -> Strin
     text
 }
 
-/// Ports that nobody listens on, and that stay free while a part is down: the system does not give them to
-/// clients. It would, if they were from its own range, and a client that tries to reach the part might even get
+/// Ports that nobody listens on, and that stay free while whoever listens is down: the system does not give them to
+/// clients. It would, if they were from its own range, and a client that tries to reach it might even get
 /// the port that it looks for and be connected to itself.
-fn free_ports(count: usize) -> Vec<u16> {
+#[must_use]
+pub fn free_ports(count: usize) -> Vec<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Tests that run at the same time in other processes begin elsewhere.
     let begin = std::process::id() * 16;

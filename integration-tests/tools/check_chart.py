@@ -48,6 +48,25 @@ VARIANTS = {
         },
         PARTS,
     ),
+    "a site with services of its own": (
+        "csm",
+        {
+            "profile": "csm",
+            "secrets": [{"name": "power-credentials"}],
+            "settings": {
+                "inventory": {
+                    "hsm": {"url": "https://api.example/apis/smd/hsm/v2", "plain_http": False},
+                    "notifications": {"subscribe": True, "webhook_url": "https://reveille.example/scn"},
+                },
+                "power": {
+                    "follow_seconds": 2,
+                    "pcs": {"credentials": "file:/etc/reveille-secrets/power-credentials/token.toml"},
+                },
+            },
+            "simulator": {"enabled": False},
+        },
+        PARTS,
+    ),
     "database addresses in the values": (
         "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
         {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
@@ -56,6 +75,8 @@ VARIANTS = {
 }
 
 REFUSED = {
+    "an unknown profile": {"profile": "cloud"},
+    "a list among the settings": {"settings": {"power": {"pcs": ["https://pcs.example"]}}},
     "an unknown key": {"replicas": 3},
     "an unknown service": {"services": {"scheduler": {"port": 7710}}},
     "an unknown member of a service": {"services": {"session-manager": {"replicas": 2}}},
@@ -213,13 +234,15 @@ def settings_problems(objects, binaries):
         file = Path(folder, "reveille.toml")
         file.write_text(settings["data"]["reveille.toml"])
         for deployment in of_kind(objects, "Deployment"):
-            (program,) = container_of(deployment)["command"]
+            container = container_of(deployment)
+            (program,) = container["command"]
+            flags = [file if flag == "/etc/reveille/reveille.toml" else flag for flag in container["args"]]
             variables = {
                 name: "postgres://reveille@postgres/reveille" if value.startswith("secret:") else value
                 for name, value in environment_of(deployment).items()
             }
             listen = next(value for name, value in variables.items() if name.endswith("__LISTEN"))
-            yield from refusals([binaries / program, "--config", file, "--print-config"], variables, listen)
+            yield from refusals([binaries / program, *flags, "--print-config"], variables, listen)
 
 
 def refusals(command, variables, listen):

@@ -9,7 +9,9 @@ install_tools() {
     need_rust_components || missing=1
     install_postgres || missing=1
     install_buf || missing=1
-    install_chart_tools || missing=1
+    install_python_tools || missing=1
+    # Tests that need a tool from there then insist on it.
+    export REVEILLE_TEST_TOOLS=$tools
     return $missing
 }
 
@@ -52,7 +54,7 @@ buf() {
     "$tools/npm/node_modules/.bin/buf" "$@"
 }
 
-install_chart_tools() {
+install_python_tools() {
     local wanted=integration-tests/tools/requirements.txt installed=$tools/venv/installed.txt
     if cmp -s "$wanted" "$installed"; then
         return

@@ -7,6 +7,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/packages.rs"));
 
+pub use reveille::boot::v1 as boot;
 pub use reveille::component::v1 as component;
 pub use reveille::configuration::v1 as configuration;
 pub use reveille::evaluation::v1 as evaluation;

@@ -44,22 +44,24 @@ map, so the services, the gateway and the simulator are described alike.
 {{- end -}}
 
 {{/*
-Settings as a TOML file. Scalars are written as JSON, which is TOML too; toToml would turn every whole number into a
-fraction.
+Settings as a TOML file: reveille.toml (list "" .Values.settings), a section and all below it. Scalars are written as
+JSON, which is TOML too; toToml would turn every whole number into a fraction.
 */}}
 {{- define "reveille.toml" -}}
-{{- range $key, $value := . }}
+{{- $section := index . 0 -}}
+{{- $members := index . 1 -}}
+{{- if $section }}
+
+[{{ $section }}]
+{{- end }}
+{{- range $key, $value := $members }}
 {{- if not (kindIs "map" $value) }}
 {{ $key }} = {{ toJson $value }}
 {{- end }}
 {{- end }}
-{{- range $section, $members := . }}
-{{- if kindIs "map" $members }}
-
-[{{ $section }}]
 {{- range $key, $value := $members }}
-{{ $key }} = {{ toJson $value }}
-{{- end }}
+{{- if kindIs "map" $value }}
+{{- include "reveille.toml" (list (ternary (printf "%s.%s" $section $key) $key (ne $section "")) $value) }}
 {{- end }}
 {{- end }}
 {{- end -}}

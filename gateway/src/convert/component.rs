@@ -251,6 +251,7 @@ mod tests {
             preparation: Some(message::BootPreparation::default()),
             assignment: "a".into(),
             power_error: "refused".into(),
+            locked: true,
         }
     }
 

@@ -5,24 +5,24 @@ use proto::session::{self as message, Operation, Progress};
 use super::none_if_empty;
 use crate::wire::{session as wire, words::Spelled};
 
-impl From<message::Session> for wire::Session {
-    fn from(session: message::Session) -> Self {
-        Self {
-            components: session.components.join(","),
-            include_disabled: session.include_disabled,
-            operation: Spelled(Operation::try_from(session.operation).unwrap_or_default()),
-            stage: session.stage,
-            status: wire::SessionProgress {
-                end_time: session.end_time,
-                error: session.error,
-                start_time: session.start_time,
-                status: Spelled(Progress::try_from(session.progress).unwrap_or_default()),
-            },
-            limit: session.limit,
-            name: session.name,
-            template_name: session.template_name,
-            tenant: none_if_empty(session.tenant),
-        }
+/// A session as people see it; if `strict`, with nothing that BOS does not show.
+pub(crate) fn shown(session: message::Session, strict: bool) -> wire::Session {
+    wire::Session {
+        components: session.components.join(","),
+        include_disabled: session.include_disabled,
+        operation: Spelled(Operation::try_from(session.operation).unwrap_or_default()),
+        stage: session.stage,
+        status: wire::SessionProgress {
+            end_time: session.end_time,
+            error: session.error,
+            start_time: session.start_time,
+            status: Spelled(Progress::try_from(session.progress).unwrap_or_default()),
+            waiting_for: none_if_empty(session.waiting_for).filter(|_| !strict),
+        },
+        limit: session.limit,
+        name: session.name,
+        template_name: session.template_name,
+        tenant: none_if_empty(session.tenant),
     }
 }
 
@@ -97,6 +97,7 @@ mod tests {
     #[test]
     fn sessions_show_every_member() {
         let session = message::Session {
+            waiting_for: "inventory: HSM does not answer".into(),
             name: "s1".into(),
             operation: Operation::Boot.into(),
             template_name: "t1".into(),
@@ -118,12 +119,24 @@ mod tests {
                 "end_time": null,
                 "error": null,
                 "start_time": "2026-03-04T05:06:07",
-                "status": "running"
+                "status": "running",
+                "waiting_for": "inventory: HSM does not answer"
               },
               "template_name": "t1",
               "tenant": null
             }"#]]
-        .assert_eq(&to_string_pretty(&wire::Session::from(session)).unwrap());
+        .assert_eq(&to_string_pretty(&shown(session, false)).unwrap());
+    }
+
+    #[test]
+    fn only_sessions_that_wait_say_for_what_and_none_does_in_strict_mode() {
+        for (waiting_for, strict, expected) in
+            [("inventory", false, true), ("", false, false), ("inventory", true, false), ("", true, false)]
+        {
+            let session = message::Session { waiting_for: waiting_for.into(), ..Default::default() };
+            let text = to_string_pretty(&shown(session, strict)).unwrap();
+            assert_eq!(text.contains("waiting_for"), expected, "{waiting_for} {strict}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `/v2/components` (BOS reference 2.6).
+//! `/v2/components` (BOS reference 2.6). Which tenant asks makes no difference yet, but its name has to be one.
 
 use axum::{
     extract::State,
@@ -19,18 +19,19 @@ use crate::{
     problem::Problem,
     query::Query,
     stream,
+    tenant::Tenant,
     wire::{bulk_patch::BulkPatch, component::Component, strict::Object},
 };
 
 mod selection;
 
-pub(super) async fn list(State(mut mesh): State<Mesh>, query: Query) -> Result<Response, Problem> {
+pub(super) async fn list(State(mut mesh): State<Mesh>, _: Tenant, query: Query) -> Result<Response, Problem> {
     let request = selection::listed(&query, mesh.strict)?;
     let page = |page: ListComponentsResponse| page.components.into_iter().map(rendered).collect();
     Ok(stream::array(REGISTRY, mesh.components.list_components(call(request)), page).await?)
 }
 
-pub(super) async fn show(State(mut mesh): State<Mesh>, id: Name) -> Result<Response, Problem> {
+pub(super) async fn show(State(mut mesh): State<Mesh>, _: Tenant, id: Name) -> Result<Response, Problem> {
     let request = GetComponentRequest { id: id.of_component()? };
     let answer = answer(REGISTRY, mesh.components.get_component(call(request))).await?;
     json(StatusCode::OK, &rendered(promised(answer.component)?))
@@ -38,6 +39,7 @@ pub(super) async fn show(State(mut mesh): State<Mesh>, id: Name) -> Result<Respo
 
 pub(super) async fn put(
     State(mesh): State<Mesh>,
+    _: Tenant,
     id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
@@ -47,6 +49,7 @@ pub(super) async fn put(
 
 pub(super) async fn put_many(
     State(mesh): State<Mesh>,
+    _: Tenant,
     Json(components): Json<Vec<Object<Component>>>,
 ) -> Result<Response, Problem> {
     let records = replace(mesh, selection::of_each(components)?).await?;
@@ -60,6 +63,7 @@ async fn replace(mut mesh: Mesh, components: Vec<Record>) -> Result<Vec<Record>,
 
 pub(super) async fn patch(
     State(mesh): State<Mesh>,
+    _: Tenant,
     id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
@@ -75,6 +79,7 @@ pub(super) async fn patch(
 
 pub(super) async fn patch_many(
     State(mesh): State<Mesh>,
+    _: Tenant,
     query: Query,
     Json(patch): Json<BulkPatch>,
 ) -> Result<Response, Problem> {
@@ -90,7 +95,7 @@ async fn change(mut mesh: Mesh, request: PatchComponentsRequest) -> Result<Patch
     Ok(answer(REGISTRY, mesh.components.patch_components(call(request))).await?)
 }
 
-pub(super) async fn delete(State(mut mesh): State<Mesh>, id: Name) -> Result<Response, Problem> {
+pub(super) async fn delete(State(mut mesh): State<Mesh>, _: Tenant, id: Name) -> Result<Response, Problem> {
     let request = DeleteComponentRequest { id: id.of_component()? };
     answer(REGISTRY, mesh.components.delete_component(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -6,7 +6,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get},
+    routing::{MethodRouter, get, post},
 };
 use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use serde::Serialize;
@@ -14,7 +14,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{mesh::Mesh, problem::Problem};
 
+mod boot_scripts;
 mod components;
+mod notifications;
 mod options;
 mod probes;
 mod service;
@@ -28,14 +30,17 @@ const PREFIX: &str = "/apis/bos";
 const BULK_BODY: usize = 64 << 20;
 
 /// Largest other body. The longest text of the contract has 524,288 characters, and an escaped character
-/// takes six bytes.
-const SINGLE_BODY: usize = 4 << 20;
+/// takes twelve bytes at most.
+const SINGLE_BODY: usize = 8 << 20;
 
 /// Everything that the gateway serves.
 pub(crate) fn router(mesh: Mesh) -> Router {
     let mut router = Router::new()
         .route("/livez", get(probes::live))
         .route("/readyz", get(probes::ready))
+        .route("/metrics", get(probes::metrics))
+        .route("/scn", post(notifications::notify))
+        .route("/boot/v1/bootscript", get(boot_scripts::show))
         // Without the slash a prefix is what people type.
         .route(PREFIX, get(service::versions));
     for (path, methods) in contract() {

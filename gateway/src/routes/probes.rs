@@ -1,10 +1,13 @@
-//! Whether the gateway lives and can do its work, for whoever runs it.
+//! Whether the gateway lives and can do its work, and what it counts, for whoever runs it.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use axum::{extract::State, response::Response};
-use chassis::Channel;
-use http::StatusCode;
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use chassis::{Channel, telemetry};
+use http::{StatusCode, header::CONTENT_TYPE};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -21,6 +24,11 @@ const PROBE_DEADLINE: Duration = Duration::from_secs(1);
 /// The process answers.
 pub(super) async fn live() -> &'static str {
     "ok\n"
+}
+
+/// The metrics of the process, for Prometheus.
+pub(super) async fn metrics() -> impl IntoResponse {
+    ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
 }
 
 /// Every service that the contract needs is ready; if not, which is not and why.

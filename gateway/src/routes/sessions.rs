@@ -13,7 +13,7 @@ use proto::session::{
 
 use super::{json, promised};
 use crate::{
-    convert::session::{creation, update},
+    convert::session::{creation, shown, update},
     extract::{Json, Name, at},
     mesh::{Mesh, SESSIONS, answer, call},
     problem::Problem,
@@ -32,8 +32,13 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, Problem> {
     let request = ListSessionsRequest { filter: Some(filter(&query, &tenant)?) };
-    let page = |page: ListSessionsResponse| page.sessions.into_iter().map(Session::from).collect();
+    let page = if mesh.strict { page::<true> } else { page::<false> };
     Ok(stream::array(SESSIONS, mesh.sessions.list_sessions(call(request)), page).await?)
+}
+
+/// The sessions of a message of the list.
+fn page<const STRICT: bool>(page: ListSessionsResponse) -> Vec<Session> {
+    page.sessions.into_iter().map(|session| shown(session, STRICT)).collect()
 }
 
 /// The sessions that query parameters ask for (BOS reference 2.9.2).
@@ -59,7 +64,7 @@ pub(super) async fn create(
     let request = creation(wish, tenant.0.clone());
     let answer = answer(SESSIONS, mesh.sessions.create_session(call(request))).await;
     let answer = answer.map_err(|fault| not_created(fault, &tenant))?;
-    json(StatusCode::CREATED, &Session::from(promised(answer.session)?))
+    json(StatusCode::CREATED, &shown(promised(answer.session)?, mesh.strict))
 }
 
 /// What is missing is the template: to the caller a mistake in the body, not in the path.
@@ -101,7 +106,7 @@ pub(super) async fn show(
     let request = GetSessionRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.get_session(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
-    json(StatusCode::OK, &Session::from(promised(answer.session)?))
+    json(StatusCode::OK, &shown(promised(answer.session)?, mesh.strict))
 }
 
 pub(super) async fn patch(
@@ -113,7 +118,7 @@ pub(super) async fn patch(
     let request = update(patch, name.of_session()?, tenant.0.clone());
     let answer = answer(SESSIONS, mesh.sessions.update_session(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
-    json(StatusCode::OK, &Session::from(promised(answer.session)?))
+    json(StatusCode::OK, &shown(promised(answer.session)?, mesh.strict))
 }
 
 pub(super) async fn delete(

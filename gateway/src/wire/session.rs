@@ -10,7 +10,7 @@ use super::{
     words::Spelled,
 };
 
-/// A session as people see it. Every member is always there.
+/// A session as people see it. Every member is always there, but for what it waits for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Session {
     /// Ids of the members, separated by commas.
@@ -44,6 +44,10 @@ pub(crate) struct SessionProgress {
     pub start_time: String,
     /// Pending, running or complete.
     pub status: Spelled<Progress>,
+    /// Why a pending session is still pending: who does not answer, since when, and the last error. BOS has no
+    /// such member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
 }
 
 /// The wish for a session (BOS reference 2.9.1).

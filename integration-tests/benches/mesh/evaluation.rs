@@ -28,6 +28,8 @@ pub fn measure(figures: &Figures) {
             desired: Some("compute".into()),
             status: "pending".into(),
         },
+        power_trouble: String::new(),
+        configuration_trouble: String::new(),
     };
     for (name, shared) in [("evaluation, shared texts", true), ("evaluation, texts compared in full", false)]
     {

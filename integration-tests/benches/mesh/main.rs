@@ -8,6 +8,7 @@ mod boot;
 mod evaluation;
 mod figures;
 mod registry;
+mod surroundings;
 
 use figures::Figures;
 
@@ -21,5 +22,6 @@ fn main() {
     runtime.block_on(async {
         registry::measure(&figures).await;
         boot::measure(&figures).await;
+        surroundings::measure(&figures).await;
     });
 }

@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-const COMMON_FLAGS: &str = "--config --set --data-dir --log --print-config --help";
+const COMMON_FLAGS: &str = "--profile --config --set --data-dir --log --print-config --help";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn help_mentions_every_command_and_flag() {
@@ -41,10 +41,13 @@ async fn helps(binary: &str, question: &str, mentioned: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_boots_its_fleet_and_leaves() {
     let directory = tempfile::tempdir().unwrap();
-    let ended = demo(directory.path(), "--exit --speed 0").await;
-    assert!(ended.status.success(), "{ended:?}");
-    let counts = final_counts(&ended.output);
-    assert_eq!(counts, [("stable", "96")], "{}", ended.output);
+    for profile in ["simulated", "csm"] {
+        let data = directory.path().join(profile);
+        let ended = demo(&data, &format!("--exit --speed 0 --profile {profile}")).await;
+        assert!(ended.status.success(), "{ended:?}");
+        let counts = final_counts(&ended.output);
+        assert_eq!(counts, [("stable", "96")], "{profile}: {}", ended.output);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,6 +154,7 @@ async fn what_cannot_be_used_is_named() {
     let template = write("template.json", "{\"boot_sets\": \n");
     let toml = write("bad.toml", "[gateway]\nlissen = \"127.0.0.1:0\"\n");
     let no_directory = format!("{toml}/data");
+    let secret = "mysql://bos:s3cret@db.example/bos";
     for (line, told) in [
         ("serve --frobnicate".to_owned(), vec!["--frobnicate"]),
         ("demo --speed fast".to_owned(), vec!["--speed", "fast"]),
@@ -162,6 +166,10 @@ async fn what_cannot_be_used_is_named() {
         ("serve --set gateway.lissen=127.0.0.1:0".to_owned(), vec!["gateway", "lissen"]),
         (format!("serve --set gateway.listen={address}"), vec!["gateway.listen", &address]),
         (format!("demo --exit --set gateway.listen={address}"), vec!["gateway.listen", &address]),
+        ("serve --profile cloud".to_owned(), vec!["--profile", "cloud"]),
+        ("serve --profile redfish".to_owned(), vec!["power controller", "machine_file"]),
+        ("serve --set inventory.driver=hsm".to_owned(), vec!["inventory.hsm.url", "not set"]),
+        (format!("serve --set session_manager.database_url={secret}"), vec!["session_manager.database_url"]),
         (format!("serve --data-dir {no_directory}"), vec!["data_dir", &no_directory]),
         (format!("demo --exit --data-dir {no_directory}"), vec!["data_dir", &no_directory]),
         (format!("demo --exit --inventory {broken}"), vec!["broken.json", "line 3"]),
@@ -172,6 +180,7 @@ async fn what_cannot_be_used_is_named() {
     ] {
         let ended = reveille(&line, directory.path()).await;
         assert!(matches!(ended.status.code(), Some(1 | 2)), "{line}: {ended:?}");
+        assert!(!ended.errors.contains("s3cret"), "{}", ended.errors);
         let error = ended.errors.lines().find(|text| text.starts_with("error: ")).unwrap_or_default();
         for word in told {
             assert!(error.contains(word), "{line} does not tell {word}: {}", ended.errors);

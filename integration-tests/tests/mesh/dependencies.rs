@@ -20,18 +20,20 @@ fn services_do_not_know_each_other() {
     lines.sort_unstable();
     expect![[r#"
         chassis: domain proto; tests: test-databases
-        component-registry: chassis domain proto; tests: test-databases
-        config-coordinator: chassis domain proto; tests: test-databases
+        component-registry: chassis domain proto upstream; tests: test-databases
+        config-coordinator: chassis domain proto upstream; tests: test-databases
         domain:
         gateway: chassis proto
-        integration-tests: chassis proto reveille test-databases; tests: domain
-        power-controller: chassis domain proto; tests: test-databases
+        integration-tests: chassis proto reveille test-databases upstreams; tests: domain
+        power-controller: chassis domain proto upstream; tests: test-databases
         proto:
-        reveille: chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator
-        session-manager: chassis domain proto; tests: test-databases
+        reveille: chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator upstreams
+        session-manager: chassis domain proto upstream; tests: test-databases
         simulator: chassis proto
         status-evaluator: chassis domain proto
         test-databases:
+        upstream: chassis domain
+        upstreams: proto simulator
     "#]].assert_eq(&lines.concat());
 }
 

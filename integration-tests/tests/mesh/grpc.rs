@@ -65,6 +65,7 @@ async fn every_part_lists_its_services_and_says_that_they_serve() {
         power controller: SERVING
             reveille.power.v1.PowerService: SERVING
         config coordinator: SERVING
+            reveille.boot.v1.BootScriptService: SERVING
             reveille.configuration.v1.ConfigurationService: SERVING
         simulator: SERVING
             reveille.simulation.v1.FleetService: SERVING

@@ -33,7 +33,7 @@ Examples:
   reveille help demo                            every flag of the demo";
 
 const SERVE_EXAMPLES: &str = "\
-Settings come from defaults, then --config, then the environment, then flags:
+Settings come from defaults, then --profile, then --config, then the environment, then flags:
   reveille serve --print-config > reveille.toml
   reveille serve --config reveille.toml --log info,power_controller=debug
   REVEILLE__GATEWAY__LISTEN=0.0.0.0:7700 reveille serve

@@ -15,7 +15,8 @@ pub struct Listeners {
     power_controller: TcpListener,
     config_coordinator: TcpListener,
     gateway: TcpListener,
-    simulator: TcpListener,
+    /// Only where something is simulated.
+    simulator: Option<TcpListener>,
 }
 
 impl Listeners {
@@ -24,6 +25,10 @@ impl Listeners {
     /// # Errors
     /// Names the setting and the address that cannot be listened on.
     pub async fn bind(settings: &mut Settings) -> anyhow::Result<Self> {
+        let simulator = match settings.is_simulated() {
+            true => Some(bind("simulator", settings.simulator.listen).await?),
+            false => None,
+        };
         let listeners = Self {
             component_registry: bind("component_registry", settings.component_registry.listen).await?,
             session_manager: bind("session_manager", settings.session_manager.listen).await?,
@@ -31,7 +36,7 @@ impl Listeners {
             power_controller: bind("power_controller", settings.power_controller.listen).await?,
             config_coordinator: bind("config_coordinator", settings.config_coordinator.listen).await?,
             gateway: bind("gateway", settings.gateway.listen).await?,
-            simulator: bind("simulator", settings.simulator.listen).await?,
+            simulator,
         };
         settings.component_registry.url = url(&listeners.component_registry)?;
         settings.session_manager.url = url(&listeners.session_manager)?;
@@ -39,7 +44,9 @@ impl Listeners {
         settings.power_controller.url = url(&listeners.power_controller)?;
         settings.config_coordinator.url = url(&listeners.config_coordinator)?;
         settings.gateway.url = url(&listeners.gateway)?;
-        settings.simulator.url = url(&listeners.simulator)?;
+        if let Some(simulator) = &listeners.simulator {
+            settings.simulator.url = url(simulator)?;
+        }
         Ok(listeners)
     }
 }
@@ -64,17 +71,21 @@ pub async fn serve(context: Context) -> anyhow::Result<()> {
     start(&context, listeners).await
 }
 
-/// Starts every part. They find each other in any order; the gateway is ready when they are.
+/// Starts every part, the simulator only where something is simulated. They find each other in any order; the gateway
+/// is ready when they are.
 ///
 /// # Errors
 /// Says which part could not start and why.
 pub async fn start(context: &Context, listeners: Listeners) -> anyhow::Result<()> {
     let part = || context.clone();
-    simulator::start(part(), listeners.simulator).await.context("simulator")?;
-    component_registry::start(part(), listeners.component_registry).await.context("component registry")?;
+    if let Some(listener) = listeners.simulator {
+        simulator::start(part(), listener).await.context("simulator")?;
+    }
     session_manager::start(part(), listeners.session_manager).await.context("session manager")?;
     power_controller::start(part(), listeners.power_controller).await.context("power controller")?;
     config_coordinator::start(part(), listeners.config_coordinator).await.context("config coordinator")?;
     status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
+    // After the others, which wait for it: where their settings cannot be used, nobody outside was called.
+    component_registry::start(part(), listeners.component_registry).await.context("component registry")?;
     gateway::start(part(), listeners.gateway).await.context("gateway")
 }

@@ -47,9 +47,17 @@ impl Context {
     /// which is created.
     ///
     /// # Errors
-    /// When the directory cannot be created or written.
+    /// When what is set is no address of a database, or the directory cannot be created or written.
     pub fn database_url(&self, part: &str, set: &str) -> anyhow::Result<String> {
         if !set.is_empty() {
+            // What is set is not repeated: it may hold a password.
+            let known =
+                ["postgres://", "postgresql://", "sqlite:"].iter().any(|scheme| set.starts_with(scheme));
+            anyhow::ensure!(
+                known,
+                "{}.database_url: has to begin with postgres:// or sqlite://",
+                part.replace('-', "_")
+            );
             return Ok(set.to_owned());
         }
         let directory = &self.settings.data_dir;

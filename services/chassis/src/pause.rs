@@ -8,11 +8,12 @@ const FIRST: Duration = Duration::from_millis(100);
 /// Longest pause: even after a long outage work goes on within seconds of its end.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The pause after `failures` failures in a row. It doubles up to a limit, and half of it is left to chance,
-/// so that those who failed together do not come back together.
+/// The pause after `failures` failures in a row. Its bound doubles up to a limit, and all of it is left to chance,
+/// so that those who failed together come back spread evenly.
 pub fn after(failures: u32) -> Duration {
     let whole = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST);
-    whole.mul_f64(rand::random_range(0.5..=1.0))
+    // The other way round zero would be among the pauses, which is none.
+    whole.mul_f64(1.0 - rand::random_range(0.0..1.0))
 }
 
 #[cfg(test)]
@@ -23,8 +24,13 @@ mod tests {
     fn pauses_grow_to_a_limit_and_differ() {
         for (failures, whole) in [(0, 100), (1, 100), (2, 200), (4, 800), (7, 5000), (u32::MAX, 5000)] {
             let whole = Duration::from_millis(whole);
-            assert!((0..100).all(|_| (whole / 2..=whole).contains(&after(failures))), "{failures}");
+            let pauses = (0..200).map(|_| after(failures)).collect::<Vec<_>>();
+            assert!(
+                pauses.iter().all(|pause| (Duration::from_nanos(1)..=whole).contains(pause)),
+                "{failures}"
+            );
+            assert!(pauses.iter().any(|pause| *pause < whole / 4), "{failures}: not spread to the beginning");
+            assert!(pauses.iter().any(|pause| *pause > whole * 3 / 4), "{failures}: not spread to the end");
         }
-        assert!((0..100).any(|_| after(9) != after(9)));
     }
 }

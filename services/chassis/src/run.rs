@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::net::TcpListener;
 
-use crate::{Context, Settings, bind, telemetry};
+use crate::{Context, Settings, bind, settings::Profile, telemetry};
 
 /// Flags that every binary takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -14,6 +14,9 @@ pub struct Command {
     /// TOML file with settings; see --print-config for every key
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Which systems are around the machine; --config then says where they are
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
+    pub profile: Profile,
     /// Set one key, such as gateway.listen=127.0.0.1:8080; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub set: Vec<(String, String)>,
@@ -23,7 +26,7 @@ pub struct Command {
     /// What to log, such as info or info,power_controller=debug
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
-    /// Print the settings in force as TOML and leave
+    /// Print the settings in force as TOML, without passwords of databases, and leave
     #[arg(long)]
     pub print_config: bool,
     /// What holds where no file, variable or flag says otherwise; a program may have its own.
@@ -39,7 +42,7 @@ struct Single {
 }
 
 impl Command {
-    /// The settings in force: defaults, file, environment, flags.
+    /// The settings in force: defaults, profile, file, environment, flags.
     ///
     /// # Errors
     /// As [`Settings::load`].
@@ -53,7 +56,7 @@ impl Command {
         }
         let source = self.config.as_ref().map(|file| format!("settings, with {}", file.display()));
         let context = source.unwrap_or_else(|| "settings".to_owned());
-        self.defaults.or_from(self.config.as_deref(), &overrides).context(context)
+        self.defaults.or_from(self.profile, self.config.as_deref(), &overrides).context(context)
     }
 }
 
@@ -103,10 +106,11 @@ where
 {
     let settings = command.settings()?;
     if command.print_config {
-        print!("{}", settings.to_toml()?);
+        print!("{}", settings.shown()?);
         return Ok(());
     }
     telemetry::init(&settings.log)?;
+    telemetry::record_metrics();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("runtime")?;
     runtime.block_on(supervise(Context::new(settings), start))
 }
@@ -119,6 +123,7 @@ where
     let grace = Duration::from_secs(context.settings.shutdown_grace_seconds.into());
     let tasks = context.tasks.clone();
     tokio::spawn(stop_at_signal(context.clone()));
+    tasks.spawn_until_shutdown("metrics", telemetry::sum_up_metrics());
     let started = start(context).await;
     if started.is_err() {
         tasks.shutdown().cancel();

@@ -1,9 +1,11 @@
-//! Serving gRPC: reflection, health, request ids, spans, and an orderly end.
+//! Serving gRPC: reflection, health, request ids, spans, and an orderly end. Metrics are served beside it, over
+//! plain HTTP, which is what collects them.
 
 use std::{convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
-use http::{Request, Response};
+use axum::{response::IntoResponse, routing::get};
+use http::{Request, Response, header::CONTENT_TYPE};
 use tokio::net::TcpListener;
 use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
 use tonic::{
@@ -16,7 +18,7 @@ use tower::Service;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use crate::{Context, request_id};
+use crate::{Context, request_id, telemetry};
 
 /// Pings to clients, so that streams to vanished watchers end.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -105,6 +107,7 @@ pub async fn serve(
         reflection = reflection.with_service_name(*name);
     }
     routes.add_service(reflection.build_v1().context("reflection")?);
+    telemetry::record_metrics();
     let ready = Ready { health, names };
     ready.set(ServingStatus::NotServing).await;
 
@@ -112,6 +115,7 @@ pub async fn serve(
     let shutdown = context.tasks.shutdown();
     let (part, goodbye) = (context.clone(), ready.clone());
     let router = tonic::transport::Server::builder()
+        .accept_http1(true)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .layer(
             TraceLayer::new_for_grpc()
@@ -120,7 +124,7 @@ pub async fn serve(
                 .on_response(answered)
                 .on_failure(()),
         )
-        .add_routes(routes.routes());
+        .add_routes(Routes::from(routes.routes().into_axum_router().route("/metrics", get(metrics))));
     context.tasks.spawn(name, async move {
         let until = async move {
             shutdown.cancelled().await;
@@ -131,6 +135,10 @@ pub async fn serve(
     });
     tracing::info!(part = name, %address, "listening");
     Ok(ready)
+}
+
+async fn metrics() -> impl IntoResponse {
+    ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
 }
 
 /// Accepted connections without Nagle's delay, which would add 40 ms to small answers.

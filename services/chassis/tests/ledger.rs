@@ -310,6 +310,23 @@ async fn a_watch_that_is_served_ends_with_the_service() {
     assert_eq!(refused, Some(Fault::ResumeExpired(9)));
 }
 
+#[tokio::test]
+async fn a_list_that_the_end_of_the_service_cuts_off_fails() {
+    for database in test_databases::every_kind().await {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+        for name in ["a", "b", "c"] {
+            put(&ledger, name, "").await;
+        }
+        let names = |notes: &[Arc<Note>]| notes.len();
+        let mut pages = ledger.serve_list(Selection::default(), 1, names).into_inner();
+        assert!(matches!(pages.next().await, Some(Ok(1))));
+        context.tasks.shutdown().cancel();
+        let rest: Vec<_> = pages.collect().await;
+        assert_eq!(rest[0].as_ref().unwrap_err().code(), tonic::Code::Unavailable);
+    }
+}
+
 async fn put(ledger: &Ledger<Notes>, name: &str, text: &str) {
     let note = Note::new(name, text);
     ledger

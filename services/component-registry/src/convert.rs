@@ -102,6 +102,7 @@ pub(crate) fn action_reports(request: wire::ReportActionsRequest) -> Result<Vec<
             action: action_from_wire(report.action).ok_or_else(|| missing("reports.action"))?,
             attempt: report.attempt,
             error: report.error,
+            failed: report.failed,
         })
     });
     reports.collect()
@@ -118,6 +119,7 @@ pub(crate) fn preparation_reports(
             attempt: report.attempt,
             bss_token: report.bss_token,
             error: report.error,
+            refused: report.refused,
         })
     });
     reports.collect()

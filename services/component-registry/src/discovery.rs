@@ -2,24 +2,29 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, convert::time, pause};
-use domain::{id::ComponentId, inventory::NODE, write::newly_discovered};
+use chassis::{Fault, convert::time, ledger::Draft, pause};
+use domain::{component::Component, id::ComponentId, inventory::NODE, write::newly_discovered};
 use futures_util::StreamExt;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use crate::{Registry, store::create};
+use crate::{Registry, hints::LEAST_GAP, inventory::Picture, store::create};
 
-/// Looks for new nodes now and then, as often as the option `discovery_frequency` says.
+/// Looks for new nodes now and then, as often as the option `discovery_frequency` says, and when a hint comes.
 pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let began = Instant::now();
         match discover(&registry).await {
-            Ok(0) => {}
-            Ok(found) => tracing::info!(found, "new components discovered"),
+            Ok(found) => {
+                if failures > 0 || found > 0 {
+                    tracing::info!(found, failures, "looked for new nodes");
+                }
+            }
             Err(fault) => {
                 failures += 1;
-                tracing::warn!(%fault, failures, "cannot look for new nodes");
+                if failures == 1 {
+                    tracing::warn!(%fault, "cannot look for new nodes");
+                }
                 tokio::time::sleep(pause::after(failures)).await;
                 continue;
             }
@@ -29,14 +34,15 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     }
 }
 
-/// Waits as long as the option says, and no longer when the option is changed meanwhile.
+/// Waits as long as the option says, and no longer when the option is changed meanwhile or a hint comes.
 async fn until_next_look(registry: &Registry, began: Instant) {
     let mut changes = std::pin::pin!(registry.options.follow());
     loop {
         // A frequency of zero would read the inventory without a break.
         let period = Duration::from_secs(registry.options_in_force().discovery_frequency.max(1).into());
         tokio::select! {
-            () = tokio::time::sleep_until(began + period) => return,
+            () = sleep_until(began + period) => return,
+            () = registry.hints.nodes.notified() => return sleep_until(began + LEAST_GAP).await,
             Some(_) = changes.next() => {}
         }
     }
@@ -44,28 +50,65 @@ async fn until_next_look(registry: &Registry, began: Instant) {
 
 /// Creates the components that are missing and says how many.
 async fn discover(registry: &Registry) -> Result<usize, Fault> {
-    let hardware = registry.inventory.read().await?.into_iter().flat_map(|part| part.hardware);
-    let nodes = hardware.filter(|item| item.r#type == NODE);
+    let picture = registry.inventory.picture().await?;
     let known = registry.components.view();
-    let new: Vec<ComponentId> = nodes
-        .filter(|node| known.get(&node.id).is_none())
-        .filter_map(|node| match ComponentId::parse(&node.id) {
-            Ok(id) => Some(id),
-            Err(invalid) => {
-                tracing::warn!(id = node.id, %invalid, "the inventory lists a node that cannot be a component");
-                None
-            }
-        })
-        .collect();
-    let (created, _) = registry
-        .components
-        .write(move |draft| {
-            let now = time::now();
-            let missing: Vec<_> = new.into_iter().filter(|id| draft.get(id.as_str()).is_none()).collect();
-            let created = missing.len();
-            missing.into_iter().for_each(|id| create(draft, newly_discovered(id, now)));
-            Ok(created)
-        })
-        .await?;
-    Ok(created)
+    let new = new_nodes(&picture, |id| known.get(id).is_some());
+    if new.is_empty() {
+        return Ok(0);
+    }
+    let create_missing = move |draft: &mut Draft<'_, Component>| {
+        let now = time::now();
+        let missing: Vec<_> = new.into_iter().filter(|id| draft.get(id.as_str()).is_none()).collect();
+        let created = missing.len();
+        for id in missing {
+            let locked = picture.locked.contains(id.as_str());
+            create(draft, Component { locked, ..newly_discovered(id, now) });
+        }
+        Ok(created)
+    };
+    Ok(registry.components.write(create_missing).await?.0)
+}
+
+/// Nodes of the picture that are not known yet and can be components.
+fn new_nodes(picture: &Picture, known: impl Fn(&str) -> bool) -> Vec<ComponentId> {
+    let (mut new, mut impossible) = (Vec::new(), 0_usize);
+    for node in picture.hardware().filter(|item| item.r#type == NODE && !known(&item.id)) {
+        match ComponentId::parse(&node.id) {
+            Ok(id) => new.push(id),
+            Err(_) => impossible += 1,
+        }
+    }
+    if impossible > 0 {
+        tracing::warn!(impossible, "the inventory lists nodes whose ids no component can have");
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::inventory::{Hardware, ListInventoryResponse};
+
+    use super::*;
+
+    #[test]
+    fn only_unknown_nodes_with_possible_ids_are_new() {
+        let item = |id: &str, kind: &str| Hardware {
+            id: id.to_owned(),
+            r#type: kind.to_owned(),
+            ..Hardware::default()
+        };
+        let hardware = vec![
+            item("x1c0s0b0n0", "Node"),
+            item("x1c0s0b0", "NodeBMC"),
+            item("x1c0s0b0n1", "Node"),
+            item("x1c0s0b0n2", "node"),
+            item("", "Node"),
+            item(&"x".repeat(128), "Node"),
+            item("all", "Node"),
+        ];
+        let parts = vec![ListInventoryResponse { hardware, ..ListInventoryResponse::default() }];
+        let picture = Picture { parts, ..Picture::default() };
+        let new = new_nodes(&picture, |id| id == "x1c0s0b0n0");
+        assert_eq!(new.iter().map(ComponentId::as_str).collect::<Vec<_>>(), ["x1c0s0b0n1", "all"]);
+    }
 }

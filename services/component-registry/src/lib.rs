@@ -5,15 +5,22 @@
 //! `domain::report`; the registry runs those rules on the newest record and makes the result durable.
 //!
 //! It acts on nothing outside and decides nothing about where a component should go.
+//!
+//! - `rpc`: what is served; `store`: what is kept; `convert`: between both and the rules
+//! - `inventory`: what the machine is made of; `discovery`, `locks`: what of it becomes part of the records;
+//!   `hints`: when to look sooner
+//! - `expiry`: forgets what nodes reported too long ago
 
 mod convert;
 mod discovery;
 mod expiry;
+mod hints;
 mod inventory;
+mod locks;
 mod rpc;
 mod store;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Context, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord, ledger::Ledger,
@@ -29,7 +36,8 @@ use proto::{
 };
 use tokio::net::TcpListener;
 
-use inventory::Driver;
+use hints::Hints;
+use inventory::{Driver, Inventory, subscription};
 pub use store::{BootToken, BootTokens, Components, Migrator, StoredOptions};
 
 /// What the registry's services share.
@@ -37,23 +45,28 @@ pub(crate) struct Registry {
     components: Ledger<Components>,
     tokens: Ledger<BootTokens>,
     options: Ledger<StoredOptions>,
-    inventory: Driver,
+    inventory: Inventory,
+    hints: Hints,
     interner: Mutex<Interner>,
 }
 
 /// Starts the registry on `listener`.
 ///
 /// # Errors
-/// When the database cannot be opened or the inventory's address is none.
+/// When the database cannot be opened, or a setting cannot be used; then its key is named.
 pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings;
+    let driver = Driver::new(settings)?;
+    let subscription = subscription::wanted(&driver, &settings.inventory.notifications);
+    let (inventory, questions) = Inventory::new();
     let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
     let database = chassis::database::connect::<Migrator>(&url).await?;
     let registry = Arc::new(Registry {
         components: Ledger::open(&context, database.clone()).await?,
         tokens: Ledger::open(&context, database.clone()).await?,
         options: Ledger::open(&context, database).await?,
-        inventory: Driver::simulated(&settings.simulator.url)?,
+        inventory,
+        hints: Hints::default(),
         interner: Mutex::default(),
     });
     registry.fill_in_options().await?;
@@ -67,8 +80,15 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
-    context.tasks.spawn_until_shutdown("discovery", discovery::run(Arc::clone(&registry)));
-    context.tasks.spawn_until_shutdown("expiry", expiry::run(registry));
+    let tasks = &context.tasks;
+    tasks.spawn_until_shutdown("discovery", discovery::run(Arc::clone(&registry)));
+    let period = Duration::from_secs_f64(settings.inventory.lock_poll_seconds);
+    tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
+    if let Some((peer, wanted)) = subscription {
+        tasks.spawn_until_shutdown("subscription", subscription::run(peer, wanted));
+    }
+    tasks.spawn_until_shutdown("expiry", expiry::run(Arc::clone(&registry)));
+    tasks.spawn_until_shutdown("inventory", inventory::run(registry, driver, questions));
     ready.now().await;
     Ok(())
 }
@@ -91,3 +111,6 @@ impl Registry {
         self.options.view().get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

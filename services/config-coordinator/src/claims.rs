@@ -50,16 +50,24 @@ impl<W> Default for Claims<W> {
 impl<W: PartialEq> Claims<W> {
     /// Asks to do `work` on a component.
     pub(crate) fn claim(&self, id: &ComponentId, work: W, now: Instant) -> Answer {
+        self.claim_from(id, work, now, now)
+    }
+
+    /// The same for work that is not to begin before `earliest` when it is new.
+    pub(crate) fn claim_from(&self, id: &ComponentId, work: W, earliest: Instant, now: Instant) -> Answer {
         let mut claims = self.claims.lock();
-        let failures = match claims.get(id) {
-            Some(claim) => match claim.stage {
-                Stage::UnderWay => return Answer::Busy,
-                Stage::Done if claim.work == work => return Answer::Done,
-                Stage::Paused(until) if claim.work == work && now < until => return Answer::Early(until),
-                Stage::Done | Stage::Paused(_) if claim.work == work => claim.failures,
-                Stage::Done | Stage::Paused(_) => 0,
-            },
-            None => 0,
+        let known = claims.get(id).map(|claim| (claim.work == work, claim.failures, &claim.stage));
+        let failures = match known {
+            Some((_, _, Stage::UnderWay)) => return Answer::Busy,
+            Some((true, _, Stage::Done)) => return Answer::Done,
+            Some((true, _, Stage::Paused(until))) if now < *until => return Answer::Early(*until),
+            Some((true, failures, Stage::Paused(_))) => failures,
+            Some((false, _, Stage::Done | Stage::Paused(_))) | None if now < earliest => {
+                let stage = Stage::Paused(earliest);
+                claims.insert(id.clone(), Claim { work, failures: 0, stage });
+                return Answer::Early(earliest);
+            }
+            Some((false, _, Stage::Done | Stage::Paused(_))) | None => 0,
         };
         claims.insert(id.clone(), Claim { work, failures, stage: Stage::UnderWay });
         Answer::Granted
@@ -84,6 +92,14 @@ impl<W: PartialEq> Claims<W> {
                     pauses.entry(claim.failures).or_insert_with_key(|failures| pause::after(*failures));
                 claim.stage = Stage::Paused(now + *pause);
             }
+        }
+    }
+
+    /// The claimed work ended well, and is to be done again from `until` on.
+    pub(crate) fn rest(&self, id: &ComponentId, until: Instant) {
+        if let Some(claim) = self.claims.lock().get_mut(id) {
+            claim.failures = 0;
+            claim.stage = Stage::Paused(until);
         }
     }
 
@@ -144,6 +160,18 @@ mod tests {
         assert_eq!(claims.claim(&id, 1, now + LONG), Answer::Granted);
         claims.again([&id], now);
         assert_eq!(claims.claim(&id, 2, now), Answer::Granted);
+    }
+
+    #[test]
+    fn new_work_may_have_to_wait_for_its_time() {
+        let (claims, id, now) = (Claims::default(), ComponentId::parse("x1").unwrap(), Instant::now());
+        let later = now + LONG;
+        assert_eq!(claims.claim_from(&id, 1, later, now), Answer::Early(later));
+        assert_eq!(claims.claim_from(&id, 1, later + LONG, now), Answer::Early(later));
+        assert_eq!(claims.claim_from(&id, 1, later + LONG, later), Answer::Granted);
+        claims.rest(&id, later + LONG);
+        assert_eq!(claims.claim_from(&id, 1, later, later), Answer::Early(later + LONG));
+        assert_eq!(claims.claim(&id, 2, later), Answer::Granted);
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! Setting configurations, and seeing for ourselves what that did.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use domain::id::ComponentId;
 use futures_util::{StreamExt, stream};
 
 use crate::{
     groups::ConfigurationGroup,
+    isolate::{Part, isolate},
     observe::{ObserveError, Observer},
+    trouble::{Step, Trouble},
     upstream::{
-        Failure,
-        configuration::{Driver, Mode},
+        Failure, FailureKind,
+        configuration::{Mode, Order},
     },
 };
 
@@ -20,53 +25,73 @@ const CALLS: usize = 8;
 
 /// Sets configurations upstream.
 pub(crate) struct Configurator {
-    upstream: Driver,
     observer: Arc<Observer>,
 }
 
-/// Why a configuration is not known to be set.
-#[derive(Debug, thiserror::Error)]
-enum SetError {
-    #[error("configuration was not accepted: {0}")]
-    Refused(#[from] Failure),
-    #[error("configuration {0}")]
-    Unseen(#[from] ObserveError),
-}
-
 impl Configurator {
-    pub(crate) fn new(upstream: Driver, observer: Arc<Observer>) -> Self {
-        Self { upstream, observer }
+    pub(crate) fn new(observer: Arc<Observer>) -> Self {
+        Self { observer }
     }
 
-    /// Sets the configuration of every group. Gives what went wrong, for exactly the components of the
-    /// groups that it went wrong for.
+    /// Most components in one group.
+    pub(crate) fn most_nodes(&self) -> usize {
+        self.observer.upstream.most_nodes()
+    }
+
+    /// Sets the configuration of every group. Gives what went wrong, for exactly the components that it went
+    /// wrong for.
     ///
-    /// When this returns without an error for a component, what is known about it was asked for after the
+    /// When this returns without trouble for a component, what is known about it was learnt after the
     /// configuration was set: what an earlier boot left behind is not taken for the outcome of this one.
     pub(crate) async fn set(
         &self,
         groups: Vec<ConfigurationGroup>,
         mode: Mode,
-    ) -> HashMap<ComponentId, Arc<str>> {
+    ) -> HashMap<ComponentId, Trouble> {
         let calls = groups.into_iter().map(|group| async move {
-            let outcome = self.set_one(&group, mode).await;
-            (group, outcome)
+            let order = Order { configuration: &group.configuration, session: &group.session, mode };
+            let set = |ids: Arc<[ComponentId]>| async move { self.set_some(&ids, order).await };
+            let parts = isolate(group.ids.clone(), set).await;
+            (group, parts)
         });
         let mut calls = stream::iter(calls).buffer_unordered(CALLS);
-        let mut errors = HashMap::new();
-        while let Some((group, outcome)) = calls.next().await {
-            let Err(error) = outcome else { continue };
-            let ConfigurationGroup { configuration, session, ids } = group;
-            tracing::warn!(%error, configuration, session, components = ids.len(), "configuration not set");
-            let text: Arc<str> = error.to_string().into();
-            errors.extend(ids.into_iter().map(|id| (id, Arc::clone(&text))));
+        let (mut troubles, mut unconfirmed) = (HashMap::new(), Vec::new());
+        while let Some((group, parts)) = calls.next().await {
+            for Part { items, outcome } in parts {
+                match outcome {
+                    Ok(left_out) => unconfirmed.extend(left_out),
+                    Err(failure) => {
+                        let ConfigurationGroup { configuration, session, .. } = &group;
+                        let components = items.len();
+                        tracing::warn!(%failure, configuration, session, components, "configuration not set");
+                        let trouble = Trouble::of(Step::Configuration, &failure);
+                        troubles.extend(items.iter().map(|id| (id.clone(), trouble.clone())));
+                    }
+                }
+            }
         }
-        errors
+        if let Err(error) = self.observer.look(&unconfirmed).await {
+            tracing::warn!(%error, components = unconfirmed.len(), "what became of configurations is not known");
+            let trouble = Trouble::awaited(&error);
+            troubles.extend(unconfirmed.into_iter().map(|id| (id, trouble.clone())));
+        }
+        troubles
     }
 
-    async fn set_one(&self, group: &ConfigurationGroup, mode: Mode) -> Result<(), SetError> {
-        let ConfigurationGroup { configuration, session, ids } = group;
-        self.upstream.set(ids, configuration, session, mode).await?;
-        Ok(self.observer.look(ids).await?)
+    /// Sets a configuration and keeps what the upstream confirmed. Gives those that it did not.
+    async fn set_some(&self, ids: &[ComponentId], order: Order<'_>) -> Result<Vec<ComponentId>, Failure> {
+        let before = self.observer.inquire(ids);
+        let said = self.observer.upstream.set(ids, order, self.observer.deadline()).await?;
+        let confirmed: HashSet<_> = said.iter().map(|(id, _)| id.clone()).collect();
+        self.observer
+            .keep_confirmation(&before, said)
+            .await
+            .map_err(|fault| not_kept(&ObserveError::Store(fault)))?;
+        Ok(ids.iter().filter(|id| !confirmed.contains(id.as_str())).cloned().collect())
     }
+}
+
+/// The upstream took it, and that could not be written down.
+fn not_kept(error: &ObserveError) -> Failure {
+    Failure { kind: FailureKind::Ambiguous, status: None, text: error.to_string() }
 }

@@ -2,12 +2,21 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, convert::observation, ledger::Ledger, mirror::Mirror, work::WorkQueue};
+use chassis::{
+    Fault,
+    convert::{observation, time},
+    kinds::OptionsRecord,
+    ledger::{Draft, Ledger},
+    mirror::Mirror,
+    work::WorkQueue,
+};
 use domain::{
-    component::Component,
+    component::{Action, Component},
     configuration::{self, ConfigurationDecision},
     id::ComponentId,
+    options::Options,
     preparation::{self, PreparationDecision},
+    time::Timestamp,
 };
 use tokio::time::Instant;
 
@@ -18,8 +27,8 @@ use crate::{
     observe::Observer,
     prepare::{Due, Preparer},
     rounds,
-    store::ConfigurationStates,
-    upstream::configuration::{MOST_NODES, Mode},
+    store::{BootScript, BootScripts, ConfigurationStates},
+    upstream::configuration::Mode,
 };
 
 /// Components in one round, which makes one report to the registry.
@@ -28,6 +37,9 @@ const BATCH: usize = 5000;
 /// Prepares and configures components.
 pub(crate) struct Coordinator {
     pub(crate) components: Mirror<Component>,
+    pub(crate) options: Mirror<OptionsRecord>,
+    /// What our own boot script server keeps, if there is one.
+    pub(crate) scripts: Ledger<BootScripts>,
     pub(crate) states: Ledger<ConfigurationStates>,
     pub(crate) observer: Arc<Observer>,
     pub(crate) preparer: Preparer,
@@ -75,6 +87,8 @@ impl Coordinator {
         let remembered = states.iter().filter_map(|state| ComponentId::parse(&state.id).ok());
         let prepared = self.preparer.preparations.view().all();
         let remembered = remembered.chain(prepared.iter().map(|record| record.id.clone()));
+        let scripts = self.scripts.view().all();
+        let remembered = remembered.chain(scripts.iter().map(|script| script.id.clone()));
         remembered.filter(|id| self.components.get(id.as_str()).is_none()).collect()
     }
 
@@ -84,11 +98,11 @@ impl Coordinator {
     }
 
     fn agenda(&self, ids: Vec<ComponentId>) -> Agenda {
-        let now = Instant::now();
+        let (options, now) = (self.options.in_force(), Instant::now());
         let mut agenda = Agenda::default();
         for id in ids {
             match self.components.get(id.as_str()) {
-                Some(component) => self.plan(component, &mut agenda, now),
+                Some(component) => self.plan(component, &mut agenda, &options, now),
                 None => {
                     self.rest(&id);
                     agenda.gone.push(id);
@@ -98,15 +112,31 @@ impl Coordinator {
         agenda
     }
 
-    fn plan(&self, component: Arc<Component>, agenda: &mut Agenda, now: Instant) {
-        let generation = component.generation;
-        if let PreparationDecision::Prepare(preparation) = preparation::decide(&component) {
-            let work = Work::Prepare { generation, attempt: preparation.attempt };
-            if self.claimed(&component.id, work, now) {
-                agenda.preparations.push(Due { component, preparation });
+    fn plan(&self, component: Arc<Component>, agenda: &mut Agenda, options: &Options, now: Instant) {
+        let (generation, at) = (component.generation, time::now());
+        match preparation::decide(&component, self.refused_at(&component), options, at) {
+            PreparationDecision::Prepare(preparation) => {
+                let work = Work::Prepare { generation, attempt: preparation.attempt };
+                if self.claimed(&component.id, work, now) {
+                    agenda.preparations.push(Due { component, preparation });
+                }
             }
-            return;
+            PreparationDecision::Wait { until } => {
+                self.claims.idle(&component.id);
+                self.queue.mark_at(component.id.clone(), now + until.since(at));
+            }
+            PreparationDecision::Nothing { reason: _ } => self.plan_configuration(component, agenda, now),
         }
+    }
+
+    /// When an upstream refused the data of the last power-on attempt that was spent, if that is how it was.
+    fn refused_at(&self, component: &Component) -> Option<Timestamp> {
+        let record = self.preparer.preparations.view().get(component.id.as_str())?;
+        record.refused_at(component.generation, component.attempts(Action::PoweringOn))
+    }
+
+    fn plan_configuration(&self, component: Arc<Component>, agenda: &mut Agenda, now: Instant) {
+        let generation = component.generation;
         let state = self.states.view().get(component.id.as_str());
         let observed = observation::configuration(state.as_deref(), generation);
         match configuration::decide(&component, &observed) {
@@ -143,9 +173,9 @@ impl Coordinator {
         if due.is_empty() {
             return;
         }
-        let prepared = self.preparer.prepare(&due).await;
+        let ended = self.preparer.prepare(&due).await;
         let ids: Vec<_> = due.into_iter().map(|one| one.component.id.clone()).collect();
-        let (done, failed): (Vec<_>, Vec<_>) = ids.iter().partition(|id| prepared.contains(*id));
+        let (done, failed): (Vec<_>, Vec<_>) = ids.iter().partition(|id| ended.contains(*id));
         done.into_iter().for_each(|id| self.claims.done(id));
         self.claims.again(failed, Instant::now());
         self.queue.mark(ids);
@@ -158,9 +188,12 @@ impl Coordinator {
             return;
         }
         let wanted = settings.iter().map(|one| (&one.id, one.configuration.as_str(), one.session.as_str()));
-        let groups = groups::by_configuration(wanted, MOST_NODES);
-        let errors = self.configurator.set(groups, Mode::Running).await;
-        tracing::info!(components = settings.len(), failed = errors.len(), "configurations set");
+        let groups = groups::by_configuration(wanted, self.configurator.most_nodes());
+        let troubles = self.configurator.set(groups, Mode::Running).await;
+        tracing::info!(components = settings.len(), failed = troubles.len(), "configurations set");
+        if let Err(fault) = self.observer.note(troubles).await {
+            tracing::warn!(%fault, "why configurations could not be set is not recorded");
+        }
         self.claims.again(settings.iter().map(|one| &one.id), Instant::now());
         self.queue.mark(settings.into_iter().map(|one| one.id));
     }
@@ -178,6 +211,11 @@ impl Coordinator {
 
     async fn try_forget(&self, gone: Vec<ComponentId>) -> Result<(), Fault> {
         self.observer.forget(gone.clone()).await?;
-        self.preparer.forget(gone).await
+        self.preparer.forget(gone.clone()).await?;
+        let forget = move |draft: &mut Draft<'_, BootScript>| {
+            gone.iter().for_each(|id| draft.delete(id.as_str()));
+            Ok(())
+        };
+        self.scripts.write(forget).await.map(drop)
     }
 }

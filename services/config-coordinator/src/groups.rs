@@ -22,9 +22,11 @@ pub(crate) struct ConfigurationGroup {
 }
 
 /// One group for each distinct set of artifacts. A missing text is told from an empty one, although it is
-/// all the same to the server: the token stands for what the component wants, and that has to match.
+/// all the same to the server: the token stands for what the component wants, and that has to match. Groups are cut
+/// into groups of at most `most`.
 pub(crate) fn by_artifacts<'a>(
     components: impl IntoIterator<Item = (&'a ComponentId, &'a BootArtifacts)>,
+    most: usize,
 ) -> Vec<BootGroup> {
     type Texts = [Option<Arc<str>>; 3];
     let mut groups: BTreeMap<Texts, Vec<ComponentId>> = BTreeMap::new();
@@ -32,11 +34,14 @@ pub(crate) fn by_artifacts<'a>(
         let BootArtifacts { kernel, kernel_parameters, initrd, timestamp: _ } = artifacts.clone();
         groups.entry([kernel, kernel_parameters, initrd]).or_default().push(id.clone());
     }
-    let groups = groups.into_iter().map(|([kernel, kernel_parameters, initrd], hosts)| BootGroup {
-        artifacts: BootArtifacts { kernel, kernel_parameters, initrd, timestamp: None },
-        hosts: sorted(hosts),
-    });
-    groups.collect()
+    let mut cut = Vec::new();
+    for ([kernel, kernel_parameters, initrd], hosts) in groups {
+        let artifacts = BootArtifacts { kernel, kernel_parameters, initrd, timestamp: None };
+        let hosts = sorted(hosts);
+        let parts = hosts.chunks(most);
+        cut.extend(parts.map(|hosts| BootGroup { artifacts: artifacts.clone(), hosts: hosts.to_vec() }));
+    }
+    cut
 }
 
 /// One group for each distinct configuration and session, cut into groups of at most `most`. The empty
@@ -80,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn components_that_boot_the_same_share_a_call() {
+    fn components_that_boot_the_same_share_calls_up_to_a_limit() {
         // "-" stands for a missing text.
         let rows = [
             ("x9", "k1", "p", "i"),
@@ -104,7 +109,7 @@ mod tests {
                 (id(name), artifacts)
             })
             .collect();
-        let groups = by_artifacts(components.iter().map(|(id, artifacts)| (id, artifacts)));
+        let groups = by_artifacts(components.iter().map(|(id, artifacts)| (id, artifacts)), 2);
         let lines = groups.iter().map(|group| {
             let BootArtifacts { kernel, kernel_parameters, initrd, .. } = &group.artifacts;
             format!("{kernel:?} {kernel_parameters:?} {initrd:?}: {}\n", names(&group.hosts))
@@ -112,7 +117,8 @@ mod tests {
         expect![[r#"
             Some("k1") Some("p") None: x4
             Some("k1") Some("p") Some(""): x5
-            Some("k1") Some("p") Some("i"): x1 x6 x9
+            Some("k1") Some("p") Some("i"): x1 x6
+            Some("k1") Some("p") Some("i"): x9
             Some("k1") Some("q") Some("i"): x2
             Some("k2") Some("p") Some("i"): x3
         "#]]

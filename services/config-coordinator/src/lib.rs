@@ -1,74 +1,101 @@
 //! The config coordinator: puts in place what a node needs before it boots and while it is configured.
 //!
-//! It owns what is known about the configuration of nodes, and what was put in place for which power-on.
+//! It owns what is known about the configuration of nodes, what was put in place for which power-on, and what nodes
+//! boot where no other service keeps that.
 //! Three loops, none of which waits for another: one keeps the configuration states fresh, one listens for
 //! what the configuration service says by itself, and one prepares power-ons and sets configurations.
 //!
 //! It does not decide where a component stands and never touches power. What was prepared goes to the
 //! component registry; the power controller acts on it or not.
 
+mod boot_scripts;
 mod claims;
 mod configure;
 mod coordinate;
 mod groups;
+mod isolate;
 mod observe;
+mod order;
+mod placing;
 mod preparation;
 mod prepare;
 mod rounds;
 mod rpc;
 mod sense;
+mod sighting;
+mod silence;
 mod store;
+mod trouble;
 mod upstream;
 
 use std::sync::Arc;
 
 use chassis::{
-    Context,
+    Channel, Context,
     channel::LARGEST_MESSAGE,
+    kinds::OptionsRecord,
     ledger::Ledger,
     mirror::{Change, Mirror},
     work::WorkQueue,
 };
 use domain::{component::Component, id::ComponentId};
+use parking_lot::Mutex;
 use proto::{
+    boot::boot_script_service_server::BootScriptServiceServer,
     component::report_service_client::ReportServiceClient,
     configuration::configuration_service_server::ConfigurationServiceServer,
 };
 use tokio::net::TcpListener;
 
 use crate::{
+    boot_scripts::BootScriptRpc,
     claims::Claims,
     configure::Configurator,
     coordinate::Coordinator,
     observe::Observer,
+    order::Order,
+    placing::Placer,
     prepare::Preparer,
     rpc::ConfigurationRpc,
     sense::Sensor,
-    store::{ConfigurationStates, Migrator, Preparations},
-    upstream::{boot_parameters, configuration},
+    silence::Silence,
+    store::{BootScripts, ConfigurationStates, Migrator, Preparations},
+    upstream::{boot_parameters, configuration, images},
 };
 
-/// Starts the coordinator and serves what it knows about configuration.
+/// Starts the coordinator and serves what it knows about configuration, and boot scripts where it keeps them.
 ///
-/// It serves at once and is ready when it has copied the components.
+/// It serves at once and is ready when it has copied the components and the options.
 ///
 /// # Errors
-/// When the database cannot be opened, or an address is not one.
+/// When the database cannot be opened, an address is not one, or an upstream cannot be called with its settings.
 pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let url = context.database_url("config-coordinator", &settings.config_coordinator.database_url)?;
     let database = chassis::database::connect::<Migrator>(&url).await?;
-    let states = Ledger::open(&context, database.clone()).await?;
-    let preparations = Ledger::open(&context, database).await?;
+    let ledgers = Ledgers {
+        states: Ledger::open(&context, database.clone()).await?,
+        preparations: Ledger::open(&context, database.clone()).await?,
+        scripts: Ledger::open(&context, database).await?,
+    };
+    let drivers = Drivers {
+        images: images::Driver::new(&settings.images)?,
+        boot_parameters: boot_parameters::Driver::new(settings, ledgers.scripts.clone())?,
+        configuration: configuration::Driver::new(settings)?,
+    };
 
     let mut server = chassis::Server::default();
-    server.add(ConfigurationServiceServer::new(ConfigurationRpc { states: states.clone() }));
+    server.add(ConfigurationServiceServer::new(ConfigurationRpc { states: ledgers.states.clone() }));
+    let boot_parameters = drivers.boot_parameters.clone();
+    server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters }));
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
-    let loops = Loops::new(&context, states, preparations)?;
+    let registry = chassis::channel(&settings.component_registry.url)?;
+    let loops = Loops::new(&context, registry, ledgers, drivers);
     context.tasks.spawn_until_shutdown("coordinator", async move {
         // Components that have not been copied yet look like components that were deleted.
         loops.components.reached(1).await;
+        loops.options.reached(1).await;
         ready.now().await;
         loops.run().await;
         Ok(())
@@ -76,45 +103,66 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     Ok(())
 }
 
+/// What is kept.
+struct Ledgers {
+    states: Ledger<ConfigurationStates>,
+    preparations: Ledger<Preparations>,
+    scripts: Ledger<BootScripts>,
+}
+
+/// Who is called.
+struct Drivers {
+    images: images::Driver,
+    boot_parameters: boot_parameters::Driver,
+    configuration: configuration::Driver,
+}
+
 /// Everything that runs.
 struct Loops {
     components: Mirror<Component>,
+    options: Mirror<OptionsRecord>,
     sensor: Sensor,
     coordinator: Coordinator,
 }
 
 impl Loops {
-    fn new(
-        context: &Context,
-        states: Ledger<ConfigurationStates>,
-        preparations: Ledger<Preparations>,
-    ) -> anyhow::Result<Self> {
-        let settings = &context.settings;
-        let registry = chassis::channel(&settings.component_registry.url)?;
-        let upstream = configuration::Driver::simulated(&settings.simulator.url)?;
+    fn new(context: &Context, registry: Channel, ledgers: Ledgers, drivers: Drivers) -> Self {
         let (unseen, queue) = (WorkQueue::default(), WorkQueue::default());
         let components = Mirror::start(context, registry.clone(), marking([unseen.clone(), queue.clone()]));
-        let observer = Observer::new(states.clone(), components.clone(), upstream.clone(), queue.clone());
-        let observer = Arc::new(observer);
-        let configurator = Arc::new(Configurator::new(upstream.clone(), Arc::clone(&observer)));
-        let preparer = Preparer {
-            preparations,
-            boot_parameters: boot_parameters::Driver::simulated(&settings.simulator.url)?,
+        let options = Mirror::start(context, registry.clone(), marking_enabled(&components, &queue));
+        let observer = Arc::new(Observer {
+            states: ledgers.states.clone(),
+            components: components.clone(),
+            options: options.clone(),
+            upstream: drivers.configuration,
+            order: Arc::new(Mutex::new(Order::default())),
+            looking: Mutex::new(Silence::default()),
+            following: Mutex::new(Silence::default()),
+            changed: queue.clone(),
+        });
+        let configurator = Arc::new(Configurator::new(Arc::clone(&observer)));
+        let placer = Placer {
+            components: components.clone(),
+            options: options.clone(),
+            images: drivers.images,
+            boot_parameters: drivers.boot_parameters,
             configurator: Arc::clone(&configurator),
-            registry: ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
         };
-        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), upstream, unseen);
-        let claims = Claims::default();
+        let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
+        let preparer = Preparer { preparations: ledgers.preparations, placer, registry };
+        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), unseen);
         let coordinator = Coordinator {
             components: components.clone(),
-            states,
+            options: options.clone(),
+            scripts: ledgers.scripts,
+            states: ledgers.states,
             observer,
             preparer,
             configurator,
             queue,
-            claims,
+            claims: Claims::default(),
         };
-        Ok(Self { components, sensor, coordinator })
+        Self { components, options, sensor, coordinator }
     }
 
     async fn run(&self) {
@@ -130,3 +178,15 @@ fn marking(queues: [WorkQueue<ComponentId>; 2]) -> impl Fn(&[Change<Component>])
         }
     }
 }
+
+/// Marks every component that is enabled: how often and when power-ons are prepared depends on the options.
+fn marking_enabled(
+    components: &Mirror<Component>,
+    queue: &WorkQueue<ComponentId>,
+) -> impl Fn(&[Change<OptionsRecord>]) + Send + Sync + 'static {
+    let (components, queue) = (components.clone(), queue.clone());
+    move |_| queue.mark(components.enabled())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,16 @@
 //! What is remembered about preparing the power-ons of a component: enough to finish after a crash.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{convert::Digests, resource::Resource};
-use domain::{component::Component, id::ComponentId, preparation::Preparation};
+use domain::{component::Component, id::ComponentId, preparation::Preparation, time::Timestamp};
+
+/// How long the words stay on record with which a peer was waited for, while it goes on failing.
+const SAME_PEER: Duration = Duration::from_secs(30);
 
 /// The last preparation of one component.
 ///
-/// After a restart an accepted one is reported again as it is. One that was only prepared may or may not
+/// After a restart one that was accepted or refused is reported again as it is. Any other may or may not
 /// have reached the upstreams; putting the same data there again does no harm, and its new token is the one
 /// that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub(crate) struct PreparationRecord {
     pub(crate) id: ComponentId,
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
+    /// Since when it is so.
+    pub(crate) since: Timestamp,
     pub(crate) revision: u64,
 }
 
@@ -42,8 +47,13 @@ pub(crate) enum Progress {
         /// Token of the boot script server; empty: no boot data were needed.
         token: Arc<str>,
     },
-    /// An upstream did not take it, or nobody knows whether it did.
+    /// An upstream did not answer, or nobody knows whether it took it. It is tried again.
     Failed {
+        /// Who is waited for.
+        error: Arc<str>,
+    },
+    /// An upstream refused it for this very component. The attempt is spent.
+    Refused {
         /// What the upstream said.
         error: Arc<str>,
     },
@@ -53,6 +63,7 @@ impl Progress {
     pub(crate) const PREPARED: &str = "prepared";
     pub(crate) const ACCEPTED: &str = "accepted";
     pub(crate) const FAILED: &str = "failed";
+    pub(crate) const REFUSED: &str = "refused";
 
     /// How far as one word.
     pub(crate) fn word(&self) -> &'static str {
@@ -60,8 +71,47 @@ impl Progress {
             Self::Prepared => Self::PREPARED,
             Self::Accepted { .. } => Self::ACCEPTED,
             Self::Failed { .. } => Self::FAILED,
+            Self::Refused { .. } => Self::REFUSED,
         }
     }
+
+    /// Whether the same peer is waited for, whatever its words.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Failed { error }, Self::Failed { error: other }) => peer(error) == peer(other),
+            _ => false,
+        }
+    }
+
+    /// Whether the upstreams have to be asked, for the first time or again.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Prepared | Self::Failed { .. } => true,
+            Self::Accepted { .. } | Self::Refused { .. } => false,
+        }
+    }
+}
+
+impl PreparationRecord {
+    /// Notes how far the preparation is now. A peer whose trouble looks different each time has its last words noted
+    /// now and then, since thousands of records would change with each of them.
+    pub(crate) fn advance(&mut self, progress: Progress, now: Timestamp) {
+        if !self.progress.is_like(&progress) || now.since(self.since) >= SAME_PEER {
+            (self.progress, self.since) = (progress, now);
+        }
+    }
+
+    /// When an upstream refused the data of that power-on attempt, if it did.
+    pub(crate) fn refused_at(&self, generation: u64, attempt: u32) -> Option<Timestamp> {
+        let same = (self.plan.generation, self.plan.attempt) == (generation, attempt);
+        let refused = matches!(self.progress, Progress::Refused { .. });
+        (same && refused).then_some(self.since)
+    }
+}
+
+/// What a text about a peer says before it comes to what is the matter.
+fn peer(text: &str) -> &str {
+    text.split_once(" (").map_or(text, |(peer, _)| peer)
 }
 
 impl Plan {
@@ -90,5 +140,45 @@ impl Resource for PreparationRecord {
 
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_about_a_peer_that_goes_on_failing_change_now_and_then() {
+        let failed = |error: &str| Progress::Failed { error: error.into() };
+        let (refused, accepted) = (Progress::Refused { error: "BSS at b (no)".into() }, |token: &str| {
+            Progress::Accepted { token: token.into() }
+        });
+        let rows = [
+            (failed("BSS at b (503)"), failed("BSS at b (no answer)"), 29_999, false),
+            (failed("BSS at b (503)"), failed("BSS at b (no answer)"), 30_000, true),
+            (failed("BSS at b (503)"), failed("CFS at c (503)"), 0, true),
+            (failed("BSS at b (503)"), refused, 0, true),
+            (failed("BSS at b (503)"), accepted("t1"), 0, true),
+            (Progress::Prepared, failed("BSS at b (503)"), 0, true),
+        ];
+        for (before, after, later, changes) in rows {
+            let component = Component::new(ComponentId::parse("x1").unwrap());
+            let preparation = Preparation {
+                attempt: 1,
+                artifacts: None,
+                configuration: String::new(),
+                session: String::new(),
+            };
+            let mut record = PreparationRecord {
+                id: component.id.clone(),
+                plan: Plan::new(&component, &preparation, &mut Digests::default()),
+                progress: before.clone(),
+                since: Timestamp(1_000),
+                revision: 0,
+            };
+            record.advance(after.clone(), Timestamp(1_000 + later));
+            let expected = if changes { after } else { before };
+            assert_eq!(record.progress, expected, "{later}");
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! Learning what the configuration upstream says: by asking, and by listening.
+//! Learning what the configuration upstream says: by asking, by listening to those who tell of changes, and by
+//! asking again and again about nodes whose changes nobody tells of.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{mirror::Mirror, pause, work::WorkQueue};
 use domain::{component::Component, id::ComponentId};
@@ -9,61 +10,97 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     claims::{Answer, Claims},
-    observe::{ObserveError, Observer},
+    observe::{Need, ObserveError, Observer},
     rounds,
-    upstream::{
-        Failure,
-        configuration::{Driver, MOST_NODES, Said},
-    },
+    silence::Silence,
+    upstream::{Failure, configuration::Said},
 };
 
 /// Messages that are stored together when they come faster than they can be stored. A message has one node
 /// as a rule, and a commit takes as long for a thousand as for one.
 const MESSAGES: usize = 1000;
 
+/// Components in one round: a whole machine, so that one fetch answers for all of them.
+const BATCH: usize = 20_000;
+
+/// How soon a node is asked for again that the upstream left out. Nobody tells when it is back, and finding out
+/// may take a fetch of everything.
+const ABSENCE: Duration = Duration::from_secs(30);
+
 /// Keeps what is known about the configuration of enabled components fresh.
 pub(crate) struct Sensor {
     observer: Arc<Observer>,
     components: Mirror<Component>,
-    upstream: Driver,
     /// Components that may have to be asked about.
     queue: WorkQueue<ComponentId>,
-    /// By the generation that is being asked for.
-    claims: Claims<u64>,
+    /// By why it is being asked.
+    claims: Claims<Need>,
+    /// All components whose changes are followed are asked about at the same moments, counted from here.
+    start: Instant,
+}
+
+/// How it went to listen.
+#[derive(Default)]
+struct Link {
+    /// Breaks since something was heard.
+    failures: u32,
+    /// Since nobody could be listened to.
+    silence: Silence,
+    /// What was known before counts as unknown on record.
+    lost: bool,
+}
+
+/// Components of one round.
+#[derive(Default)]
+struct Due {
+    /// Those of which something has to be known.
+    unknown: Vec<ComponentId>,
+    /// Those whose changes are followed.
+    followed: Vec<ComponentId>,
 }
 
 impl Sensor {
     pub(crate) fn new(
         observer: Arc<Observer>,
         components: Mirror<Component>,
-        upstream: Driver,
         queue: WorkQueue<ComponentId>,
     ) -> Self {
-        Self { observer, components, upstream, queue, claims: Claims::default() }
+        Self { observer, components, queue, claims: Claims::default(), start: Instant::now() }
     }
 
     /// Asks about components as they are marked, without end.
     pub(crate) async fn ask(&self) {
-        rounds::run(&self.queue, MOST_NODES, |ids| self.round(ids)).await;
+        rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
     }
 
-    /// Listens for changes without end. After every gap everything is asked for once.
+    /// Listens for changes without end, if the upstream tells of any. After every gap everything is asked for
+    /// once; the time before the start is a gap too.
     pub(crate) async fn listen(&self) {
-        let mut failures = 0;
+        let mut link = Link::default();
         loop {
-            if let Err(error) = self.listen_once(&mut failures).await {
-                tracing::warn!(%error, failures, "configuration changes are not heard of, listening again");
+            let began = Instant::now();
+            let Err(error) = self.listen_once(&mut link).await else { return };
+            if link.failures == 0 {
+                tracing::warn!(%error, "configuration changes are not heard of, listening again");
             }
-            failures += 1;
-            sleep(pause::after(failures)).await;
+            if link.silence.lasts(began, Instant::now()) && !link.lost {
+                link.lost = self.lose_all(&error).await;
+            }
+            link.failures += 1;
+            sleep(pause::after(link.failures)).await;
         }
     }
 
-    async fn listen_once(&self, failures: &mut u32) -> Result<(), ObserveError> {
-        let messages = self.upstream.watch().await?;
+    /// Listens until the stream breaks. Ends well where there is none.
+    async fn listen_once(&self, link: &mut Link) -> Result<(), ObserveError> {
+        let messages = self.observer.upstream.watch().await?;
+        (link.silence, link.lost) = (Silence::default(), false);
         self.observer.may_have_missed();
         self.queue.mark(self.components.enabled());
-        self.take(messages, failures).await
+        match messages {
+            Some(messages) => self.take(messages, &mut link.failures).await,
+            None => Ok(()),
+        }
     }
 
     /// Keeps what is heard until the stream breaks, or until something could not be kept: that is a gap too.
@@ -81,38 +118,102 @@ impl Sensor {
         Ok(())
     }
 
+    /// What is known about everybody may have changed unheard. Gives whether that is on record.
+    async fn lose_all(&self, why: &ObserveError) -> bool {
+        let ObserveError::Upstream(failure) = why else { return false };
+        let enabled: Vec<_> = self.components.enabled().collect();
+        let lost = self.observer.lose(&self.observer.inquire(&enabled), failure).await;
+        if let Err(fault) = &lost {
+            tracing::warn!(%fault, "the silence of the configuration upstream is not recorded");
+        }
+        lost.is_ok()
+    }
+
     async fn round(&self, ids: Vec<ComponentId>) {
-        let due = self.due(ids);
-        if due.is_empty() {
+        let Due { unknown, followed } = self.due(ids);
+        if unknown.is_empty() && followed.is_empty() {
             return;
         }
-        if let Err(error) = self.observer.look(&due).await {
-            tracing::warn!(%error, components = due.len(), "configuration states are not known");
+        let (looked, followed_up) =
+            tokio::join!(self.observer.look(&unknown), self.observer.follow(&followed));
+        for (asked, outcome) in [(unknown, looked), (followed, followed_up)] {
+            if let Err(error) = &outcome {
+                tracing::warn!(%error, components = asked.len(), "configuration states are not known");
+            }
+            let failed: Vec<_> = asked.iter().filter(|id| !self.settle(id, outcome.is_ok())).collect();
+            self.claims.again(failed, Instant::now());
+            self.queue.mark(asked);
         }
-        let (lacking, known): (Vec<_>, Vec<_>) =
-            due.iter().partition(|id| self.observer.wanted(id).is_some());
-        known.into_iter().for_each(|id| self.claims.release(id));
-        self.claims.again(lacking, Instant::now());
-        self.queue.mark(due);
+    }
+
+    /// Notes when a component is to be asked about next; gives false if it has to be tried again soon.
+    fn settle(&self, id: &ComponentId, answered: bool) -> bool {
+        let now = Instant::now();
+        match self.observer.need(id) {
+            None => self.claims.release(id),
+            Some(_) if !answered => return false,
+            Some(Need::Change { .. }) => self.claims.rest(id, self.next_look(now)),
+            Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
+                self.claims.rest(id, now + ABSENCE)
+            }
+            Some(Need::Evidence { .. }) => return false,
+        }
+        true
     }
 
     /// Those of `ids` that have to be asked about now. The others need nothing, or are marked for later.
-    fn due(&self, ids: Vec<ComponentId>) -> Vec<ComponentId> {
+    fn due(&self, ids: Vec<ComponentId>) -> Due {
         let now = Instant::now();
-        let mut due = Vec::new();
+        let mut due = Due::default();
         for id in ids {
-            let Some(generation) = self.observer.wanted(&id) else {
+            let Some(need) = self.observer.need(&id) else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);
                 continue;
             };
-            match self.claims.claim(&id, generation, now) {
-                Answer::Granted => due.push(id),
-                Answer::Early(at) => self.queue.mark_at(id, at),
+            let earliest = match need {
+                Need::Evidence { .. } => now,
+                Need::Change { .. } => self.next_look(now),
+            };
+            match (self.claims.claim_from(&id, need, earliest, now), need) {
+                (Answer::Granted, Need::Evidence { .. }) => due.unknown.push(id),
+                (Answer::Granted, Need::Change { .. }) => due.followed.push(id),
+                (Answer::Early(at), _) => self.queue.mark_at(id, at),
                 // The round that is at it marks the component when it ends.
-                Answer::Busy | Answer::Done => {}
+                (Answer::Busy | Answer::Done, _) => {}
             }
         }
         due
+    }
+
+    /// The next moment at which changes are looked for. It is the same for everybody, so that one fetch does for
+    /// all, however many nodes begin to be followed one by one.
+    fn next_look(&self, now: Instant) -> Instant {
+        match self.observer.upstream.poll_period() {
+            Some(period) => next_moment(self.start, period, now),
+            None => now,
+        }
+    }
+}
+
+/// The first moment after `now` that is a multiple of `period` away from `start`.
+fn next_moment(start: Instant, period: Duration, now: Instant) -> Instant {
+    let past = now.duration_since(start).as_nanos();
+    let into = past.checked_rem(period.as_nanos()).unwrap_or_default();
+    // Shorter than the period, which fits.
+    now + period - Duration::from_nanos(u64::try_from(into).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_looks_at_the_same_moments() {
+        let start = Instant::now();
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        for (now, next) in [(0, 2000), (1, 2000), (1999, 2000), (2000, 4000), (7001, 8000)] {
+            assert_eq!(next_moment(start, Duration::from_secs(2), at(now)), at(next), "{now}");
+        }
     }
 }

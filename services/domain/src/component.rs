@@ -49,6 +49,8 @@ pub struct Component {
     pub assignment: String,
     /// Why the last power action was refused, in the words of the peer; empty: it was not.
     pub power_error: String,
+    /// Whether the inventory locks the node against power operations.
+    pub locked: bool,
 }
 
 /// What the node said it booted.
@@ -235,6 +237,7 @@ impl Component {
             preparation: None,
             assignment: String::new(),
             power_error: String::new(),
+            locked: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! When to set the configuration of a node that already runs what it should (BOS reference 5.8).
 
 use crate::{
+    artifacts,
     component::Component,
     evaluation::ConfigurationObservation,
     status::{self, computed_status},
@@ -56,6 +57,15 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
     }
 }
 
+/// Whether it depends on its configuration where `component` stands, and changes of it matter: it runs what it
+/// should, and is neither finished nor given up (rows 5 to 10 of BOS reference 5.3.1).
+pub fn decides(component: &Component) -> bool {
+    component.is_enabled()
+        && component.status_override() != status::FAILED
+        && component.kernel_wanted()
+        && artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
+}
+
 fn nothing(reason: ConfigurationIdle) -> ConfigurationDecision {
     ConfigurationDecision::Nothing { reason }
 }
@@ -63,7 +73,10 @@ fn nothing(reason: ConfigurationIdle) -> ConfigurationDecision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{DesiredState, Phase, Status, view::bare};
+    use crate::component::{
+        ActualState, DesiredState, Phase, Status,
+        view::{artifacts, bare},
+    };
 
     fn configuring(configuration: Option<&str>) -> Component {
         Component {
@@ -124,6 +137,38 @@ mod tests {
         ];
         for (name, component, reason) in rows {
             assert_eq!(decide(&component, &known(None)), nothing(reason), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_matters_once_a_node_runs_what_it_should() {
+        let runs = |kernel: &str, wanted: &str| Component {
+            enabled: Some(true),
+            actual_state: Some(ActualState {
+                boot_artifacts: Some(artifacts(kernel)),
+                ..ActualState::default()
+            }),
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts(wanted)),
+                ..DesiredState::default()
+            }),
+            ..bare()
+        };
+        let held = |word: &str| Component {
+            status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(word.to_owned()) }),
+            ..runs("k p i", "k p i")
+        };
+        let rows = [
+            ("runs it", runs("k p i", "k p i"), true),
+            ("runs another", runs("j p i", "k p i"), false),
+            ("has not reported", Component { actual_state: None, ..runs("k p i", "k p i") }, false),
+            ("should be off", Component { desired_state: None, actual_state: None, ..runs("", "") }, false),
+            ("not enabled", Component { enabled: None, ..runs("k p i", "k p i") }, false),
+            ("held", held("on_hold"), true),
+            ("given up", held("failed"), false),
+        ];
+        for (name, component, expected) in rows {
+            assert_eq!(decides(&component), expected, "{name}");
         }
     }
 }

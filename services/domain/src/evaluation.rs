@@ -20,6 +20,7 @@ mod reason;
 mod rows;
 
 pub use reason::Reason;
+pub(crate) use rows::passes_when_left_alone;
 
 /// The power upstream answered and left the node out.
 pub const ERROR_POWER_MISSING: &str = "Component information was not returned by pcs";
@@ -32,6 +33,13 @@ pub const ERROR_CONFIGURATION_UNKNOWN: &str =
     "cfs is not reporting a valid configuration status for this component: ";
 /// The power upstream knows the node but not its power state, and did not say why.
 pub const ERROR_POWER_UNDEFINED: &str = "the power state of the component is undefined";
+/// The inventory locks the node, so its power is left alone.
+pub const ERROR_LOCKED: &str =
+    "the inventory locks the node against power operations; it goes on once the node is unlocked";
+/// How every text begins that says why the configuration upstream does not take a configuration; its words follow.
+pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
+/// How every text begins that says which peer is waited for. Such a text goes when the evidence comes.
+pub const WAITING_FOR: &str = "waiting for ";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
@@ -135,6 +143,11 @@ pub struct Evidence {
     pub power: PowerObservation,
     /// Configuration.
     pub configuration: ConfigurationObservation,
+    /// While power is unknown: who is waited for, since when, and the last error, beginning with
+    /// [`WAITING_FOR`]; empty: it was only just asked for.
+    pub power_trouble: String,
+    /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
+    pub configuration_trouble: String,
 }
 
 /// Where a component stands, why, and until when that holds while nothing else changes.
@@ -214,19 +227,36 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     }
     let status = progress(decision, component);
     let trouble = match status {
+        status::POWER_ON_PENDING | status::POWER_OFF_PENDING if component.locked => Some(ERROR_LOCKED),
         status::POWER_ON_PENDING => preparation_error(component).or(power_error(component)),
         status::POWER_OFF_PENDING => power_error(component),
+        // The upstream may be back by now: it is the lock that is waited for.
+        status if is_called(status) && component.locked && waits_for_upstream(component) => {
+            Some(ERROR_LOCKED)
+        }
         status if is_called(status) => Some(component.power_error.as_str()),
         _ => None,
     };
-    let about_evidence = [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED]
-        .contains(&component.error_text());
-    decision.error = trouble.or(about_evidence.then_some("")).map(str::to_owned);
+    decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
 }
 
+/// Whether a text of our own says what stands in the way just now, and so goes when nothing does.
+fn passes(error: &str) -> bool {
+    let texts = [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED, ERROR_LOCKED];
+    let beginnings = [WAITING_FOR, ERROR_CONFIGURATION_REFUSED];
+    texts.contains(&error) || beginnings.iter().any(|beginning| error.starts_with(beginning))
+}
+
+/// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.
 fn preparation_error(component: &Component) -> Option<&str> {
-    let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1)?;
+    let spent = component.attempts(Action::PoweringOn);
+    let preparation = component.preparation_of(spent + 1).or(component.preparation_of(spent))?;
     (!preparation.error.is_empty()).then_some(preparation.error.as_str())
+}
+
+/// Whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
+fn waits_for_upstream(component: &Component) -> bool {
+    component.power_error.starts_with(WAITING_FOR)
 }
 
 fn power_error(component: &Component) -> Option<&str> {
@@ -243,7 +273,7 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
         status::POWER_ON_PENDING => exhausted(Action::PoweringOn),
         status::POWER_OFF_PENDING => exhausted(Action::PoweringOffGracefully),
         status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED
-            if exhausted(Action::PoweringOffForcefully) =>
+            if exhausted(Action::PoweringOffForcefully) && !waits_for_upstream(component) =>
         {
             decision.until = wait_ends(component, options.power_off_wait());
             decision.until.is_none_or(|until| now >= until)

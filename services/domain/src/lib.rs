@@ -8,6 +8,7 @@
 //! reference that describes it, such as "BOS reference 5.3".
 
 pub mod artifacts;
+pub mod boot_script;
 pub mod boot_token;
 pub mod bos_time;
 pub mod compatibility;
@@ -17,6 +18,7 @@ pub mod component_filter;
 pub mod configuration;
 pub mod evaluation;
 pub mod id;
+pub mod image;
 pub mod invalid;
 pub mod inventory;
 pub mod limit;

@@ -23,10 +23,9 @@ const DEFAULT_ACTUAL_STATE_TTL: Duration = Duration::from_secs(4 * 60 * 60);
 /// The settings in force. Texts are kept as they were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Read timeout for the boot script server, seconds. Kept for the contract: the config coordinator has
-    /// deadlines of its own.
+    /// Read timeout for the boot script server, seconds.
     pub bss_read_timeout: u32,
-    /// Read timeout for the configuration service, seconds. Kept for the contract, as the one before.
+    /// Read timeout for the configuration service, seconds.
     pub cfs_read_timeout: u32,
     /// Read timeout for the inventory, seconds.
     pub hsm_read_timeout: u32,

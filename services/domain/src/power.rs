@@ -1,8 +1,10 @@
 //! When to act on the power of a node (BOS reference 5.5 to 5.7, 5.15).
 
+use std::time::Duration;
+
 use crate::{
     component::{Action, Component},
-    evaluation::{PowerObservation, wait_ends},
+    evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
     status::{self, computed_status},
     time::Timestamp,
@@ -48,7 +50,13 @@ pub enum PowerIdle {
     Exhausted,
     /// An action is due, and its power is not known or not what the action would change.
     AwaitingPower,
+    /// The inventory locks the node against power operations.
+    Locked,
 }
+
+/// Pause before a power-on that follows one which was refused or failed, for each attempt that was made. What
+/// stood in the way, such as somebody else's reservation, needs a while to go.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 /// Decides whether an action on the power of `component` is due. `power` is what is known about it in its
 /// generation: what is not known is never acted on.
@@ -91,12 +99,27 @@ pub enum Outlook {
     },
 }
 
+/// How far the upstream is with an action on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// It may take it at any time, or is working on it.
+    Open,
+    /// It took it then, and tells no more of it.
+    Taken(Timestamp),
+    /// It was done with it then, and did not tell what became of the node.
+    Ended(Timestamp),
+}
+
+/// How long hardware may take to do what it was told at once. What an upstream was done with and did not show by
+/// then does not come any more.
+const REACTION: Duration = Duration::from_secs(10);
+
 /// Judges by the newest reading whether `action` may still have its effect. It has the time that the options
-/// give it (BOS reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`) from `accepted_at`;
-/// `None`: it is not known yet whether the upstream takes it.
+/// give it (BOS reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`); when the upstream is done
+/// with it, only an operating system that was asked to shut down still may take as long.
 pub fn outlook(
     action: Action,
-    accepted_at: Option<Timestamp>,
+    course: Course,
     power: &PowerObservation,
     options: &Options,
     now: Timestamp,
@@ -110,11 +133,60 @@ pub fn outlook(
             return Outlook::Settled;
         }
     };
-    let until = accepted_at.map(|at| at.plus(wait));
+    let until = match course {
+        Course::Open => None,
+        Course::Ended(at) if action != Action::PoweringOffGracefully => Some(at.plus(wait.min(REACTION))),
+        Course::Taken(at) | Course::Ended(at) => Some(at.plus(wait)),
+    };
     if *power == effect || until.is_some_and(|until| now >= until) {
         return Outlook::Settled;
     }
     Outlook::Pending { until }
+}
+
+/// How long the upstream works on a node before it gives it up (BOS reference 6.3, `taskDeadlineMinutes`).
+pub const TASK_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How much longer than its nodes a transition may take. Power services confirm in steps of 15 seconds, and
+/// prepare and clean up before and after.
+const FOLLOW_MARGIN: Duration = Duration::from_secs(30);
+
+/// How long nothing may be heard of a transition. An upstream that was away goes on with its transitions when it
+/// is back; one that answers for others all that time has lost this one.
+const UNHEARD: Duration = Duration::from_secs(600);
+
+/// Whether a transition that has not ended in the upstream is not waited for any longer. It had `task_deadline`
+/// per node from `sent_at`; `heard`: the upstream has just said that it goes on, so that it will say nothing
+/// else later either. What became of its nodes is then told by their power.
+pub fn gives_up(sent_at: Timestamp, task_deadline: Duration, heard: bool, now: Timestamp) -> bool {
+    let patience = task_deadline.saturating_add(FOLLOW_MARGIN);
+    now.since(sent_at) >= if heard { patience } else { patience.max(UNHEARD) }
+}
+
+/// The power of a node as the result of an action showed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// On or off.
+    pub power: PowerReading,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How far the clock of an upstream may be behind.
+const SKEW: Duration = Duration::from_secs(5);
+
+/// How long readings may be behind results. Upstreams look at hardware every half minute or so. Later than this
+/// they are believed again: one that only notes changes never notes a node that went back between two looks.
+const CATCH_UP: Duration = Duration::from_secs(120);
+
+/// Whether a reading is of a time before an action had the result that was `shown`, and so says nothing about
+/// the node as it is. `as_of`: since when the upstream reads so; `None`: now.
+pub fn is_outdated(reading: PowerReading, as_of: Option<Timestamp>, shown: Shown, now: Timestamp) -> bool {
+    let contradicts = match reading {
+        PowerReading::On | PowerReading::Off => reading != shown.power,
+        PowerReading::Unknown | PowerReading::Undefined | PowerReading::Missing => false,
+    };
+    contradicts && as_of.is_some_and(|as_of| as_of.plus(SKEW) < shown.at) && now.since(shown.at) < CATCH_UP
 }
 
 /// What is due by the record alone.
@@ -125,8 +197,11 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     if !component.status_override().is_empty() {
         return nothing(PowerIdle::Overridden);
     }
+    if component.locked {
+        return nothing(PowerIdle::Locked);
+    }
     match computed_status(component) {
-        status::POWER_ON_PENDING => power_on(component, options),
+        status::POWER_ON_PENDING => power_on(component, options, now),
         status::POWER_OFF_PENDING => attempt(component, Action::PoweringOffGracefully, options),
         status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED => {
             force_off(component, options, now)
@@ -136,15 +211,29 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
 }
 
 /// A power-on needs boot data and configuration that were accepted for exactly this attempt (BUG-23).
-fn power_on(component: &Component, options: &Options) -> PowerDecision {
+fn power_on(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
     match (attempt(component, Action::PoweringOn, options), preparation) {
         (PowerDecision::Act { .. }, None) => nothing(PowerIdle::NotPrepared),
         (PowerDecision::Act { .. }, Some(done)) if !done.error.is_empty() => {
             nothing(PowerIdle::PreparationFailed)
         }
+        (act @ PowerDecision::Act { .. }, Some(_)) => match retry_at(component, options) {
+            Some(until) if now < until => PowerDecision::Wait { until },
+            _ => act,
+        },
         (decision, _) => decision,
     }
+}
+
+/// When the next power-on may be tried after one that the upstream refused or that failed there; `None`: at
+/// once. A power-on that only had no effect in its time has been waited for already.
+fn retry_at(component: &Component, options: &Options) -> Option<Timestamp> {
+    if component.power_error.is_empty() || component.last_action() != Some(Action::PoweringOn) {
+        return None;
+    }
+    let pause = RETRY_PAUSE.saturating_mul(component.attempts(Action::PoweringOn));
+    Some(component.last_action_at()?.plus(pause.min(options.power_on_wait())))
 }
 
 /// A power-off that has had its time without effect is forced, again and again.

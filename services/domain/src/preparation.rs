@@ -1,16 +1,29 @@
 //! What has to be in place before a node is switched on (BOS reference 5.5, steps 2 to 5).
 
+use std::time::Duration;
+
 use crate::{
     artifacts::BootArtifacts,
     component::{Action, Component},
+    options::Options,
     status::{self, computed_status},
+    time::Timestamp,
 };
+
+/// Pause after an upstream refused the data of a node, for each attempt that is spent. What it refuses, somebody
+/// has to mend first.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 /// What to do about the coming power-on of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreparationDecision {
     /// Put boot data and configuration in place, then report.
     Prepare(Preparation),
+    /// Not yet; decide again then.
+    Wait {
+        /// First moment at which to prepare.
+        until: Timestamp,
+    },
     /// Leave it alone until the record changes.
     Nothing {
         /// Why.
@@ -40,6 +53,8 @@ pub enum PreparationIdle {
     NotPending,
     /// Everything is in place.
     Prepared,
+    /// No attempt is left (BOS reference 5.15).
+    Exhausted,
 }
 
 /// Decides whether the coming power-on of `component` has to be prepared.
@@ -47,7 +62,15 @@ pub enum PreparationIdle {
 /// Every attempt is prepared anew: between two attempts the boot script server may have lost the boot data,
 /// and the configuration state of the last boot must not count for the next. One that failed is prepared
 /// again; the caller spaces such repeats by a growing pause.
-pub fn decide(component: &Component) -> PreparationDecision {
+///
+/// `refused` is when an upstream refused the data of the last attempt that was spent, if that is how it was spent:
+/// the next one is prepared after a pause, whatever the upstream says to other nodes meanwhile.
+pub fn decide(
+    component: &Component,
+    refused: Option<Timestamp>,
+    options: &Options,
+    now: Timestamp,
+) -> PreparationDecision {
     if !component.is_enabled() {
         return nothing(PreparationIdle::NotEnabled);
     }
@@ -55,9 +78,17 @@ pub fn decide(component: &Component) -> PreparationDecision {
     if !component.status_override().is_empty() || computed_status(component) != status::POWER_ON_PENDING {
         return nothing(PreparationIdle::NotPending);
     }
-    let attempt = component.attempts(Action::PoweringOn) + 1;
+    let spent = component.attempts(Action::PoweringOn);
+    if spent >= component.retry_limit(options) {
+        return nothing(PreparationIdle::Exhausted);
+    }
+    let attempt = spent + 1;
     if component.preparation_of(attempt).is_some_and(|done| done.error.is_empty()) {
         return nothing(PreparationIdle::Prepared);
+    }
+    let pause = RETRY_PAUSE.saturating_mul(spent.max(1)).min(options.power_on_wait());
+    if let Some(until) = refused.map(|refused| refused.plus(pause)).filter(|until| now < *until) {
+        return PreparationDecision::Wait { until };
     }
     PreparationDecision::Prepare(Preparation {
         attempt,
@@ -95,6 +126,12 @@ mod tests {
         }
     }
 
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn decided(component: &Component) -> PreparationDecision {
+        decide(component, None, &Options::default(), NOW)
+    }
+
     fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
         let preparation = Some(BootPreparation { generation, attempt, error: error.to_owned() });
         Component { preparation, ..pending() }
@@ -116,7 +153,7 @@ mod tests {
             ("prepared", prepared(7, 2, ""), nothing(PreparationIdle::Prepared)),
         ];
         for (name, component, expected) in rows {
-            assert_eq!(decide(&component), expected, "{name}");
+            assert_eq!(decided(&component), expected, "{name}");
         }
     }
 
@@ -131,7 +168,7 @@ mod tests {
                 configuration: String::new(),
                 session: String::new(),
             };
-            assert_eq!(decide(&component), PreparationDecision::Prepare(expected));
+            assert_eq!(decided(&component), PreparationDecision::Prepare(expected));
         }
     }
 
@@ -149,7 +186,38 @@ mod tests {
             ("stable", at(Phase::None, ""), PreparationIdle::NotPending),
         ];
         for (name, component, reason) in rows {
-            assert_eq!(decide(&component), nothing(reason), "{name}");
+            assert_eq!(decided(&component), nothing(reason), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_after_a_refusal_waits_and_the_last_one_was_the_last() {
+        let spent = |attempts: u32, policy: Option<u32>| Component {
+            event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::zeros() }),
+            retry_policy: policy,
+            ..pending()
+        };
+        let rows = [
+            (spent(1, None), Some(9_999), Some(1)),
+            (spent(1, None), Some(10_000), None),
+            (spent(2, None), Some(10_000), Some(10_000)),
+            (spent(2, None), Some(20_000), None),
+            (spent(30, Some(99)), Some(119_999), Some(1)),
+            (spent(30, Some(99)), Some(120_000), None),
+            (spent(2, None), None, None),
+        ];
+        for (component, ago, waits) in rows {
+            let refused = ago.map(|ago| Timestamp(NOW.0 - ago));
+            let decision = decide(&component, refused, &Options::default(), NOW);
+            let expected = waits.map(|waits| Timestamp(NOW.0 + waits));
+            match decision {
+                PreparationDecision::Wait { until } => assert_eq!(Some(until), expected, "{ago:?}"),
+                PreparationDecision::Prepare(_) => assert_eq!(None, expected, "{ago:?}"),
+                PreparationDecision::Nothing { .. } => panic!("{ago:?}"),
+            }
+        }
+        for component in [spent(3, None), spent(0, Some(0)), spent(9, Some(1))] {
+            assert_eq!(decided(&component), nothing(PreparationIdle::Exhausted));
         }
     }
 }

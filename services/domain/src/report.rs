@@ -9,6 +9,7 @@ use crate::{
     component::{
         Action, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase, StagedState, Status,
     },
+    evaluation::WAITING_FOR,
     id::ComponentId,
     time::Timestamp,
     write::{begin_generation, cleared_actual_state, hooked_merge},
@@ -75,8 +76,10 @@ pub struct ActionReport {
     pub action: Action,
     /// Which attempt this is, counted from 1.
     pub attempt: u32,
-    /// Why it was refused, in the words of the peer; empty: it was not.
+    /// Why it was refused or failed, in the words of the peer; empty: it was not.
     pub error: String,
+    /// Whether the attempt is known not to have had its effect and will not have it.
+    pub failed: bool,
 }
 
 /// What became of preparing a power-on. Written by the config coordinator.
@@ -92,6 +95,8 @@ pub struct PreparationReport {
     pub bss_token: String,
     /// Why it failed; empty: it succeeded.
     pub error: String,
+    /// Whether an upstream refused the data of this very component: the power-on attempt is then spent.
+    pub refused: bool,
 }
 
 /// The component has moved on since the author of a report looked at it.
@@ -204,13 +209,16 @@ pub fn status(
     Ok(Some(hooked_merge(component, patch, |_| None, now)))
 }
 
-/// Records that an attempt at a power action begins, before the upstream is asked, or that the upstream
-/// refused it. The first report of an attempt counts it; later ones only carry the refusal. A report about
+/// Records that an attempt at a power action begins, before the upstream is asked, or that it was refused or
+/// failed. The first report of an attempt counts it; later ones only carry what went wrong. A report about
 /// an attempt that others have followed says nothing about the last action and changes nothing.
 ///
+/// An attempt that waited for the upstream begins when that has taken it: only then its time runs. One that fails
+/// has had its time from its beginning.
+///
 /// # Errors
-/// When the generation has passed, or when an attempt would begin on a component that is disabled, held or
-/// in a phase that does not ask for the action: its author decided on an older record.
+/// When the generation has passed, or when an attempt would begin on a component that is disabled, locked, held
+/// or in a phase that does not ask for the action: its author decided on an older record.
 pub fn action(
     component: &Component,
     report: &ActionReport,
@@ -228,10 +236,21 @@ pub fn action(
     }
     let latest =
         report.attempt == component.attempts(report.action) && component.last_action() == Some(report.action);
-    if !latest || component.power_error == report.error {
+    let fails_now = report.failed && !component.last_action_failed();
+    if !latest || (component.power_error == report.error && !fails_now) {
         return Ok(None);
     }
-    Ok(Some(Component { power_error: report.error.clone(), ..component.clone() }))
+    let begins_now = component.power_error.starts_with(WAITING_FOR) && report.error.is_empty();
+    let patch = Component {
+        last_action: (fails_now || begins_now)
+            .then(|| LastAction { failed: Some(fails_now), ..LastAction::default() }),
+        ..Component::new(component.id.clone())
+    };
+    let mut merged = hooked_merge(component, patch, |_| None, now);
+    if let Some(last) = merged.last_action.as_mut().filter(|_| fails_now) {
+        last.last_updated = component.last_action_at();
+    }
+    Ok(Some(Component { power_error: report.error.clone(), ..merged }))
 }
 
 fn asks_for(component: &Component, action: Action) -> bool {
@@ -242,7 +261,10 @@ fn asks_for(component: &Component, action: Action) -> bool {
             return false;
         }
     };
-    component.is_enabled() && component.status_override().is_empty() && component.phase() == phase
+    component.is_enabled()
+        && !component.locked
+        && component.status_override().is_empty()
+        && component.phase() == phase
 }
 
 fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Component {
@@ -250,7 +272,7 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
     let patch = Component {
         last_action: Some(LastAction {
             action: Some(report.action),
-            failed: Some(false),
+            failed: Some(report.failed),
             last_updated: None,
         }),
         event_stats: Some(EventStats {
@@ -265,7 +287,8 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
 }
 
 /// Records what became of preparing a power-on. The token of the accepted boot data becomes part of the
-/// desired state without counting as a change of it (BOS reference 5.5, step 4b).
+/// desired state without counting as a change of it (BOS reference 5.5, step 4b). An upstream that refuses the
+/// data of the component spends the attempt, once; one that does not answer spends nothing.
 ///
 /// # Errors
 /// When the generation has passed.
@@ -290,7 +313,15 @@ pub fn preparation(
     if !report.bss_token.is_empty() {
         prepared.desired_state.get_or_insert_default().bss_token = Some(report.bss_token.clone());
     }
+    if report.refused && report.attempt > component.attempts(Action::PoweringOn) {
+        prepared.event_stats.get_or_insert_default().power_on_attempts = Some(report.attempt);
+    }
     Ok((prepared != *component).then_some(prepared))
+}
+
+/// Records whether the inventory locks the node; `None`: the record says so already.
+pub fn lock(component: &Component, locked: bool) -> Option<Component> {
+    (component.locked != locked).then(|| Component { locked, ..component.clone() })
 }
 
 #[cfg(test)]

@@ -148,12 +148,15 @@ pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> 
     check_length("status.end_time", end_time.as_deref().unwrap_or_default(), 0, LONGEST_TIME)?;
     let error = patch.error.unwrap_or(session.error);
     check_length("status.error", error.as_deref().unwrap_or_default(), 0, LONGEST_ERROR)?;
+    // What it waited for was about the progress that it had.
+    let waiting_for = if patch.progress.is_some() { String::new() } else { session.waiting_for };
     Ok(Session {
         components: components.unwrap_or(session.components),
         progress: patch.progress.unwrap_or(session.progress),
         start_time,
         end_time,
         error,
+        waiting_for,
         ..session
     })
 }
@@ -244,6 +247,10 @@ pub(crate) mod tests {
         };
         assert_eq!(patch(before.clone(), change), Ok(expected.clone()));
         assert_eq!(expected.started_at(), NOW);
+        let waiting = Session { waiting_for: "the inventory".to_owned(), ..session("s") };
+        assert_eq!(patch(waiting.clone(), SessionPatch::default()), Ok(waiting.clone()));
+        let again = SessionPatch { progress: Some(Progress::Pending), ..SessionPatch::default() };
+        assert_eq!(patch(waiting, again), Ok(session("s")));
         let fields = [
             SessionPatch { components: Some("x".repeat(128)), ..SessionPatch::default() },
             SessionPatch { start_time: Some("x".repeat(128)), ..SessionPatch::default() },

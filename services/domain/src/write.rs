@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::{
     artifacts::BootArtifacts,
     component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
+    evaluation::passes_when_left_alone,
     id::ComponentId,
     status::{self, computed_status},
     time::Timestamp,
@@ -25,6 +26,7 @@ pub fn put(
     apply_hooks(&mut record, tokens, now);
     record.revision = previous.map_or(0, |previous| previous.revision);
     record.generation = previous.map_or(0, |previous| previous.generation);
+    record.locked = previous.is_some_and(|previous| previous.locked);
     record.assignment = String::new();
     begin_generation(&mut record);
     record
@@ -50,6 +52,10 @@ pub fn patch(
     }
     if begins {
         begin_generation(&mut merged);
+    }
+    // Nobody decides about it from now on, who would take the text away.
+    if !merged.is_enabled() && passes_when_left_alone(merged.error_text()) {
+        merged.error = Some(String::new());
     }
     merged
 }

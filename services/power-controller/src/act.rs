@@ -1,106 +1,96 @@
 //! Decides which power actions begin and writes them down. Carrying them out is the business of `deliver`.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
-use chassis::{
-    Channel,
-    convert::{observation, time},
-    kinds::OptionsRecord,
-    ledger::Ledger,
-    mirror::Mirror,
-    pause,
-    work::WorkQueue,
-};
+use chassis::{convert::time, kinds::OptionsRecord, work::WorkQueue};
 use domain::{
-    component::{Action, Component},
-    evaluation::PowerObservation,
+    component::Action,
+    evaluation::WAITING_FOR,
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
     time::Timestamp,
 };
 use parking_lot::Mutex;
-use proto::{
-    component::report_service_client::ReportServiceClient,
-    power::{Delivery, Transition, TransitionMember},
+use proto::power::{Delivery, PowerState, Transition, TransitionMember};
+use tokio::{
+    sync::mpsc,
+    time::{Duration, Instant},
 };
-use tokio::time::Instant;
 
 use crate::{
     convert,
     driver::Driver,
     effects::Effects,
-    finished::Finished,
-    plan::{self, Attempt, Intents},
-    store::{PowerStates, Transitions},
+    journal::{Changes, Journal, is_open},
+    known::Known,
+    notes::Notes,
+    plan::{self, Attempt, Intents, Opening},
+    reporter::Reporter,
 };
 
 /// Components that are decided on at once: a whole machine, so that its nodes share few transitions.
 const MOST_DECISIONS: usize = 20_000;
 
-/// What deciding and delivering share.
-pub(crate) struct Actor {
-    pub(crate) transitions: Ledger<Transitions>,
-    pub(crate) states: Ledger<PowerStates>,
-    pub(crate) components: Mirror<Component>,
-    pub(crate) options: Mirror<OptionsRecord>,
+/// What has to be looked at. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Queues {
     /// Components that may need an action.
     pub(crate) undecided: WorkQueue<ComponentId>,
     /// Components whose power may have to be read.
     pub(crate) unread: WorkQueue<ComponentId>,
-    /// Open transitions that can be taken a step further.
+    /// Transitions of which it is not known yet whether the upstream takes them, that can go a step further.
     pub(crate) undelivered: WorkQueue<Arc<str>>,
+    /// Transitions that the upstream is working on and that are to be looked at.
+    pub(crate) unfollowed: WorkQueue<Arc<str>>,
+}
+
+/// What deciding, delivering and following share.
+pub(crate) struct Actor {
+    pub(crate) known: Known,
+    pub(crate) queues: Queues,
+    pub(crate) journal: Journal,
     pub(crate) driver: Driver,
-    pub(crate) registry: ReportServiceClient<Channel>,
+    /// How long a transition that is under way is left alone between looks.
+    pub(crate) follow_pause: Duration,
+    pub(crate) reporter: Reporter,
     pub(crate) intents: Mutex<Intents>,
     pub(crate) effects: Effects,
-    pub(crate) finished: Mutex<Finished>,
-    pub(crate) notes: Mutex<HashMap<String, Note>>,
-}
-
-/// What is remembered of an open transition beside its record. A restart forgets it, which costs no more
-/// than a repeated look or report.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Note {
-    /// How often the upstream was not reached.
-    pub(crate) failures: u32,
-    /// Error that the members show now; empty: none.
-    pub(crate) shown: String,
-    /// Since when nobody knows whether the upstream took the transition.
-    pub(crate) unknown_since: Option<Instant>,
-}
-
-/// Changes of the ledger that belong together.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Changes {
-    pub(crate) put: Vec<Transition>,
-    pub(crate) delete: Vec<String>,
+    pub(crate) notes: Notes,
+    /// Where to tell what results of actions show about power.
+    pub(crate) results: mpsc::Sender<Vec<PowerState>>,
 }
 
 impl Actor {
-    /// Picks up what a previous run left: an attempt that is in the ledger is not made again, and what was
+    /// Picks up what a previous run left: an attempt that is in the journal is not made again, and what was
     /// being sent may have arrived or not.
     pub(crate) async fn recover(&self) {
-        let mut transitions = self.transitions.view().all();
-        transitions.sort_by_key(|one| one.created_at.map(time::from_wire));
         let mut interrupted = Vec::new();
-        for transition in transitions {
-            let open = is_open(&transition);
-            self.recall(&transition, open);
-            if transition.delivery() == Delivery::Sent {
-                interrupted.push(unknown(&transition, "the service stopped before the answer came"));
-            }
-            if open {
-                self.undelivered.mark([transition.id.as_str().into()]);
-            } else {
-                self.finished.lock().add(&transition);
+        for transition in self.journal.all() {
+            self.recall(&transition);
+            let id = [transition.id.as_str().into()];
+            match transition.delivery() {
+                Delivery::Sent => {
+                    interrupted.push(unknown(&transition, "the service stopped before the answer came"));
+                    self.queues.undelivered.mark(id);
+                }
+                Delivery::Prepared => {
+                    if transition.error.starts_with(WAITING_FOR) {
+                        self.notes.show(&transition.id, &transition.error, Instant::now());
+                    }
+                    self.queues.undelivered.mark(id);
+                }
+                Delivery::Unknown => self.queues.undelivered.mark(id),
+                Delivery::Accepted => self.queues.unfollowed.mark(id),
+                Delivery::Unspecified | Delivery::Refused | Delivery::Finished => {}
             }
         }
-        self.write(Changes { put: interrupted, delete: Vec::new() }).await;
+        self.journal.write(Changes { put: interrupted, delete: Vec::new() }).await;
     }
 
-    fn recall(&self, transition: &Transition, open: bool) {
+    fn recall(&self, transition: &Transition) {
         let Some(action) = convert::action(transition) else { return };
+        let open = is_open(transition);
         let mut intents = self.intents.lock();
         for member in &transition.members {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
@@ -112,35 +102,43 @@ impl Actor {
     /// Decides on components whenever they change or their time has come.
     pub(crate) async fn decide(&self) -> anyhow::Result<Infallible> {
         loop {
-            let ids = self.undecided.next(MOST_DECISIONS).await;
+            let ids = self.queues.undecided.next(MOST_DECISIONS).await;
             // Without the options nothing is known about waits and retries. Once they arrive every component
             // is marked.
-            let Some(record) = self.options.get(OptionsRecord::KEY) else { continue };
-            let attempts = self.due(&ids, &record.options, time::now());
-            if !attempts.is_empty() {
-                self.prepare(plan::batches(attempts, &record.options)).await;
+            let Some(record) = self.known.options.get(OptionsRecord::KEY) else { continue };
+            let due = self.due(&ids, &record.options, time::now());
+            self.hasten(&due.overdue);
+            if !due.attempts.is_empty() {
+                let batches = plan::batches(due.attempts, &record.options, self.driver.most_nodes());
+                self.prepare(batches).await;
             }
         }
     }
 
     /// The attempts to make now. Those that come later are looked at again at their time.
-    fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Vec<(ComponentId, Attempt)> {
+    fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Due {
         let mut intents = self.intents.lock();
-        let mut due = Vec::new();
+        let mut due = Due::default();
         for id in ids {
-            let Some(component) = self.components.get(id.as_str()) else {
+            let Some(component) = self.known.components.get(id.as_str()) else {
                 intents.forget(id);
                 continue;
             };
-            match power::decide(&component, &self.power(&component), options, now) {
+            match power::decide(&component, &self.known.power(&component), options, now) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };
-                    if intents.open(id, attempt) {
-                        due.push((id.clone(), attempt));
+                    match intents.open(id, attempt) {
+                        Opening::Opened => due.attempts.push((id.clone(), attempt)),
+                        Opening::Blocked(Action::PoweringOffGracefully)
+                            if action == Action::PoweringOffForcefully =>
+                        {
+                            due.overdue.insert(id.as_str().to_owned());
+                        }
+                        Opening::Blocked(_) | Opening::Repeated => {}
                     }
                 }
                 PowerDecision::Wait { until } => {
-                    self.undecided.mark_at(id.clone(), Instant::now() + until.since(now));
+                    self.queues.undecided.mark_at(id.clone(), Instant::now() + until.since(now));
                 }
                 PowerDecision::Nothing { .. } => {}
             }
@@ -148,9 +146,22 @@ impl Actor {
         due
     }
 
-    /// What is known about the power of a component in its generation.
-    pub(crate) fn power(&self, component: &Component) -> PowerObservation {
-        observation::power(self.states.view().get(component.id.as_str()).as_deref(), component.generation)
+    /// Has the upstream end the transitions in which these nodes were asked to shut down: their time is over, and
+    /// while the upstream works on them it takes nothing else.
+    fn hasten(&self, overdue: &HashSet<String>) {
+        if overdue.is_empty() {
+            return;
+        }
+        let in_the_way = self.journal.all().into_iter().filter(|transition| {
+            transition.delivery() == Delivery::Accepted
+                && convert::action(transition) == Some(Action::PoweringOffGracefully)
+                && transition.members.iter().any(|member| overdue.contains(&member.id))
+        });
+        for transition in in_the_way {
+            if self.notes.want_abort(&transition.id) {
+                self.queues.unfollowed.mark([transition.id.as_str().into()]);
+            }
+        }
     }
 
     /// Writes transitions down, so that a crash from here on leaves a trace of them.
@@ -159,40 +170,17 @@ impl Actor {
         let put: Vec<_> =
             batches.into_iter().map(|(action, members)| convert::prepared(action, members, now)).collect();
         let ids: Vec<Arc<str>> = put.iter().map(|transition| transition.id.as_str().into()).collect();
-        self.write(Changes { put, delete: Vec::new() }).await;
-        self.undelivered.mark(ids);
-    }
-
-    /// Writes to the ledger and does not give up: without a durable record nothing may be done, and with
-    /// the same records a repetition changes nothing.
-    pub(crate) async fn write(&self, changes: Changes) {
-        let mut failures = 0;
-        loop {
-            let Changes { put, delete } = changes.clone();
-            let written = self.transitions.write(move |draft| {
-                delete.iter().for_each(|id| draft.delete(id));
-                put.into_iter().for_each(|transition| draft.put(transition));
-                Ok(())
-            });
-            let Err(fault) = written.await else { return };
-            failures += 1;
-            tracing::debug!(%fault, failures, "cannot write transitions, trying again");
-            tokio::time::sleep(pause::after(failures)).await;
-        }
+        self.journal.write(Changes { put, delete: Vec::new() }).await;
+        self.queues.undelivered.mark(ids);
     }
 }
 
-/// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).
-pub(crate) fn upstream_deadline(options: &Mirror<OptionsRecord>) -> Duration {
-    Duration::from_secs(options.in_force().pcs_read_timeout.into())
-}
-
-/// Whether it is not known yet what became of a transition.
-fn is_open(transition: &Transition) -> bool {
-    match transition.delivery() {
-        Delivery::Prepared | Delivery::Sent | Delivery::Unknown => true,
-        Delivery::Unspecified | Delivery::Accepted | Delivery::Refused => false,
-    }
+/// What is to be done.
+#[derive(Default)]
+struct Due {
+    attempts: Vec<(ComponentId, Attempt)>,
+    /// Nodes that are to be forced off while they are still being asked to shut down.
+    overdue: HashSet<String>,
 }
 
 /// The transition when nobody knows whether the upstream took it.

@@ -1,10 +1,10 @@
 //! Between the rules' words and the wire's: power states, transitions and reports.
 
 use chassis::convert::{component, time};
-use domain::{component::Action, id::ComponentId, time::Timestamp};
+use domain::{component::Action, evaluation, id::ComponentId, power::Shown, time::Timestamp};
 use proto::{
     component::ActionReport,
-    power::{Delivery, PowerState, Transition, TransitionMember},
+    power::{Delivery, PowerReading, PowerState, Transition, TransitionMember},
 };
 use uuid::Uuid;
 
@@ -54,16 +54,75 @@ pub(crate) fn component_ids(members: &[TransitionMember]) -> impl Iterator<Item 
     members.iter().filter_map(|member| ComponentId::parse(&member.id).ok())
 }
 
-/// What to tell the registry about every member; an empty `error` says that the attempt begins or goes on.
+/// What to tell the registry about every member of a transition that is under way; an empty `error` says that
+/// the attempt begins or goes on, another what it waits for.
 pub(crate) fn reports<'a>(
     transition: &'a Transition,
     error: &'a str,
 ) -> impl Iterator<Item = ActionReport> + 'a {
-    transition.members.iter().map(move |member| ActionReport {
+    transition.members.iter().map(move |member| report(transition.action, member, error, false))
+}
+
+/// What to tell the registry about a member that waits for nothing any more.
+pub(crate) fn clearance(transition: &Transition, member: &TransitionMember) -> ActionReport {
+    report(transition.action, member, "", false)
+}
+
+/// What to tell the registry about members without success, with the upstream's words.
+pub(crate) fn failures<'a>(
+    transition: &'a Transition,
+    failed: impl IntoIterator<Item = (&'a TransitionMember, &'a str)>,
+) -> Vec<ActionReport> {
+    failed.into_iter().map(|(member, error)| report(transition.action, member, error, true)).collect()
+}
+
+fn report(action: i32, member: &TransitionMember, error: &str, failed: bool) -> ActionReport {
+    ActionReport {
         id: member.id.clone(),
         generation: member.generation,
-        action: transition.action,
+        action,
         attempt: member.attempt,
         error: error.to_owned(),
+        failed,
+    }
+}
+
+/// What success of an action on a member shows of its power. None: the action has nothing to do with power.
+pub(crate) fn shown(action: Action, member: &TransitionMember, at: Timestamp) -> Option<PowerState> {
+    let reading = match action {
+        Action::PoweringOn => PowerReading::On,
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => PowerReading::Off,
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            return None;
+        }
+    };
+    Some(PowerState {
+        id: member.id.clone(),
+        reading: reading.into(),
+        error: String::new(),
+        observed_at: Some(time::to_wire(at)),
+        generation: member.generation,
+        revision: 0,
     })
+}
+
+/// The same for the rules.
+pub(crate) fn as_shown(state: &PowerState) -> Shown {
+    Shown { power: rule_reading(state.reading()), at: observed_at(state) }
+}
+
+/// When a state was read.
+pub(crate) fn observed_at(state: &PowerState) -> Timestamp {
+    state.observed_at.map(time::from_wire).unwrap_or_default()
+}
+
+/// A reading as the rules know it.
+pub(crate) fn rule_reading(reading: PowerReading) -> evaluation::PowerReading {
+    match reading {
+        PowerReading::Unspecified => evaluation::PowerReading::Unknown,
+        PowerReading::On => evaluation::PowerReading::On,
+        PowerReading::Off => evaluation::PowerReading::Off,
+        PowerReading::Undefined => evaluation::PowerReading::Undefined,
+        PowerReading::Missing => evaluation::PowerReading::Missing,
+    }
 }

@@ -13,13 +13,13 @@ use domain::{
     component::Action,
     id::ComponentId,
     options::Options,
-    power::{self, Outlook},
+    power::{self, Course, Outlook},
     time::Timestamp,
 };
 use parking_lot::Mutex;
 use proto::power::{Delivery, PowerState, Transition};
 
-use crate::convert;
+use crate::{convert, outcome};
 
 /// The last action on each component, as long as its effect was not seen. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +31,9 @@ pub(crate) struct Effects {
 struct Effect {
     action: Action,
     generation: u64,
-    /// When the upstream took it; none: it may take it at any time.
-    accepted_at: Option<Timestamp>,
+    course: Course,
+    /// Whether the upstream tells what becomes of it, so that the power of the node need not be read.
+    followed: bool,
 }
 
 impl Effects {
@@ -43,8 +44,10 @@ impl Effects {
         let effects = Self::default();
         for transition in transitions {
             match transition.delivery() {
-                Delivery::Prepared | Delivery::Sent | Delivery::Unknown => effects.begin(&transition),
-                Delivery::Accepted => {
+                Delivery::Prepared | Delivery::Sent | Delivery::Unknown | Delivery::Accepted => {
+                    effects.begin(&transition);
+                }
+                Delivery::Finished => {
                     effects.begin(&transition);
                     // The moment of the answer is not on record.
                     effects.accepted(&transition, convert::sent_at(&transition));
@@ -56,30 +59,62 @@ impl Effects {
     }
 
     /// From here on the upstream may take the transition. An earlier action is superseded: the upstream goes
-    /// by the last that it took.
+    /// by the last that it took. What became of a member is not awaited any more once it is known.
     pub(crate) fn begin(&self, transition: &Transition) {
         let Some(action) = convert::action(transition) else { return };
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
-            awaited.insert(id, Effect { action, generation: member.generation, accepted_at: None });
-        }
-    }
-
-    /// The upstream took the transition. Effects that were seen before its answer stay seen.
-    pub(crate) fn accepted(&self, transition: &Transition, at: Timestamp) {
-        let mut awaited = self.awaited.lock();
-        for id in convert::component_ids(&transition.members) {
-            if let Some(effect) = awaited.get_mut(&id) {
-                effect.accepted_at = Some(at);
+            if outcome::is_unresolved(member) {
+                let (generation, course) = (member.generation, Course::Open);
+                awaited.insert(id, Effect { action, generation, course, followed: false });
+            } else {
+                awaited.remove(&id);
             }
         }
     }
 
-    /// The upstream does not take it: nothing comes of it.
+    /// The upstream took the transition and will tell no more of it: from `at` on its effects have their time.
+    /// Effects that were seen before stay seen.
+    pub(crate) fn accepted(&self, transition: &Transition, at: Timestamp) {
+        self.leave(transition, Course::Taken(at));
+    }
+
+    /// The upstream is done with the transition, or will never say that it is.
+    pub(crate) fn ended(&self, transition: &Transition, at: Timestamp) {
+        self.leave(transition, Course::Ended(at));
+    }
+
+    /// From now on only the power of the nodes tells.
+    fn leave(&self, transition: &Transition, course: Course) {
+        let mut awaited = self.awaited.lock();
+        for member in &transition.members {
+            if let Some(effect) = awaited.get_mut(member.id.as_str()) {
+                effect.course = course;
+                effect.followed = false;
+            }
+        }
+    }
+
+    /// Says of the effects of a transition whether the upstream tells what becomes of them.
+    pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
+        let mut awaited = self.awaited.lock();
+        for member in &transition.members {
+            if let Some(effect) = awaited.get_mut(member.id.as_str()) {
+                effect.followed = followed;
+            }
+        }
+    }
+
+    /// Whether the upstream will tell what becomes of an action on the node.
+    pub(crate) fn is_followed(&self, id: &str) -> bool {
+        self.awaited.lock().get(id).is_some_and(|effect| effect.followed)
+    }
+
+    /// The upstream does not take it, or has failed to do it: nothing comes of it.
     pub(crate) fn cancel(&self, id: &ComponentId) {
         if let Entry::Occupied(effect) = self.awaited.lock().entry(id.clone())
-            && effect.get().accepted_at.is_none()
+            && effect.get().course == Course::Open
         {
             effect.remove();
         }
@@ -116,7 +151,7 @@ impl Effect {
     /// A reading of any generation tells whether the effect has come.
     fn outlook(&self, state: &PowerState, options: &Options, now: Timestamp) -> Outlook {
         let power = observation::power(Some(state), state.generation);
-        power::outlook(self.action, self.accepted_at, &power, options, now)
+        power::outlook(self.action, self.course, &power, options, now)
     }
 }
 

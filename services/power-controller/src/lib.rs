@@ -2,12 +2,14 @@
 //!
 //! It owns what is known about the power of every component, and every action that was taken on it. Both
 //! survive restarts. `sense` reads and listens; `act` decides by `domain::power` and writes intents down;
-//! `deliver` carries them out; `resolve` finds out about those whose answer was lost. `effects` knows which
-//! of them may still change something.
+//! `deliver` carries them out and `settle` records the answers; `resolve` finds out about those whose answer was
+//! lost; `follow` looks at those that the upstream works on until it has ended them. `effects` knows which of
+//! them may still change something. `driver` knows the upstreams.
 //!
 //! What holds, whatever fails and whenever the process dies:
 //! - an attempt that the upstream accepted is not made again;
-//! - nothing is asked for while an earlier action on the same component is unresolved;
+//! - nothing is asked for while an earlier action on the same component is unresolved, or the upstream holds
+//!   the component for it;
 //! - an attempt is counted in the registry before the upstream hears of it;
 //! - no reading counts for a generation while an action of an older one may still have its effect.
 //!
@@ -19,116 +21,136 @@ mod deliver;
 mod driver;
 mod effects;
 mod finished;
+mod follow;
+mod journal;
+mod known;
+mod notes;
+mod outcome;
 mod plan;
+mod progress;
 mod pushes;
+mod redfish;
+mod reporter;
 mod resolve;
 mod rpc;
 mod sense;
+mod settle;
 mod store;
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
     Channel, Context, Ready, Server,
-    channel::LARGEST_MESSAGE,
     kinds::OptionsRecord,
     ledger::Ledger,
     mirror::{Change, Mirror},
-    work::WorkQueue,
 };
 use domain::{component::Component, id::ComponentId};
 use parking_lot::Mutex;
-use proto::{
-    component::report_service_client::ReportServiceClient, power::power_service_server::PowerServiceServer,
-};
-use tokio::net::TcpListener;
+use proto::power::power_service_server::PowerServiceServer;
+use tokio::{net::TcpListener, sync::mpsc};
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use store::{Migrator, PowerStates, Transitions};
 
-use crate::{act::Actor, driver::Driver, effects::Effects, rpc::PowerRpc, sense::Sense};
+use crate::{
+    act::{Actor, Queues},
+    driver::Driver,
+    effects::Effects,
+    journal::Journal,
+    known::Known,
+    notes::Notes,
+    reporter::Reporter,
+    rpc::PowerRpc,
+    sense::Sense,
+};
+
+/// Batches of results that may wait for the task that stores them. More would only wait there.
+const MOST_RESULTS: usize = 64;
 
 /// Starts the power controller on `listener`.
 ///
 /// # Errors
-/// When the database cannot be opened or the address of the registry or of the upstream is none.
+/// When the database cannot be opened or a setting cannot be used, which is named.
 pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
-    let settings = &context.settings;
+    let settings = Arc::clone(&context.settings);
+    let driver = Driver::new(&settings)?;
+    let follow_pause = seconds("power.follow_seconds", settings.power.follow_seconds)?;
+    let poll_pause = seconds("power.poll_seconds", settings.power.poll_seconds)?;
+    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
     let database = chassis::database::connect::<Migrator>(&url).await?;
     let states = Ledger::<PowerStates>::open(&context, database.clone()).await?;
     let transitions = Ledger::<Transitions>::open(&context, database).await?;
-    let driver = Driver::simulated(&settings.simulator.url).context("simulator.url")?;
-    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
 
     let mut server = Server::default();
     let rpc = PowerRpc { states: states.clone(), transitions: transitions.clone() };
     server.add(PowerServiceServer::new(rpc));
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
-    let (unread, undecided) = (WorkQueue::default(), WorkQueue::default());
-    let components = mirror_components(&context, registry.clone(), unread.clone(), undecided.clone());
-    let queues = [unread.clone(), undecided.clone()];
+    let queues = Queues::default();
+    let components = mirror_components(&context, registry.clone(), queues.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
+    let known = Known { components, options, states };
     let effects = Effects::recall(transitions.view().all());
-    let sense = Sense::new(
-        states.clone(),
-        components.clone(),
-        options.clone(),
-        driver.clone(),
+    let (results, shown) = mpsc::channel(MOST_RESULTS);
+    let (senses, queued) = (driver.clone(), queues.clone());
+    let sense = Sense::new(known.clone(), senses, queued, effects.clone(), shown, poll_pause);
+    let actor = Actor {
+        known: known.clone(),
         queues,
-        effects.clone(),
-    );
-    let actor = Arc::new(Actor {
-        transitions,
-        states,
-        components: components.clone(),
-        options: options.clone(),
-        undecided,
-        unread,
-        undelivered: WorkQueue::default(),
-        driver,
-        registry: ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
+        journal: Journal::new(transitions),
+        driver: driver.clone(),
+        follow_pause,
+        reporter: Reporter::new(registry),
         intents: Mutex::default(),
         effects,
-        finished: Mutex::default(),
-        notes: Mutex::default(),
-    });
+        notes: Notes::default(),
+        results,
+    };
     // They may stop anywhere: whatever is under way is in the ledgers.
     context.tasks.spawn_until_shutdown("power-states", sense.run());
-    context.tasks.spawn_until_shutdown("power-actions", act(actor));
-    context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, components, options));
+    context.tasks.spawn_until_shutdown("power-actions", act(Arc::new(actor)));
+    context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, known));
+    context.tasks.spawn("power-upstream", close(context.clone(), driver));
     Ok(())
+}
+
+/// A length of time that is set in seconds.
+fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
+    let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+    duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
 }
 
 async fn act(actor: Arc<Actor>) -> anyhow::Result<Infallible> {
     actor.recover().await;
-    // Without all components, one that was not seen yet would look as if it had been deleted.
-    actor.components.reached(1).await;
-    actor.options.reached(1).await;
-    tokio::try_join!(actor.decide(), Arc::clone(&actor).deliver()).map(|(never, _)| never)
+    actor.known.complete().await;
+    tokio::try_join!(actor.decide(), Arc::clone(&actor).deliver(), Arc::clone(&actor).follow())
+        .map(|(never, ..)| never)
 }
 
-async fn tell_ready(
-    ready: Ready,
-    components: Mirror<Component>,
-    options: Mirror<OptionsRecord>,
-) -> anyhow::Result<Infallible> {
-    components.reached(1).await;
-    options.reached(1).await;
+async fn tell_ready(ready: Ready, known: Known) -> anyhow::Result<Infallible> {
+    known.complete().await;
     ready.now().await;
     std::future::pending().await
 }
 
-fn mirror_components(
-    context: &Context,
-    registry: Channel,
-    unread: WorkQueue<ComponentId>,
-    undecided: WorkQueue<ComponentId>,
-) -> Mirror<Component> {
+/// Gives back what the upstream holds for us when the process ends.
+async fn close(context: Context, driver: Driver) -> anyhow::Result<()> {
+    context.tasks.shutdown().cancelled().await;
+    driver.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;
+    Ok(())
+}
+
+fn mirror_components(context: &Context, registry: Channel, queues: Queues) -> Mirror<Component> {
     Mirror::start(context, registry, move |changes| {
-        undecided.mark(changes.iter().filter(|change| may_be_due(change)).filter_map(id));
-        unread.mark(changes.iter().filter(|change| may_be_unread(change)).filter_map(id));
+        queues.undecided.mark(changes.iter().filter(|change| may_be_due(change)).filter_map(id));
+        queues.unread.mark(changes.iter().filter(|change| may_be_unread(change)).filter_map(id));
     })
 }
 
@@ -137,10 +159,10 @@ fn mirror_options(
     context: &Context,
     registry: Channel,
     components: Mirror<Component>,
-    queues: [WorkQueue<ComponentId>; 2],
+    queues: Queues,
 ) -> Mirror<OptionsRecord> {
     Mirror::start(context, registry, move |_| {
-        queues.iter().for_each(|queue| queue.mark(components.enabled()))
+        [&queues.unread, &queues.undecided].iter().for_each(|queue| queue.mark(components.enabled()));
     })
 }
 

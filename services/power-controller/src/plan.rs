@@ -3,21 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use domain::{
-    component::{Action, Component},
+    component::{Action, Component, Phase},
     evaluation::PowerObservation,
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
-    status::{POWER_OFF_FORCEFULLY_CALLED, POWER_OFF_GRACEFULLY_CALLED, POWER_ON_CALLED, computed_status},
     time::Timestamp,
 };
 use proto::power::{Transition, TransitionMember};
 
 use crate::{convert, driver::Accepted};
-
-/// Most nodes in one transition. Power services take a little more; what they get from us stays
-/// recognisable and small enough to be answered within a second.
-const MOST_MEMBERS: usize = 2500;
 
 /// One try at a power action on one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +36,27 @@ struct Intent {
     open: bool,
 }
 
+/// What became of the wish to make an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// It is open now.
+    Opened,
+    /// It is open already, or was made before.
+    Repeated,
+    /// Another attempt, at this action, is open.
+    Blocked(Action),
+}
+
 impl Intents {
     /// Opens an attempt, unless it was made before or another one is open.
-    pub(crate) fn open(&mut self, id: &ComponentId, attempt: Attempt) -> bool {
-        if self.latest.get(id).is_some_and(|latest| latest.open || latest.attempt == attempt) {
-            return false;
+    pub(crate) fn open(&mut self, id: &ComponentId, attempt: Attempt) -> Opening {
+        match self.latest.get(id) {
+            Some(latest) if latest.attempt == attempt => return Opening::Repeated,
+            Some(latest) if latest.open => return Opening::Blocked(latest.attempt.action),
+            Some(_) | None => {}
         }
         self.latest.insert(id.clone(), Intent { attempt, open: true });
-        true
+        Opening::Opened
     }
 
     /// What became of the open attempt is known.
@@ -79,18 +87,20 @@ impl Intents {
 }
 
 /// Puts attempts together into the members of as few transitions as possible: one action each, sorted ids,
-/// no more than the option `max_component_batch_size` allows (BOS reference 4).
+/// no more than the upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).
 pub(crate) fn batches(
     attempts: Vec<(ComponentId, Attempt)>,
     options: &Options,
+    upstream_takes: usize,
 ) -> Vec<(Action, Vec<TransitionMember>)> {
     let mut by_action: BTreeMap<Action, Vec<TransitionMember>> = BTreeMap::new();
     for (id, attempt) in attempts {
         let Attempt { generation, action, number } = attempt;
-        let member = TransitionMember { id: id.as_str().to_owned(), generation, attempt: number };
+        let id = id.as_str().to_owned();
+        let member = TransitionMember { id, generation, attempt: number, ..TransitionMember::default() };
         by_action.entry(action).or_default().push(member);
     }
-    let most = most_members(options);
+    let most = most_members(options, upstream_takes);
     let mut batches = Vec::new();
     for (action, mut members) in by_action {
         members.sort_unstable_by(|a, b| a.id.cmp(&b.id));
@@ -99,10 +109,10 @@ pub(crate) fn batches(
     batches
 }
 
-fn most_members(options: &Options) -> usize {
+fn most_members(options: &Options, upstream_takes: usize) -> usize {
     match usize::try_from(options.max_component_batch_size) {
-        Ok(0) | Err(_) => MOST_MEMBERS,
-        Ok(most) => most.min(MOST_MEMBERS),
+        Ok(0) | Err(_) => upstream_takes,
+        Ok(most) => most.min(upstream_takes),
     }
 }
 
@@ -113,58 +123,92 @@ pub(crate) fn halves(members: &[TransitionMember]) -> Option<[Vec<TransitionMemb
     (!first.is_empty()).then(|| [first.to_vec(), second.to_vec()])
 }
 
-/// Whether an attempt that was written down and not sent is still what the component needs: either it
-/// would be decided again, or it was already counted and nothing has taken its place. Either way its power
-/// has to be known still.
-pub(crate) fn still_due(
+/// How an attempt stands that was written down and of which the upstream has not heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is what the component needs.
+    Due,
+    /// It counts already, and something has to change before it can be made.
+    Later,
+    /// The component does not need it any more, or can have it decided anew at no cost.
+    Gone,
+}
+
+/// Judges an attempt of which the upstream has not heard.
+///
+/// One that was counted stays due until it was made, however long the upstream was away: its time has not begun,
+/// and the next of its kind, or the next harsher one, would spend attempts on nothing.
+pub(crate) fn standing(
     component: &Component,
     power: &PowerObservation,
     action: Action,
     member: &TransitionMember,
     options: &Options,
     now: Timestamp,
-) -> bool {
-    let current = component.generation == member.generation && component.is_enabled();
-    if !current || !power::would_change(action, power) {
-        return false;
+) -> Standing {
+    if component.generation != member.generation || !component.is_enabled() {
+        return Standing::Gone;
     }
-    let counted = component.status_override().is_empty()
-        && Some(computed_status(component)) == called(action)
-        && component.attempts(action) == member.attempt;
-    match power::decide(component, power, options, now) {
-        // An attempt that was counted stays due until it was made, however long the upstream was away: the next
-        // of its kind would spend another one on nothing.
-        PowerDecision::Act { action: due, attempt } => {
-            due == action && (attempt == member.attempt || counted)
-        }
-        PowerDecision::Wait { .. } | PowerDecision::Nothing { .. } => counted,
+    let counted = component.attempts(action) == member.attempt
+        && component.last_action() == Some(action)
+        && component.phase() == phase_of(action);
+    if !counted {
+        let decision = power::decide(component, power, options, now);
+        let again = PowerDecision::Act { action, attempt: member.attempt };
+        return if decision == again { Standing::Due } else { Standing::Gone };
+    }
+    let stands_in_the_way = component.locked || !component.status_override().is_empty();
+    match power {
+        PowerObservation::On | PowerObservation::Off if !power::would_change(action, power) => Standing::Gone,
+        PowerObservation::On | PowerObservation::Off if !stands_in_the_way => Standing::Due,
+        PowerObservation::On
+        | PowerObservation::Off
+        | PowerObservation::Unknown
+        | PowerObservation::Missing
+        | PowerObservation::Undefined { .. } => Standing::Later,
     }
 }
 
-/// The status of a component on which the action was begun.
-fn called(action: Action) -> Option<&'static str> {
+/// The phase in which the action is asked for.
+fn phase_of(action: Action) -> Phase {
     match action {
-        Action::PoweringOn => Some(POWER_ON_CALLED),
-        Action::PoweringOffGracefully => Some(POWER_OFF_GRACEFULLY_CALLED),
-        Action::PoweringOffForcefully => Some(POWER_OFF_FORCEFULLY_CALLED),
+        Action::PoweringOn => Phase::PoweringOn,
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => Phase::PoweringOff,
         Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
-            None
+            Phase::None
         }
     }
 }
 
-/// The upstream's id of `transition`, if the upstream took it: the same action on the same nodes, under an
-/// id that belongs to no other transition of ours.
-pub(crate) fn adopt<'a>(
+/// What an upstream's records show of a transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trace<'a> {
+    /// The upstream took it under this id.
+    Found(&'a str),
+    /// The upstream may have taken it, and is still working out what it was asked for.
+    Perhaps,
+    /// The upstream does not know it.
+    Missing,
+}
+
+/// Looks for `transition` among what the upstream took since it can have been sent: the same action on the same
+/// nodes, under an id that belongs to no other transition of ours.
+pub(crate) fn trace<'a>(
     transition: &Transition,
+    since: Timestamp,
     accepted: &'a [Accepted],
     taken: impl Fn(&str) -> bool,
-) -> Option<&'a str> {
-    let action = convert::action(transition)?;
+) -> Trace<'a> {
+    let Some(action) = convert::action(transition) else { return Trace::Missing };
     let mut ids: Vec<&str> = transition.members.iter().map(|member| member.id.as_str()).collect();
     ids.sort_unstable();
-    let same = |one: &&Accepted| one.action == Some(action) && one.ids == ids && !taken(&one.id);
-    accepted.iter().find(same).map(|one| one.id.as_str())
+    let candidates =
+        || accepted.iter().filter(|one| one.at >= since && one.action == Some(action) && !taken(&one.id));
+    if let Some(same) = candidates().find(|one| one.complete && one.ids == ids) {
+        return Trace::Found(&same.id);
+    }
+    let may_become = |one: &Accepted| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));
+    if candidates().any(may_become) { Trace::Perhaps } else { Trace::Missing }
 }
 
 #[cfg(test)]

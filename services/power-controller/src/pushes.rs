@@ -1,28 +1,23 @@
 //! What the power upstream tells without being asked, across broken connections.
 
-use std::{pin::Pin, time::Duration};
-
 use chassis::pause;
 use futures_util::{Stream, StreamExt, stream};
 use tokio::time::Instant;
 
-use crate::driver::{Driver, Failure, Reading};
+use crate::{
+    driver::{Driver, Failure, Reading, Readings},
+    sense::SILENCE,
+};
 
 /// Something that the upstream told.
 pub(crate) enum Push {
-    /// Nobody could be listened to for a while: what was known may not be so any more.
-    Lost,
+    /// Nobody could be listened to for a while, for this reason: what was known may not be so any more.
+    Lost(String),
     /// From here on nothing is missed. What happened before is not known.
     Began,
     /// The power of these nodes changed.
     Changed(Vec<(String, Reading)>),
 }
-
-/// How long nobody may be heard before what is known counts as unknown. A restart of the upstream is over by
-/// then, and every wait for the effect of an action is much longer.
-const SILENCE: Duration = Duration::from_secs(3);
-
-type Messages = Pin<Box<dyn Stream<Item = Result<Vec<(String, Reading)>, Failure>> + Send>>;
 
 /// Listens to the upstream without end. After a break it listens anew and says so.
 pub(crate) fn pushes(driver: Driver) -> impl Stream<Item = Push> + Send {
@@ -34,7 +29,7 @@ pub(crate) fn pushes(driver: Driver) -> impl Stream<Item = Push> + Send {
 
 struct Listener {
     driver: Driver,
-    messages: Option<Messages>,
+    messages: Option<Readings>,
     /// Breaks since something was heard.
     failures: u32,
     silence: Option<Silence>,
@@ -60,11 +55,14 @@ impl Listener {
                     }
                     return push;
                 }
-                Some(Err(failure)) => self.pause(&failure.to_string()).await,
-                None => self.pause("the stream ended").await,
-            }
-            if self.is_lost() {
-                return Push::Lost;
+                Some(Err(failure)) => {
+                    let error = failure.to_string();
+                    self.pause(&error).await;
+                    if self.is_lost() {
+                        return Push::Lost(error);
+                    }
+                }
+                None => self.messages = None,
             }
         }
     }
@@ -78,7 +76,7 @@ impl Listener {
     }
 
     async fn begin(&mut self) -> Result<(), Failure> {
-        self.messages = Some(Box::pin(self.driver.watch_power().await?));
+        self.messages = Some(self.driver.watch_power().await?);
         self.silence = None;
         Ok(())
     }

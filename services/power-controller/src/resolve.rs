@@ -1,21 +1,21 @@
 //! Finds out what became of transitions whose answer was lost.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
-use chassis::pause;
-use domain::time::Timestamp;
+use chassis::convert::time;
+use domain::{evaluation::WAITING_FOR, power, time::Timestamp};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
 use crate::{
-    act::{Actor, Changes, upstream_deadline},
+    act::Actor,
     convert,
-    driver::Accepted,
-    plan,
+    driver::{Accepted, Search},
+    plan::{self, Trace},
 };
 
-/// How far the upstream's clock may be behind ours. Clocks of one site agree within milliseconds; seconds
-/// cost nothing, since a match needs the same nodes too.
+/// How far the upstream's clock may be behind ours, and how much coarser it may tell the time. Clocks of one site
+/// agree within milliseconds; seconds cost nothing, since a match needs the same nodes too.
 const SKEW: Duration = Duration::from_secs(5);
 
 /// How long a call may still take effect in the upstream after we lost it. A call is handled within
@@ -27,63 +27,63 @@ impl Actor {
     /// period is sent again as the same attempt.
     pub(crate) async fn resolve(&self, transitions: Vec<Transition>) {
         let looked_at = Instant::now();
-        let oldest = transitions.iter().map(earliest).min().unwrap_or_default();
-        match self.driver.accepted_since(oldest, upstream_deadline(&self.options)).await {
+        let search = self.search(&transitions);
+        match self.driver.find(&search, self.known.upstream_deadline()).await {
             Ok(accepted) => {
-                let taken = self.adopted();
                 for transition in transitions {
-                    let since = earliest(&transition);
-                    let recent: Vec<_> = accepted.iter().filter(|one| one.at >= since).cloned().collect();
-                    self.settle(transition, &recent, &taken, looked_at).await;
+                    self.conclude(transition, &accepted, &search, looked_at).await;
                 }
             }
             Err(failure) => {
                 tracing::warn!(error = %failure, "cannot look for transitions in doubt, trying again");
-                transitions.iter().for_each(|transition| self.look_later(transition));
+                transitions.iter().for_each(|transition| self.postpone(transition));
             }
         }
     }
 
-    /// Ids of the upstream that are ours already.
-    fn adopted(&self) -> HashSet<String> {
-        self.transitions.view().all().iter().map(|one| one.upstream_id.clone()).collect()
+    fn search(&self, transitions: &[Transition]) -> Search {
+        Search {
+            since: transitions.iter().map(earliest).min().unwrap_or_default(),
+            actions: transitions.iter().filter_map(convert::action).collect(),
+            sizes: transitions.iter().map(|transition| transition.members.len()).collect(),
+            known: self.journal.all().iter().map(|one| one.upstream_id.clone()).collect(),
+        }
     }
 
-    fn look_later(&self, transition: &Transition) {
-        let mut notes = self.notes.lock();
-        let note = notes.entry(transition.id.clone()).or_default();
-        note.failures += 1;
-        let at = Instant::now() + pause::after(note.failures);
-        self.undelivered.mark_at(transition.id.as_str().into(), at);
-    }
-
-    async fn settle(
+    async fn conclude(
         &self,
         transition: Transition,
         accepted: &[Accepted],
-        taken: &HashSet<String>,
+        search: &Search,
         looked_at: Instant,
     ) {
-        if let Some(upstream_id) = plan::adopt(&transition, accepted, |id| taken.contains(id)) {
-            return self.accepted(transition, upstream_id).await;
+        let taken = |id: &str| search.known.contains(id);
+        match plan::trace(&transition, earliest(&transition), accepted, taken) {
+            Trace::Found(upstream_id) => return self.accepted(transition, upstream_id).await,
+            Trace::Perhaps if self.may_still_show(&transition) => return self.postpone(&transition),
+            Trace::Perhaps | Trace::Missing => {}
         }
-        let quiet_at = self.unknown_since(&transition.id, looked_at) + QUIET;
+        let quiet_at = self.notes.unknown_since(&transition.id, looked_at) + QUIET;
         if looked_at < quiet_at {
-            return self.undelivered.mark_at(transition.id.as_str().into(), quiet_at);
+            return self.queues.undelivered.mark_at(transition.id.as_str().into(), quiet_at);
         }
         tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
-        if let Some(note) = self.notes.lock().get_mut(&transition.id) {
-            note.unknown_since = None;
-        }
+        self.notes.no_longer_unknown(&transition.id);
         let id = transition.id.as_str().into();
-        let again = Transition { delivery: Delivery::Prepared.into(), sent_at: None, ..transition };
-        self.write(Changes { put: vec![again], delete: Vec::new() }).await;
-        self.undelivered.mark([id]);
+        let error = Some(self.notes.shown(&transition.id)).filter(|text| text.starts_with(WAITING_FOR));
+        let again = Transition {
+            delivery: Delivery::Prepared.into(),
+            sent_at: None,
+            error: error.unwrap_or_default(),
+            ..transition
+        };
+        self.journal.put(again).await;
+        self.queues.undelivered.mark([id]);
     }
 
-    /// Since when a transition is in doubt; after a restart since the first look at it.
-    fn unknown_since(&self, id: &str, looked_at: Instant) -> Instant {
-        *self.notes.lock().entry(id.to_owned()).or_default().unknown_since.get_or_insert(looked_at)
+    /// Whether an upstream that took the transition may still be working out what it was asked for.
+    fn may_still_show(&self, transition: &Transition) -> bool {
+        !power::gives_up(convert::sent_at(transition), self.driver.task_deadline(), true, time::now())
     }
 }
 

@@ -5,7 +5,6 @@ use chassis::{
     ledger::{Ledger, Responses, Selection},
     resource::Batch,
 };
-use futures_util::stream;
 use proto::power::{
     ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
     PowerState, Transition, WatchPowerStatesRequest, WatchPowerStatesResponse,
@@ -59,10 +58,10 @@ impl PowerService for PowerRpc {
         found.retain(|transition| wanted.is_empty() || has_member(transition, &wanted));
         found.sort_by_key(|one| one.created_at.map(chassis::convert::time::from_wire));
         // One per message: a transition has up to thousands of members.
-        let responses = found.into_iter().map(|transition| {
-            Ok(ListTransitionsResponse { transitions: vec![Transition::clone(&transition)] })
-        });
-        Ok(self.transitions.respond(stream::iter(responses)))
+        let responses = found
+            .into_iter()
+            .map(|transition| ListTransitionsResponse { transitions: vec![Transition::clone(&transition)] });
+        Ok(self.transitions.respond(responses))
     }
 }
 

@@ -57,8 +57,9 @@ fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &Shared, work: &Wor
         match record.session.progress {
             Progress::Pending => {
                 shared.members.forget(&record.key);
-                // A session that waits has its time to be looked at again, unless it waited before a restart.
-                if initial || record.session.waiting_for.is_empty() {
+                // One that waits has its time to be looked at again, and one that intends something is being
+                // set up, unless that was before a restart.
+                if initial || record.session.waiting_for.is_empty() && record.intent.is_none() {
                     work.setup.mark([Arc::clone(&record.key)]);
                 }
             }

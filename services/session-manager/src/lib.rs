@@ -2,14 +2,16 @@
 //!
 //! It owns these three and keeps them in its own database. From a template and the inventory it finds who the
 //! members of a session are and tells the component registry what they are to run; from the registry's watch it
-//! learns when none of them is left, and completes the session. It never acts on a node, and it neither asks
-//! nor decides how one fares.
+//! learns when none of them is left, and completes the session. What images hold and which nodes a tenant has
+//! it asks of the systems that know. It never acts on a node, and it neither asks nor decides how one fares.
 
+mod answers;
+pub mod catalogue;
 mod cleanup;
 mod completion;
 mod convert;
 mod feed;
-mod images;
+pub mod images;
 mod inventories;
 mod members;
 mod record;
@@ -19,6 +21,7 @@ mod setup;
 mod shared;
 mod store;
 mod templates;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -37,8 +40,10 @@ use proto::{
 };
 use tokio::net::TcpListener;
 
+pub use setback::{Outage, Setback};
+
 use crate::{
-    feed::Work, images::Driver, members::Members, sessions::SessionRpc, setup::Peers, shared::Shared,
+    catalogue::Catalogue, feed::Work, members::Members, sessions::SessionRpc, setup::Peers, shared::Shared,
     templates::TemplateRpc,
 };
 
@@ -50,7 +55,9 @@ use crate::{
 pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
-    let images = chassis::channel(&settings.simulator.url).context("simulator.url")?;
+    let peers = Peers::new(registry.clone(), settings)?;
+    // No setup asks it; what cannot be used is told at the start all the same.
+    Catalogue::new(&settings.images)?;
     let work = Work::default();
     let shared = open(&context, &registry, &work).await?;
 
@@ -61,7 +68,6 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
-    let peers = Peers::new(registry, Driver::simulated(images));
     // What they were doing at shutdown is dropped: every loop takes up its work from what is stored.
     context
         .tasks

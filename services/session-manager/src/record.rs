@@ -8,7 +8,7 @@ use domain::{
     session::{Progress, Session},
     template::SessionTemplate,
 };
-use proto::session::SessionStatus;
+use proto::{component::AssignSessionRequest, session::SessionStatus};
 
 /// Between tenant and name in a key. It sorts before everything that tenants are made of, so that keys are in
 /// the order of tenant and name, and no name has it, so that the last one in a key ends the tenant.
@@ -29,22 +29,32 @@ pub(crate) fn wanted_key(kind: &str, tenant: &str, name: &str) -> Result<Arc<str
     Ok(key(&Tenant::parse(tenant).map_err(absent)?, name))
 }
 
-/// A session with the status that was saved for it. They are one record: what completes or deletes the session
-/// does the same to the saved status, whatever crashes, and a later session of that name never inherits it.
+/// A session with what it is about to assign and the status that was saved for it. They are one record: what
+/// completes or deletes the session does the same to the others, whatever crashes, and a later session of that
+/// name never inherits them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SessionRecord {
     /// Key within the kind.
     pub(crate) key: Arc<str>,
     /// The session.
     pub(crate) session: Session,
+    /// What a pending session assigns to its members, once that is known; it may have been assigned already.
+    pub(crate) intent: Option<Arc<AssignSessionRequest>>,
     /// The extended status when it was last saved, if ever.
     pub(crate) saved_status: Option<SessionStatus>,
 }
 
 impl SessionRecord {
-    /// A record without a saved status.
+    /// A record of nothing but the session.
     pub(crate) fn new(session: Session) -> Self {
-        Self { key: key(&session.tenant, &session.name), session, saved_status: None }
+        Self { key: key(&session.tenant, &session.name), session, intent: None, saved_status: None }
+    }
+
+    /// The record with the session as it has become. One that is not pending intends nothing any more: made
+    /// pending once more, it looks for its members anew.
+    pub(crate) fn with(self, session: Session) -> Self {
+        let intent = self.intent.filter(|_| session.progress == Progress::Pending);
+        Self { session, intent, ..self }
     }
 
     /// The saved status of a session that is over: its members may serve others by now. That of any other

@@ -191,9 +191,9 @@ impl SessionRpc {
         let update = self.shared.sessions.write(move |draft| {
             let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
             let record = Arc::unwrap_or_clone(record);
-            let session = session::patch(record.session, patch)?;
+            let session = session::patch(record.session.clone(), patch)?;
             let answer = convert::session::to_wire(&session);
-            draft.put(SessionRecord { session, ..record });
+            draft.put(record.with(session));
             Ok(answer)
         });
         let (answer, revision) = update.await?;

@@ -1,29 +1,49 @@
 //! What keeps a session from running.
 
 use chassis::Fault;
+use upstream::Failure;
 
-/// Why a session could not be set up, by what is to be done about it. The texts are for people.
+/// Why a session cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Setback {
+pub enum Setback {
     /// Something that is needed does not answer: try again later.
-    Wait(String),
-    /// It will never go well: the session is over.
+    Wait(Outage),
+    /// It will never go well: the session is over. The text is for people.
     Fail(String),
 }
 
+/// Something that is needed and does not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// What is waited for, such as `inventory`.
+    pub what: &'static str,
+    /// The last error, for people.
+    pub error: String,
+}
+
 impl Setback {
-    /// What it means that `peer` answered with a fault. Only a peer that judged the request itself is believed
-    /// for good.
-    pub(crate) fn from_peer(peer: &str, fault: impl Into<Fault>) -> Self {
+    /// What it means that a part of the mesh answered with a fault. Only one that judged the request itself is
+    /// believed for good.
+    pub(crate) fn from_mesh(what: &'static str, fault: impl Into<Fault>) -> Self {
         let fault = fault.into();
+        let wait = |error| Self::Wait(Outage { what, error });
         match fault {
-            Fault::Unavailable { reason, .. } => Self::Wait(format!("{peer}: {reason}")),
-            Fault::Internal(cause) => Self::Wait(format!("{peer}: {cause}")),
-            Fault::Locked { .. } | Fault::ResumeExpired(_) => Self::Wait(format!("{peer}: {fault}")),
+            Fault::Unavailable { reason, .. } => wait(reason),
+            Fault::Internal(cause) => wait(cause),
+            Fault::Locked { .. } | Fault::ResumeExpired(_) => wait(fault.to_string()),
             Fault::NotFound { .. } | Fault::AlreadyExists { .. } | Fault::Invalid(_) => {
-                Self::Fail(format!("{peer}: {fault}"))
+                Self::Fail(format!("{what}: {fault}"))
             }
         }
+    }
+}
+
+impl Outage {
+    /// What it means that a call to a system outside the mesh failed. Whoever gets an answer that is definite
+    /// for the session looks for it first: what is left, a refusal included, says more about that system or
+    /// our way to it than about the session.
+    pub(crate) fn from_upstream(what: &'static str, failure: Failure) -> Self {
+        Self { what, error: failure.text }
     }
 }
 
@@ -44,15 +64,18 @@ mod tests {
             Fault::not_found("image", "i1"),
             Fault::Invalid(Invalid::new("assignments[0].ids", "is empty")),
         ]
-        .map(|fault| format!("{:?}\n", Setback::from_peer("peer", fault)))
+        .map(|fault| match Setback::from_mesh("peer", fault) {
+            Setback::Wait(outage) => format!("wait for {}: {}\n", outage.what, outage.error),
+            Setback::Fail(error) => format!("fail: {error}\n"),
+        })
         .concat();
         expect![[r#"
-            Wait("peer: connection refused")
-            Wait("peer: Unimplemented: no such method")
-            Wait("peer: node 'x1': busy")
-            Wait("peer: revision 3 cannot be resumed from")
-            Fail("peer: image 'i1' does not exist")
-            Fail("peer: assignments[0].ids: is empty")
+            wait for peer: connection refused
+            wait for peer: Unimplemented: no such method
+            wait for peer: node 'x1': busy
+            wait for peer: revision 3 cannot be resumed from
+            fail: peer: image 'i1' does not exist
+            fail: peer: assignments[0].ids: is empty
         "#]]
         .assert_eq(&rows);
     }

@@ -1,45 +1,64 @@
 //! Sets up pending sessions: finds their members and gives them what they are to run (BOS reference 5.4).
 //!
-//! Nothing about a setup under way is remembered. After a crash it is done again from the start: assigning
-//! under the same session id what is assigned already changes nothing, and the session's own record is what
-//! changes last.
+//! What a session is going to assign is written down before it is assigned, and from then on it is that and
+//! nothing else, whatever becomes of template, inventory and images: a setup that was cut off goes on with the
+//! same members. Assigning under the same session id what is assigned already changes nothing, and the
+//! session's own record is what changes last.
 
-mod attempt;
+mod peers;
+mod plan;
+mod schedule;
+mod told;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use chassis::{Fault, pause, work::WorkQueue};
+use chassis::{Fault, convert::time::now, work::WorkQueue};
 use domain::session::{self, Progress, Session};
+use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
-pub(crate) use attempt::Peers;
+pub(crate) use peers::Peers;
 
 use crate::{
     record::SessionRecord,
-    setback::Setback,
-    setup::attempt::{Assigned, attempt},
+    setback::{Outage, Setback},
+    setup::{
+        peers::Assigned,
+        plan::plan,
+        schedule::{Outcome, Schedule},
+        told::Told,
+    },
     shared::Shared,
 };
 
-/// Sessions that are set up at the same time, so that one with a slow upstream holds up nobody. Each may need
-/// some ten megabytes on a large machine.
-const AT_ONCE: usize = 8;
+/// Who cannot be asked, in texts for people.
+const REGISTRY: &str = "component registry";
 
-/// Sets up the sessions in `queue`, for ever.
+/// Who cannot be written to, in texts for people.
+const DATABASE: &str = "database";
+
+/// Sessions that are taken from the queue at a time.
+const BATCH: usize = 64;
+
+/// Sets up the sessions in `queue`, for ever. All that are pending are under way at the same time, so that no
+/// number of sessions with a silent upstream holds up another: what a session that waits for an answer holds is
+/// little more than the names of its members.
 pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>) -> anyhow::Result<()> {
     let setup = Setup { shared, peers };
-    let mut schedule = Schedule { queue, busy: HashMap::new(), failures: HashMap::new() };
+    let mut schedule = Schedule::new(queue);
     let mut under_way = JoinSet::new();
     loop {
-        let free = AT_ONCE - under_way.len();
         tokio::select! {
-            keys = schedule.queue.next(free), if free > 0 => {
-                for key in keys.into_iter().filter(|key| schedule.begin(key)) {
-                    let setup = setup.clone();
+            keys = schedule.queue.next(BATCH) => {
+                for key in keys {
+                    if !schedule.begin(&key) {
+                        continue;
+                    }
+                    let (setup, told) = (setup.clone(), schedule.told(&key));
                     under_way.spawn(async move {
-                        let outcome = setup.set_up(&key).await;
+                        let outcome = setup.set_up(&key, told).await;
                         (key, outcome)
                     }.in_current_span());
                 }
@@ -52,51 +71,6 @@ pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>
     }
 }
 
-/// What became of setting a session up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// It runs, or it is complete, or it is gone.
-    Settled,
-    /// It is still pending.
-    Waits,
-}
-
-/// When each session is looked at next. No session is set up twice at the same time.
-struct Schedule {
-    queue: WorkQueue<Arc<str>>,
-    /// Sessions that are being set up; true: one that was marked meanwhile and comes again afterwards.
-    busy: HashMap<Arc<str>, bool>,
-    /// How often in a row a session could not be set up.
-    failures: HashMap<Arc<str>, u32>,
-}
-
-impl Schedule {
-    /// Whether the session is to be set up now.
-    fn begin(&mut self, key: &Arc<str>) -> bool {
-        if let Some(again) = self.busy.get_mut(key) {
-            *again = true;
-            return false;
-        }
-        self.busy.insert(Arc::clone(key), false);
-        true
-    }
-
-    fn end(&mut self, key: Arc<str>, outcome: Outcome) {
-        let again = self.busy.remove(&key).unwrap_or_default();
-        match outcome {
-            Outcome::Settled => drop(self.failures.remove(&key)),
-            Outcome::Waits => {
-                let failures = self.failures.entry(Arc::clone(&key)).or_default();
-                *failures = failures.saturating_add(1);
-                self.queue.mark_at(Arc::clone(&key), Instant::now() + pause::after(*failures));
-            }
-        }
-        if again {
-            self.queue.mark([key]);
-        }
-    }
-}
-
 #[derive(Clone)]
 struct Setup {
     shared: Shared,
@@ -104,27 +78,50 @@ struct Setup {
 }
 
 impl Setup {
-    async fn set_up(&self, key: &Arc<str>) -> Outcome {
+    async fn set_up(&self, key: &Arc<str>, told: Option<Told>) -> Outcome {
         let Some(record) = self.shared.sessions.view().get(key) else { return Outcome::Settled };
         let session = &record.session;
         if session.progress != Progress::Pending {
             return Outcome::Settled;
         }
-        let (written, outcome) = match attempt(&self.shared, &self.peers, session).await {
+        let (written, outcome) = match self.assign(&record).await {
             Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
             Err(Setback::Fail(error)) => {
                 let complete =
                     self.shared.complete(Arc::clone(key), session.id.clone(), Progress::Pending, Some(error));
                 (complete.await, Outcome::Settled)
             }
-            Err(Setback::Wait(reason)) => (self.tell(&record, reason).await, Outcome::Waits),
+            Err(Setback::Wait(outage)) => self.tell(&record, &outage, told.clone()).await,
         };
         match written {
             Ok(()) => outcome,
             Err(fault) => {
                 tracing::warn!(session = session.name, %fault, "a session could not be written, trying again");
-                Outcome::Waits
+                Outcome::Waits(told)
             }
+        }
+    }
+
+    /// Assigns what the session intends, which is found and written down first unless that was done before.
+    async fn assign(&self, record: &SessionRecord) -> Result<Assigned, Setback> {
+        let intent = match &record.intent {
+            Some(intent) => Arc::clone(intent),
+            None => {
+                let intent = Arc::new(plan(&self.shared, &self.peers, &record.session).await?);
+                self.intend(record, Arc::clone(&intent)).await?;
+                intent
+            }
+        };
+        self.peers.assign(&intent).await
+    }
+
+    /// Writes down what is going to be assigned. Peers may have taken long to answer, and who deleted the
+    /// session meanwhile wants no node to be touched.
+    async fn intend(&self, seen: &SessionRecord, intent: Arc<AssignSessionRequest>) -> Result<(), Setback> {
+        let written = self.change(seen, |pending| SessionRecord { intent: Some(intent), ..pending }).await;
+        match written.map_err(|fault| Setback::from_mesh(DATABASE, fault))? {
+            true => Ok(()),
+            false => Err(Setback::Fail("it was deleted or ended while it was set up".to_owned())),
         }
     }
 
@@ -132,59 +129,47 @@ impl Setup {
     async fn start(&self, seen: &SessionRecord, assigned: Assigned) -> Result<(), Fault> {
         let Assigned { members, revision } = assigned;
         tracing::info!(session = seen.session.name, members = members.len(), "session runs");
-        self.change(seen, move |pending| session::run(pending, members, revision)).await
+        let run = move |pending: SessionRecord| {
+            let session = session::run(pending.session.clone(), members, revision);
+            pending.with(session)
+        };
+        self.change(seen, run).await.map(drop)
     }
 
     /// Tells people what the session waits for, unless its record says so already.
-    async fn tell(&self, seen: &SessionRecord, waiting_for: String) -> Result<(), Fault> {
-        if seen.session.waiting_for == waiting_for {
-            return Ok(());
-        }
+    async fn tell(
+        &self,
+        seen: &SessionRecord,
+        outage: &Outage,
+        told: Option<Told>,
+    ) -> (Result<(), Fault>, Outcome) {
+        let shown = &seen.session.waiting_for;
+        let Some(next) = Told::next(told.as_ref(), shown, outage, (now(), Instant::now())) else {
+            return (Ok(()), Outcome::Waits(told));
+        };
+        let waiting_for = next.text.clone();
         tracing::warn!(session = seen.session.name, waiting_for, "a session has to wait");
-        self.change(seen, |pending| Session { waiting_for, ..pending }).await
+        let wait = move |pending: SessionRecord| {
+            let session = Session { waiting_for, ..pending.session.clone() };
+            pending.with(session)
+        };
+        (self.change(seen, wait).await.map(drop), Outcome::Waits(Some(next)))
     }
 
-    /// Changes the session that was seen if it is still there and pending.
+    /// Changes the session that was seen if it is still there and pending, and tells whether it is.
     async fn change(
         &self,
         seen: &SessionRecord,
-        change: impl FnOnce(Session) -> Session + Send + 'static,
-    ) -> Result<(), Fault> {
+        change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
+    ) -> Result<bool, Fault> {
         let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
         let write = self.shared.sessions.write(move |draft| {
             let newest = draft.get(&key).filter(|newest| newest.is_still(&id, Progress::Pending));
-            if let Some(newest) = newest.map(Arc::unwrap_or_clone) {
-                draft.put(SessionRecord { session: change(newest.session), ..newest });
-            }
-            Ok(())
+            let still = newest.map(Arc::unwrap_or_clone);
+            let pending = still.is_some();
+            still.map(change).into_iter().for_each(|changed| draft.put(changed));
+            Ok(pending)
         });
-        write.await.map(|((), _revision)| ())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_session_that_waits_comes_back_and_one_that_settled_does_not() {
-        let queue = WorkQueue::default();
-        let mut schedule = Schedule { queue: queue.clone(), busy: HashMap::new(), failures: HashMap::new() };
-        let [waits, settles]: [Arc<str>; 2] = ["\twaits".into(), "\tsettles".into()];
-        assert!(schedule.begin(&waits) && schedule.begin(&settles));
-        schedule.end(Arc::clone(&settles), Outcome::Settled);
-        schedule.end(Arc::clone(&waits), Outcome::Waits);
-        assert_eq!(queue.next(9).await, [Arc::clone(&waits)]);
-    }
-
-    #[tokio::test]
-    async fn a_session_that_is_marked_while_it_is_set_up_comes_again_afterwards() {
-        let queue = WorkQueue::default();
-        let mut schedule = Schedule { queue: queue.clone(), busy: HashMap::new(), failures: HashMap::new() };
-        let key: Arc<str> = "\ts".into();
-        assert!(schedule.begin(&key));
-        assert!(!schedule.begin(&key));
-        schedule.end(Arc::clone(&key), Outcome::Settled);
-        assert_eq!(queue.next(9).await, [key]);
+        write.await.map(|(pending, _revision)| pending)
     }
 }

@@ -75,7 +75,7 @@ impl Shared {
             let session = session::complete(record.session.clone(), now(), error);
             tracing::info!(session = session.name, id, error = session.error, "session complete");
             let saved_status = Some(shared.status(&session));
-            draft.put(SessionRecord { saved_status, session, ..SessionRecord::clone(&record) });
+            draft.put(SessionRecord { saved_status, ..SessionRecord::clone(&record).with(session) });
             Ok(())
         });
         write.await.map(|((), _revision)| ())

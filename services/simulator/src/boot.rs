@@ -2,25 +2,25 @@
 
 use std::{sync::Arc, time::Duration};
 
-use proto::simulation::{GetImageResponse, PutBootParametersRequest};
+use proto::simulation::GetImageResponse;
 
 /// How often a node reports when its command line does not say: the default of `component_actual_state_ttl`, 4 h.
 const UPDATE_FREQUENCY: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// What a node finds on its kernel command line and tells others (BOS reference 8).
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BootData {
+pub struct BootData {
     /// Names the boot data it was given.
-    pub(crate) token: Arc<str>,
+    pub token: Arc<str>,
     /// How long after a report the next one follows.
-    pub(crate) report_period: Duration,
+    pub report_period: Duration,
 }
 
 impl BootData {
     /// Takes boot data in: the server makes up a token for it and puts it on the command line.
-    pub(crate) fn accept(request: &PutBootParametersRequest) -> Self {
+    pub fn accept(params: &str) -> Self {
         let token = uuid::Uuid::new_v4().to_string();
-        Self::on(&format!("{} bss_referral_token={token}", request.params))
+        Self::on(&format!("{params} bss_referral_token={token}"))
     }
 
     fn on(command_line: &str) -> Self {
@@ -101,8 +101,7 @@ mod tests {
 
     #[test]
     fn every_acceptance_makes_up_a_token() {
-        let request = PutBootParametersRequest { params: "quiet".into(), ..Default::default() };
-        assert_ne!(BootData::accept(&request).token, BootData::accept(&request).token);
+        assert_ne!(BootData::accept("quiet").token, BootData::accept("quiet").token);
     }
 
     #[test]

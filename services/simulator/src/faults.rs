@@ -32,7 +32,8 @@ impl Fault {
         }
     }
 
-    fn from_word(word: &str) -> Option<Self> {
+    /// The kind of fault that a word names.
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.word() == word)
     }
 }

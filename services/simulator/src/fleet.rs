@@ -202,7 +202,7 @@ impl Fleet {
     /// Sets what the hosts boot the next time they turn on, and gives the token that names it. Unknown hosts are
     /// passed over: the real server keeps data for any host.
     pub(crate) fn put_boot_parameters(&self, request: &PutBootParametersRequest) -> String {
-        let data = Arc::new(BootData::accept(request));
+        let data = Arc::new(BootData::accept(&request.params));
         let machine = &mut self.state.lock().machine;
         let positions = known(machine, &request.hosts);
         machine.set_boot_data(&data, &positions);

@@ -6,28 +6,28 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 /// The durations of one node. They are properties of the node, not of the occasion: a slow node is slow every time, so
 /// a run with the same seed can be repeated whatever order the calls come in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
     /// From a soft power-off until the node is off.
-    pub(crate) soft_off: Duration,
+    pub soft_off: Duration,
     /// From a forced power-off until the node is off.
-    pub(crate) force_off: Duration,
+    pub force_off: Duration,
     /// From a power-on until the node is on.
-    pub(crate) power_on: Duration,
+    pub power_on: Duration,
     /// From on until the operating system is up.
-    pub(crate) boot: Duration,
+    pub boot: Duration,
     /// From the start of a configuration until its end.
-    pub(crate) configuration: Duration,
+    pub configuration: Duration,
 }
 
 /// A time factor that no clock can follow.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not a time factor; it must be from 0 (no delay) to {most}", most = Timing::SLOWEST)]
-pub(crate) struct BadSpeed(f64);
+pub struct BadSpeed(f64);
 
 /// Draws the durations of nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Timing {
+pub struct Timing {
     seed: u64,
     speed: f64,
 }
@@ -36,13 +36,16 @@ impl Timing {
     const SLOWEST: f64 = 1000.0;
 
     /// `speed` is a factor on every duration: 1 is as slow as real hardware, 0 has no delay.
-    pub(crate) fn new(seed: u64, speed: f64) -> Result<Self, BadSpeed> {
+    ///
+    /// # Errors
+    /// When it is negative, not a number, or beyond what clocks can follow.
+    pub fn new(seed: u64, speed: f64) -> Result<Self, BadSpeed> {
         if (0.0..=Self::SLOWEST).contains(&speed) { Ok(Self { seed, speed }) } else { Err(BadSpeed(speed)) }
     }
 
     /// The durations of the node at position `index` of the fleet. The distributions are what large machines show: a
     /// long tail in shutting down and booting, where services hang and firmware retries, and none in the power rails.
-    pub(crate) fn pace(&self, index: usize) -> Pace {
+    pub fn pace(&self, index: usize) -> Pace {
         // An odd constant spreads neighbouring indexes over all seeds, or the fleet of seed 2 would be the fleet of
         // seed 1 moved by one node.
         let spread = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -3,15 +3,18 @@
 //!
 //! Owns what the hardware would own and keeps it in memory: a restart is a new machine. It knows nothing of components
 //! or sessions; it meets the mesh as hardware does, through the calls of the drivers and through reports over REST.
+//!
+//! The hardware itself ([`machine`], [`node`], [`hardware`], [`boot`], [`reporter`]) is public, so that whoever plays
+//! the real upstreams over HTTP plays them round the same machine.
 
-mod boot;
+pub mod boot;
 pub mod faults;
 mod fleet;
-mod hardware;
+pub mod hardware;
 pub mod hsm;
-mod machine;
-mod node;
-mod reporter;
+pub mod machine;
+pub mod node;
+pub mod reporter;
 mod rpc;
 pub mod topology;
 mod transitions;

@@ -8,24 +8,27 @@ use std::{
 
 use crate::{
     boot::BootData,
+    faults::Fault,
     node::{Node, PowerCommand, Step, Timer, WantedConfiguration},
     reporter::Report,
 };
 
 /// What a call or the passing of time brought about.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// Positions of nodes whose power changed, each once.
-    pub(crate) power: Vec<usize>,
+    pub power: Vec<usize>,
     /// Positions of nodes whose configuration changed, each once.
-    pub(crate) configuration: Vec<usize>,
+    pub configuration: Vec<usize>,
     /// Reports that nodes want to make now.
-    pub(crate) reports: Vec<Report>,
+    pub reports: Vec<Report>,
+    /// Positions of nodes whose operating system came up.
+    pub booted: Vec<usize>,
 }
 
 /// The simulated machine.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub struct Machine {
     nodes: Vec<Node>,
     positions: HashMap<Arc<str>, usize>,
     /// By time; the number keeps apart what is due at the same time, in the order it was asked for.
@@ -34,34 +37,40 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(nodes: Vec<Node>) -> Self {
+    /// A machine of these nodes at the beginning of its time. A node's position is its place in `nodes`.
+    pub fn new(nodes: Vec<Node>) -> Self {
         let positions =
             nodes.iter().enumerate().map(|(position, node)| (node.id.clone(), position)).collect();
         Self { nodes, positions, agenda: BTreeMap::new(), sequence: 0 }
     }
 
-    pub(crate) fn nodes(&self) -> &[Node] {
+    /// All nodes, by position.
+    pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    pub(crate) fn position(&self, id: &str) -> Option<usize> {
+    /// Where the node of this id is; none if the machine does not have it.
+    pub fn position(&self, id: &str) -> Option<usize> {
         self.positions.get(id).copied()
     }
 
-    pub(crate) fn command(&mut self, now: Duration, command: PowerCommand, positions: &[usize]) -> Changes {
+    /// Tells the nodes at `positions` to turn on or off; what comes of it takes its time.
+    pub fn command(&mut self, now: Duration, command: PowerCommand, positions: &[usize]) -> Changes {
         self.each(now, positions, |node| node.command(command))
     }
 
-    pub(crate) fn configure(
-        &mut self,
-        now: Duration,
-        wanted: &WantedConfiguration,
-        positions: &[usize],
-    ) -> Changes {
+    /// Tells the configuration service about the nodes at `positions`.
+    pub fn configure(&mut self, now: Duration, wanted: &WantedConfiguration, positions: &[usize]) -> Changes {
         self.each(now, positions, |node| node.configure(wanted))
     }
 
-    pub(crate) fn set_boot_data(&mut self, data: &Arc<BootData>, positions: &[usize]) {
+    /// Gives or takes a fault. What the node is in the middle of goes on as it began.
+    pub fn set_fault(&mut self, position: usize, fault: Option<Fault>) {
+        self.nodes[position].fault = fault;
+    }
+
+    /// Sets what the nodes at `positions` boot the next time they turn on.
+    pub fn set_boot_data(&mut self, data: &Arc<BootData>, positions: &[usize]) {
         for &position in positions {
             self.nodes[position].set_boot_data(data.clone());
         }
@@ -77,7 +86,7 @@ impl Machine {
     }
 
     /// Does what is due by `now`, at most `most` things, the earliest first.
-    pub(crate) fn advance(&mut self, now: Duration, most: usize) -> Changes {
+    pub fn advance(&mut self, now: Duration, most: usize) -> Changes {
         let mut changes = Changes::default();
         for _ in 0..most {
             let Some(first) = self.agenda.first_entry().filter(|first| first.key().0 <= now) else { break };
@@ -89,7 +98,7 @@ impl Machine {
     }
 
     /// When the next thing is due.
-    pub(crate) fn next_due(&self) -> Option<Duration> {
+    pub fn next_due(&self) -> Option<Duration> {
         self.agenda.first_key_value().map(|((due, _), _)| *due)
     }
 
@@ -99,6 +108,9 @@ impl Machine {
         }
         if step.configuration_changed {
             changes.configuration.push(position);
+        }
+        if step.booted {
+            changes.booted.push(position);
         }
         if let Some(timer) = step.timer {
             self.sequence += 1;
@@ -123,7 +135,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{faults::Fault, hardware::Pace};
+    use crate::hardware::Pace;
 
     const PACE: Pace = Pace {
         soft_off: Duration::from_secs(30),

@@ -9,7 +9,7 @@ use crate::{boot::BootData, faults::Fault, hardware::Pace, reporter::Report};
 
 /// What the power upstream can be asked to do with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PowerCommand {
+pub enum PowerCommand {
     /// Turn it on.
     On,
     /// Ask the operating system to shut down.
@@ -40,21 +40,27 @@ pub(crate) struct Timer {
 pub(crate) struct Step {
     pub(crate) power_changed: bool,
     pub(crate) configuration_changed: bool,
+    pub(crate) booted: bool,
     pub(crate) timer: Option<Timer>,
     pub(crate) report: Option<Report>,
 }
 
 /// How far the configuration service is with a node. The words are the service's (BOS reference 6.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConfigurationStatus {
+pub enum ConfigurationStatus {
+    /// Nothing is wanted.
     Unconfigured,
+    /// Something is wanted and was not applied yet.
     Pending,
+    /// What is wanted was applied.
     Configured,
+    /// What is wanted could not be applied.
     Failed,
 }
 
 impl ConfigurationStatus {
-    pub(crate) fn word(self) -> &'static str {
+    /// The service's word for it.
+    pub fn word(self) -> &'static str {
         match self {
             Self::Unconfigured => "unconfigured",
             Self::Pending => "pending",
@@ -66,10 +72,13 @@ impl ConfigurationStatus {
 
 /// What the configuration service is told about a node.
 #[derive(Clone, Debug)]
-pub(crate) struct WantedConfiguration {
-    pub(crate) name: Arc<str>,
-    pub(crate) enabled: bool,
-    pub(crate) clear_state: bool,
+pub struct WantedConfiguration {
+    /// What is to be applied; empty: nothing.
+    pub name: Arc<str>,
+    /// Whether it may be applied now.
+    pub enabled: bool,
+    /// Whether to forget what was applied, so that it is applied again.
+    pub clear_state: bool,
 }
 
 /// One thing that a node is about to do. What replaces it, or takes it back, makes the earlier timer void.
@@ -108,15 +117,19 @@ enum Running {
     Starting(Option<Arc<BootData>>),
     /// The operating system is up. Dropping the guard, as turning off does, ends its report.
     Up {
+        /// What it booted; none if nobody here gave it.
+        boot: Option<Arc<BootData>>,
         _reporting: Option<DropGuard>,
     },
 }
 
 /// One node and what the upstreams hold about it.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) id: Arc<str>,
-    pub(crate) fault: Option<Fault>,
+pub struct Node {
+    /// Location name.
+    pub id: Arc<str>,
+    /// What is wrong with it, if anything.
+    pub fault: Option<Fault>,
     /// Locked in the inventory: transitions are accepted for it and have no effect, as with the real power upstream.
     locked: bool,
     pace: Pace,
@@ -131,13 +144,13 @@ pub(crate) struct Node {
 
 impl Node {
     /// A node that is off, or up with an image that nobody here gave it.
-    pub(crate) fn new(id: Arc<str>, pace: Pace, fault: Option<Fault>, locked: bool, up: bool) -> Self {
+    pub fn new(id: Arc<str>, pace: Pace, fault: Option<Fault>, locked: bool, up: bool) -> Self {
         Self {
             id,
             fault,
             locked,
             pace,
-            running: if up { Running::Up { _reporting: None } } else { Running::Off },
+            running: if up { Running::Up { boot: None, _reporting: None } } else { Running::Off },
             motion: Plan::default(),
             boot_data: None,
             configuration: "".into(),
@@ -147,12 +160,31 @@ impl Node {
         }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
+    /// Whether it has power.
+    pub fn is_on(&self) -> bool {
         !matches!(self.running, Running::Off)
     }
 
+    /// Whether its operating system is up.
+    pub fn is_up(&self) -> bool {
+        matches!(self.running, Running::Up { .. })
+    }
+
+    /// What it runs, if it is up with something that it was given here.
+    pub fn booted_with(&self) -> Option<&BootData> {
+        match &self.running {
+            Running::Up { boot, .. } => boot.as_deref(),
+            Running::Off | Running::Starting(_) => None,
+        }
+    }
+
+    /// Whether the configuration service may work on it.
+    pub fn configuration_enabled(&self) -> bool {
+        self.configuration_enabled
+    }
+
     /// What the configuration service works towards, and how far it is.
-    pub(crate) fn configuration(&self) -> (&str, ConfigurationStatus) {
+    pub fn configuration(&self) -> (&str, ConfigurationStatus) {
         (&self.configuration, self.configuration_status)
     }
 
@@ -258,11 +290,11 @@ impl Node {
             Running::Off | Running::Up { .. } => None,
         };
         let ended = CancellationToken::new();
-        let reports = data.filter(|_| self.fault != Some(Fault::NeverReports));
-        let report = reports.map(|data| Report { id: self.id.clone(), boot: data, ended: ended.clone() });
-        self.running = Running::Up { _reporting: Some(ended.drop_guard()) };
+        let reports = data.clone().filter(|_| self.fault != Some(Fault::NeverReports));
+        let report = reports.map(|boot| Report { id: self.id.clone(), boot, ended: ended.clone() });
+        self.running = Running::Up { boot: data, _reporting: Some(ended.drop_guard()) };
         self.configuration_enabled = true;
-        Step { timer: self.start_configuring(), report, ..Step::default() }
+        Step { booted: true, timer: self.start_configuring(), report, ..Step::default() }
     }
 
     fn configuration_ended(&mut self) -> Step {

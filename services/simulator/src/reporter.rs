@@ -24,15 +24,17 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What a node has to say, for as long as its boot lasts.
 #[derive(Clone, Debug)]
-pub(crate) struct Report {
-    pub(crate) id: Arc<str>,
-    pub(crate) boot: Arc<BootData>,
+pub struct Report {
+    /// Location name of the node.
+    pub id: Arc<str>,
+    /// What it booted.
+    pub boot: Arc<BootData>,
     /// Cancelled when the node turned off.
-    pub(crate) ended: CancellationToken,
+    pub ended: CancellationToken,
 }
 
 /// Makes the reports of all nodes.
-pub(crate) struct Reporter {
+pub struct Reporter {
     client: reqwest::Client,
     gateway: String,
     speed: f64,
@@ -45,7 +47,10 @@ struct Waiting {
 
 impl Reporter {
     /// `gateway` is the address of the gateway, `speed` the factor on pauses between attempts.
-    pub(crate) fn new(gateway: &str, speed: f64) -> reqwest::Result<Self> {
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be set up.
+    pub fn new(gateway: &str, speed: f64) -> reqwest::Result<Self> {
         // Nodes reach the gateway over the network of the machine, where no proxy for the world outside stands between.
         let client = reqwest::Client::builder().no_proxy();
         let client = client.pool_max_idle_per_host(MOST_UNDER_WAY).timeout(DEADLINE).build()?;
@@ -53,7 +58,7 @@ impl Reporter {
     }
 
     /// Makes the reports that arrive until `shutdown`.
-    pub(crate) async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>, shutdown: CancellationToken) {
+    pub async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>, shutdown: CancellationToken) {
         let mut waiting = Queue::default();
         let mut under_way = FuturesUnordered::new();
         loop {

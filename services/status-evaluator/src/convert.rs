@@ -17,6 +17,11 @@ pub(crate) fn evidence(
     Evidence {
         power: observation::power(power, generation),
         configuration: observation::configuration(configuration, generation),
+        power_trouble: power.map(observation::power_trouble).unwrap_or_default().to_owned(),
+        configuration_trouble: configuration
+            .map(observation::configuration_trouble)
+            .unwrap_or_default()
+            .to_owned(),
     }
 }
 

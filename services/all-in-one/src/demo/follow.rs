@@ -1,14 +1,11 @@
 //! Following the fleet and the session over gRPC, without asking twice.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use chassis::{Context, channel::LARGEST_MESSAGE, mirror::Mirror};
 use domain::{component::Component, id::ComponentId};
-use proto::{
-    session::{Progress, Session, WatchSessionsRequest, session_service_client::SessionServiceClient},
-    simulation::{ListFaultsRequest, fleet_service_client::FleetServiceClient},
-};
+use proto::session::{Progress, Session, WatchSessionsRequest, session_service_client::SessionServiceClient};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -105,15 +102,4 @@ impl Following {
             tracing::warn!("the session is complete, but not every member of it has settled");
         }
     }
-}
-
-/// The nodes that were given a fault, and which.
-///
-/// # Errors
-/// When the simulator does not answer.
-pub(crate) async fn faults(context: &Context) -> anyhow::Result<BTreeMap<String, String>> {
-    let simulator = chassis::channel(&context.settings.simulator.url)?;
-    let mut client = FleetServiceClient::new(simulator).max_decoding_message_size(LARGEST_MESSAGE);
-    let answer = client.list_faults(ListFaultsRequest {}).await.context("injected faults")?;
-    Ok(answer.into_inner().faults.into_iter().map(|fault| (fault.id, fault.fault)).collect())
 }

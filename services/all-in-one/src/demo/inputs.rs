@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use chassis::{Settings, settings};
 use domain::{id::ComponentId, inventory::NODE};
+use proto::inventory::{Group, Hardware};
 use serde_json::{Map, Value};
 use simulator::{Faults, hsm, topology};
 
@@ -27,11 +28,15 @@ pub(crate) struct Inputs {
     pub(crate) template: Template,
 }
 
-/// The nodes that the simulator will have.
+/// The machine that is played.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     /// Every node, in no particular order.
     pub(crate) nodes: Vec<ComponentId>,
+    /// Everything that the inventory lists.
+    pub(crate) hardware: Vec<Hardware>,
+    /// Its groups.
+    pub(crate) groups: Vec<Group>,
     /// Whether the fleet is that of the built-in file.
     built_in: bool,
 }
@@ -45,12 +50,27 @@ impl Fleet {
             "" => topology::generate(simulator.nodes),
             file => hsm::read_inventory(file.as_ref()).context("inventory")?,
         };
-        let nodes = hardware.into_iter().filter(|piece| piece.r#type == NODE);
+        let nodes = hardware.iter().filter(|piece| piece.r#type == NODE);
         let nodes = nodes.map(|node| ComponentId::parse(&node.id)).collect::<Result<Vec<_>, _>>()?;
         if nodes.is_empty() {
             bail!("inventory: {} lists no nodes", simulator.inventory);
         }
-        Ok(Self { nodes, built_in })
+        let groups = groups(simulator, &hardware, built_in)?;
+        Ok(Self { nodes, hardware, groups, built_in })
+    }
+}
+
+/// From the file where one is given. A fleet from a file has no groups but those of a file.
+fn groups(
+    simulator: &settings::Simulator,
+    hardware: &[Hardware],
+    built_in: bool,
+) -> anyhow::Result<Vec<Group>> {
+    match simulator.groups.as_str() {
+        "" if built_in => Ok(hsm::parse_groups("the built-in groups", GROUPS)?),
+        "" if simulator.inventory.is_empty() => Ok(topology::groups(hardware)),
+        "" => Ok(Vec::new()),
+        file => hsm::read_groups(file.as_ref()).context("groups"),
     }
 }
 
@@ -89,9 +109,6 @@ impl Inputs {
     /// Names the file and the place in it that cannot be used.
     pub(crate) fn read(flags: &Flags, simulator: &settings::Simulator) -> anyhow::Result<Self> {
         let fleet = Fleet::read(simulator)?;
-        if !simulator.groups.is_empty() {
-            hsm::read_groups(simulator.groups.as_ref()).context("groups")?;
-        }
         let faults: Faults = simulator.faults.parse().context("faults")?;
         faults.assign(fleet.nodes.len(), simulator.seed).context("faults")?;
         Ok(Self { fleet, template: Template::read(flags.template.as_deref())? })

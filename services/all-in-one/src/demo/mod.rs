@@ -1,6 +1,6 @@
 //! The demo: a simulated fleet is booted through the whole mesh, as operators would do it.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use chassis::{Context, convert::time};
@@ -10,11 +10,7 @@ use reveille::mesh::{self, Listeners};
 
 pub(crate) use self::flags::Flags;
 use self::{
-    display::Display,
-    follow::{Following, faults},
-    inputs::Inputs,
-    rest::Rest,
-    summary::Outcome,
+    display::Display, follow::Following, inputs::Inputs, machine::Machine, rest::Rest, summary::Outcome,
     waits::waits,
 };
 
@@ -23,6 +19,7 @@ mod flags;
 mod follow;
 mod inputs;
 mod look;
+mod machine;
 mod progress;
 mod rest;
 mod summary;
@@ -55,12 +52,13 @@ async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     let inputs = Inputs::read(flags, &settings.simulator)?;
     let listeners = Listeners::bind(&mut settings).await?;
     inputs.store(&mut settings)?;
+    let machine = Machine::start(&mut settings, &inputs).await?;
     let context = Context { settings: Arc::new(settings), ..context };
     mesh::start(&context, listeners).await?;
 
     let shutdown = context.tasks.shutdown();
     let story = async {
-        match shutdown.run_until_cancelled(story(&context, flags, inputs)).await {
+        match shutdown.run_until_cancelled(story(&context, flags, inputs, &machine)).await {
             Some(ended) if ended.is_ok() || !shutdown.is_cancelled() => ended,
             // Whatever ended the mesh is what counts, and not that its streams end.
             Some(_) | None => std::future::pending().await,
@@ -79,7 +77,7 @@ async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     }
 }
 
-async fn story(context: &Context, flags: &Flags, inputs: Inputs) -> anyhow::Result<()> {
+async fn story(context: &Context, flags: &Flags, inputs: Inputs, machine: &Machine) -> anyhow::Result<()> {
     let settings = &context.settings;
     let rest = Rest::new(&settings.gateway.url)?;
     rest.ready().await?;
@@ -105,7 +103,8 @@ async fn story(context: &Context, flags: &Flags, inputs: Inputs) -> anyhow::Resu
     let elapsed = following.elapsed();
     following.caught_up().await;
     display.finish(&following.tally().borrow());
-    tell(context, flags, &following, &session, elapsed).await?;
+    let faults = machine.faults(context).await?;
+    tell(context, flags, &following, &session, elapsed, &faults)?;
     if flags.exit {
         return Ok(());
     }
@@ -117,14 +116,14 @@ async fn story(context: &Context, flags: &Flags, inputs: Inputs) -> anyhow::Resu
 ///
 /// # Errors
 /// When nobody stays: what is not as it should be.
-async fn tell(
+fn tell(
     context: &Context,
     flags: &Flags,
     following: &Following,
     session: &Session,
     elapsed: Duration,
+    faults: &BTreeMap<String, String>,
 ) -> anyhow::Result<()> {
-    let faults = faults(context).await?;
     let tally = following.tally();
     let outcome = Outcome {
         session: &session.name,
@@ -132,7 +131,7 @@ async fn tell(
         error: session.error(),
         elapsed,
         tally: &tally.borrow(),
-        faults: &faults,
+        faults,
     };
     println!("\n{}", summary::render(&outcome));
     if flags.exit {

@@ -61,6 +61,7 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         }),
         assignment: component.assignment,
         power_error: component.power_error,
+        locked: component.locked,
     })
 }
 
@@ -109,6 +110,7 @@ pub fn to_wire(component: &Component) -> wire::Component {
         }),
         assignment: component.assignment.clone(),
         power_error: component.power_error.clone(),
+        locked: component.locked,
     }
 }
 

@@ -28,6 +28,17 @@ pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> Con
     configuration_read(state.reading(), desired, status).of(state.generation, generation)
 }
 
+/// Who is waited for before the power of a node is known; empty: it is known, or was only just asked for.
+pub fn power_trouble(state: &PowerState) -> &str {
+    if state.reading() == PowerReading::Unspecified { &state.error } else { "" }
+}
+
+/// Who is waited for before the configuration of a node is known, or why another one could not be set; empty: as
+/// with [`power_trouble`].
+pub fn configuration_trouble(state: &ConfigurationState) -> &str {
+    &state.error
+}
+
 /// What one reading of a configuration says, whatever the generation.
 pub fn configuration_read(
     reading: ConfigurationReading,

@@ -1,9 +1,9 @@
-//! Answers out of a ledger: lists and watches as streams that end when the service stops.
+//! Answers out of a ledger: lists as streams that are whole or fail, and watches that end when the service stops.
 
 use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
 use futures_util::{
-    Stream, StreamExt,
+    StreamExt,
     stream::{self, BoxStream},
 };
 use tonic::{Response, Status};
@@ -47,7 +47,8 @@ impl<T: Table> Ledger<T> {
         message: impl Fn(&Batch<T::Kind>) -> M + Send + 'static,
     ) -> Result<Response<Responses<M>>, Status> {
         let batches = self.watch(resume)?.batches();
-        Ok(self.respond(batches.map(move |batch| Ok(message(&*batch?)))))
+        let messages = batches.map(move |batch| Ok(message(&*batch?)));
+        Ok(Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
     }
 
     /// Answers a list with at most `page` resources in a message, read as the client takes them. What changes
@@ -65,15 +66,21 @@ impl<T: Table> Ledger<T> {
             selection,
             page,
         };
-        self.respond(stream::iter(pages).map(move |page| Ok(message(&page))))
+        self.respond(pages.map(move |page| message(&page)))
     }
 
-    /// An answer of these messages that ends when the service stops.
-    pub fn respond<M>(
+    /// An answer of all these messages. It fails when the service stops before the last of them: the part that was
+    /// sent would look like a shorter whole.
+    pub fn respond<M: 'static>(
         &self,
-        messages: impl Stream<Item = Result<M, Status>> + Send + 'static,
+        messages: impl Iterator<Item = M> + Send + 'static,
     ) -> Response<Responses<M>> {
-        Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed())
+        let shutdown = self.shutdown.clone();
+        let messages = messages.map(move |message| match shutdown.is_cancelled() {
+            true => Err(Status::unavailable("the service stops")),
+            false => Ok(message),
+        });
+        Response::new(stream::iter(messages).boxed())
     }
 }
 

@@ -37,6 +37,7 @@ fn component(id: &str, wanted: BootArtifacts, booted: BootArtifacts) -> Componen
             ..ActualState::default()
         }),
         assignment: "session-id".into(),
+        locked: true,
         ..discovered
     }
 }

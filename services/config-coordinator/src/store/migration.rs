@@ -6,12 +6,14 @@ use sea_orm_migration::{
     sea_query::Table,
 };
 
+use super::boot_scripts_migration::BootScriptTables;
+
 /// Brings the config coordinator's database up to date.
 pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(chassis::ledger::Migration), Box::new(FirstTables)]
+        vec![Box::new(chassis::ledger::Migration), Box::new(FirstTables), Box::new(BootScriptTables)]
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt::Display, sync::Arc};
 
 use chassis::{database, ledger::Table, resource::Resource};
-use domain::id::ComponentId;
+use domain::{id::ComponentId, time::Timestamp};
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use crate::preparation::{Plan, PreparationRecord, Progress};
@@ -26,6 +26,7 @@ pub struct Model {
     pub progress: String,
     pub token: String,
     pub error: String,
+    pub since: i64,
 }
 
 impl ActiveModelBehavior for ActiveModel {}
@@ -54,7 +55,7 @@ fn row(record: &PreparationRecord) -> ActiveModel {
     let (token, error) = match &record.progress {
         Progress::Prepared => ("", ""),
         Progress::Accepted { token } => (&**token, ""),
-        Progress::Failed { error } => ("", &**error),
+        Progress::Failed { error } | Progress::Refused { error } => ("", &**error),
     };
     ActiveModel {
         id: Set(record.id.as_str().to_owned()),
@@ -67,6 +68,7 @@ fn row(record: &PreparationRecord) -> ActiveModel {
         progress: Set(record.progress.word().to_owned()),
         token: Set(token.to_owned()),
         error: Set(error.to_owned()),
+        since: Set(record.since.0),
     }
 }
 
@@ -78,6 +80,7 @@ fn read(row: Model) -> Result<PreparationRecord, DbErr> {
         Progress::PREPARED => Progress::Prepared,
         Progress::ACCEPTED => Progress::Accepted { token: row.token.into() },
         Progress::FAILED => Progress::Failed { error: row.error.into() },
+        Progress::REFUSED => Progress::Refused { error: row.error.into() },
         word => return Err(unreadable(&format!("'{word}' is no progress"))),
     };
     let plan = Plan {
@@ -87,5 +90,6 @@ fn read(row: Model) -> Result<PreparationRecord, DbErr> {
         configuration: row.configuration,
         session: row.session,
     };
-    Ok(PreparationRecord { id, plan, progress, revision: row.revision.cast_unsigned() })
+    let (since, revision) = (Timestamp(row.since), row.revision.cast_unsigned());
+    Ok(PreparationRecord { id, plan, progress, since, revision })
 }

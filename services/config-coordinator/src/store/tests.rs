@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use chassis::{Context, Settings, database, ledger::Ledger};
-use domain::id::ComponentId;
+use domain::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
 use proto::configuration::{ConfigurationReading, ConfigurationState};
-use sea_orm::DatabaseConnection;
+use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 
-use super::{ConfigurationStates, Migrator, Preparations};
+use super::{BootScript, BootScripts, ConfigurationStates, Migrator, Preparations};
 use crate::preparation::{Plan, PreparationRecord, Progress};
 
 async fn on_every_database<F: Future<Output = ()>>(check: impl Fn(DatabaseConnection) -> F) {
@@ -31,6 +31,7 @@ async fn configuration_states_survive_a_restart() {
             observed_at: Some(chassis::convert::time::to_wire(chassis::convert::time::now())),
             generation: 7,
             revision: 0,
+            error: String::new(),
         };
         let first = vec![
             state("x1", ConfigurationReading::Known, Some("base")),
@@ -81,13 +82,15 @@ async fn preparations_survive_a_restart() {
                 session: "s1".into(),
             },
             progress,
+            since: Timestamp(1_700_000_000_123),
             revision: 0,
         };
         let all = vec![
             record("x1", Progress::Prepared),
             record("x2", Progress::Accepted { token: "t1".into() }),
             record("x3", Progress::Accepted { token: "".into() }),
-            record("x4", Progress::Failed { error: "boot parameters were not accepted: full".into() }),
+            record("x4", Progress::Failed { error: "waiting for BSS".into() }),
+            record("x5", Progress::Refused { error: "BSS does not know x5".into() }),
         ];
         let context = Context::new(Settings::default());
         let ledger = Ledger::<Preparations>::open(&context, database.clone()).await.unwrap();
@@ -110,7 +113,51 @@ async fn preparations_survive_a_restart() {
 
         let reopened = Ledger::<Preparations>::open(&context, database).await.unwrap();
         assert_eq!(reopened.view().all(), ledger.view().all());
-        assert_eq!(reopened.view().len(), 3);
+        assert_eq!(reopened.view().len(), 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn boot_scripts_survive_a_restart_and_share_their_data() {
+    on_every_database(|database| async move {
+        let script = |text: &str, token: &str, kernel: &str| BootScript {
+            id: id(text),
+            token: token.into(),
+            artifacts: BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() },
+            revision: 0,
+        };
+        let context = Context::new(Settings::default());
+        let ledger = Ledger::<BootScripts>::open(&context, database.clone()).await.unwrap();
+        let put = |scripts: Vec<BootScript>| {
+            ledger.write(move |draft| {
+                scripts.into_iter().for_each(|one| draft.put(one));
+                Ok(())
+            })
+        };
+        put(vec![script("x1", "t1", "k1"), script("x2", "t1", "k1"), script("x3", "t2", "k2")])
+            .await
+            .unwrap();
+        // Two nodes are given other data, one goes; what only they had goes with them.
+        put(vec![script("x1", "t3", "k3"), script("x2", "t3", "k3")]).await.unwrap();
+        ledger
+            .write(|draft| {
+                draft.delete("x3");
+                Ok(())
+            })
+            .await
+            .unwrap();
+
+        let reopened = Ledger::<BootScripts>::open(&context, database.clone()).await.unwrap();
+        let read = reopened.view().all();
+        assert_eq!(read, ledger.view().all());
+        assert_eq!(
+            read.iter().map(|one| format!("{} {}", one.id, one.token)).collect::<Vec<_>>(),
+            ["x1 t3", "x2 t3"]
+        );
+        let count = Statement::from_string(database.get_database_backend(), "select count(*) from boot_data");
+        let count = database.query_one_raw(count).await.unwrap().unwrap();
+        assert_eq!(count.try_get_by_index::<i64>(0).unwrap(), 1);
     })
     .await;
 }

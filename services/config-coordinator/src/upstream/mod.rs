@@ -1,53 +1,37 @@
-//! The upstreams: where boot data go, and who configures nodes.
+//! The upstreams: where boot data go, who configures nodes, who projects images.
+//!
+//! A driver alone knows how its upstream is called. Every call here sets or reads a state and may be repeated
+//! without harm, so drivers call once and those who want something try again.
 
 pub(crate) mod boot_parameters;
+mod bss;
+pub(crate) mod built_in;
+mod cfs;
 pub(crate) mod configuration;
+pub(crate) mod images;
+mod simulated;
 
-use std::error::Error;
+use anyhow::Context as _;
+use chassis::settings;
+use http::StatusCode;
 
-use tonic::Status;
+use ::upstream::Peer;
+pub(crate) use ::upstream::{Failure, FailureKind};
 
-/// Why an upstream did not do as asked, in its words where it had any.
-///
-/// Every call here sets or reads something and may be repeated without harm, so whether a failed one was
-/// refused, lost or done after all makes a difference to people only.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failure(String);
-
-impl From<Status> for Failure {
-    fn from(status: Status) -> Self {
-        let mut text = match status.message() {
-            "" => format!("{:?}", status.code()),
-            message => message.to_owned(),
-        };
-        let mut cause = status.source();
-        while let Some(error) = cause {
-            // Errors of the transport repeat themselves along the chain.
-            let told = error.to_string();
-            if !text.contains(&told) {
-                text = format!("{text}: {told}");
-            }
-            cause = error.source();
-        }
-        Self(text)
-    }
+/// The system called `name`, whose settings are in `section`.
+fn peer(name: &str, section: &str, settings: &settings::Peer) -> anyhow::Result<Peer> {
+    Peer::new(name, settings).with_context(|| section.to_owned())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A failure that the answer of `peer` shows only to those who know what it should have been.
+fn malformed(peer: &Peer, what: &str) -> Failure {
+    let text = format!("{} at {}: {what}", peer.name(), peer.url());
+    Failure { kind: FailureKind::Ambiguous, status: None, text }
+}
 
-    #[test]
-    fn a_failure_says_what_the_upstream_said() {
-        let broken = std::io::Error::other("connection reset");
-        let rows = [
-            (Status::invalid_argument("hosts: x1 is not known"), "hosts: x1 is not known"),
-            (Status::internal(""), "Internal"),
-            (Status::from_error(Box::new(broken)), "connection reset"),
-        ];
-        for (status, told) in rows {
-            assert_eq!(Failure::from(status).to_string(), told);
-        }
-    }
+/// The failure of a call whose path names no item: a path that is not there says nothing about the items, but
+/// that the peer's URL is wrong or something else answers in its place.
+fn of_a_list(failure: Failure) -> Failure {
+    let lost = failure.status == Some(StatusCode::NOT_FOUND) && failure.kind == FailureKind::Refused;
+    if lost { Failure { kind: FailureKind::Denied, ..failure } } else { failure }
 }

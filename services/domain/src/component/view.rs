@@ -96,6 +96,7 @@ pub(crate) fn show(component: &Component) -> String {
             .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error)),
     );
     part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.clone()));
+    part("locked", component.locked.then(String::new));
     part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
     line
 }

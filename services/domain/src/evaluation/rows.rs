@@ -3,7 +3,7 @@
 use super::{
     ConfigurationObservation, Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING,
     ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, PowerObservation,
-    Reason, booted, wait_ends,
+    Reason, WAITING_FOR, booted, wait_ends, waits_for_upstream,
 };
 use crate::{
     component::{Action, Component, Phase},
@@ -20,11 +20,12 @@ pub(super) fn judge(
     now: Timestamp,
 ) -> Decision {
     if !component.is_enabled() {
-        return stay(component, Reason::NotEnabled);
+        let error = passes_when_left_alone(component.error_text()).then(String::new);
+        return Decision { error, ..stay(component, Reason::NotEnabled) };
     }
     let left_out = evidence.configuration == ConfigurationObservation::Missing;
     match &evidence.power {
-        PowerObservation::Unknown => stay(component, Reason::AwaitingPower),
+        PowerObservation::Unknown => await_peer(component, Reason::AwaitingPower, &evidence.power_trouble),
         PowerObservation::Missing => hold(component, Reason::PowerMissing, ERROR_POWER_MISSING),
         PowerObservation::Undefined { error } if left_out && error.is_empty() => {
             hold(component, Reason::PowerMissing, ERROR_POWER_MISSING)
@@ -32,8 +33,18 @@ pub(super) fn judge(
         _ if left_out => hold(component, Reason::ConfigurationMissing, ERROR_CONFIGURATION_MISSING),
         PowerObservation::Undefined { error } => undefined(component, error),
         PowerObservation::Off => off(component, options, now),
-        PowerObservation::On => on(component, &evidence.configuration, options, now),
+        PowerObservation::On => on(component, evidence, options, now),
     }
+}
+
+/// Nobody is waited for on behalf of a component that is not acted on.
+pub(crate) fn passes_when_left_alone(error: &str) -> bool {
+    error.starts_with(WAITING_FOR)
+}
+
+/// The component stays where it is and shows which peer it waits for, if that has trouble.
+fn await_peer(component: &Component, reason: Reason, trouble: &str) -> Decision {
+    Decision { error: (!trouble.is_empty()).then(|| trouble.to_owned()), ..stay(component, reason) }
 }
 
 /// The component stays exactly where it is.
@@ -95,6 +106,9 @@ fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
     if component.last_action() != Some(Action::PoweringOn) {
         return go(Phase::PoweringOn, Reason::PowerOnNeeded);
     }
+    if waits_for_upstream(component) && !component.last_action_failed() {
+        return go(Phase::PoweringOn, Reason::PowerOnAwaited);
+    }
     match wait_ends(component, options.power_on_wait()) {
         Some(until) if now < until && component.last_action_failed() => {
             go(Phase::PoweringOn, Reason::PowerOnNeeded)
@@ -107,17 +121,12 @@ fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
 }
 
 /// Rows 4 to 12.
-fn on(
-    component: &Component,
-    configuration: &ConfigurationObservation,
-    options: &Options,
-    now: Timestamp,
-) -> Decision {
+fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     if !component.kernel_wanted() {
         return go(Phase::PoweringOff, Reason::PowerOffNeeded);
     }
     if booted(component) {
-        return configured(component, configuration);
+        return configured(component, evidence);
     }
     let switched_on = component.last_action() == Some(Action::PoweringOn);
     match wait_ends(component, options.boot_wait()) {
@@ -129,12 +138,15 @@ fn on(
 }
 
 /// Rows 5 to 10.
-fn configured(component: &Component, configuration: &ConfigurationObservation) -> Decision {
-    let ConfigurationObservation::Known { status, .. } = configuration else {
-        return stay(component, Reason::AwaitingConfiguration);
+fn configured(component: &Component, evidence: &Evidence) -> Decision {
+    let ConfigurationObservation::Known { status, .. } = &evidence.configuration else {
+        let trouble = &evidence.configuration_trouble;
+        return await_peer(component, Reason::AwaitingConfiguration, trouble);
     };
-    if configuration.is_set(component) != Some(true) {
-        return go(Phase::Configuring, Reason::ConfigurationDiffers);
+    if evidence.configuration.is_set(component) != Some(true) {
+        let trouble = &evidence.configuration_trouble;
+        let error = (!trouble.is_empty()).then(|| trouble.clone());
+        return Decision { error, ..go(Phase::Configuring, Reason::ConfigurationDiffers) };
     }
     if component.desired_configuration().unwrap_or_default().is_empty() {
         return finish(Reason::Booted);

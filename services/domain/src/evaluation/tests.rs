@@ -19,7 +19,8 @@ const NOW: Timestamp = Timestamp(10_000_000);
 /// `want` a kernel, `match` it; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
-/// `error:text`, `refused:text`, `prepared:attempt:text`; `disabled`.
+/// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
+/// `silent:peer`, `cfs-silent:peer` for peers that do not answer.
 fn scene(words: &str) -> (Component, Evidence) {
     let mut component = Component {
         desired_state: Some(DesiredState {
@@ -35,13 +36,19 @@ fn scene(words: &str) -> (Component, Evidence) {
         generation: 7,
         ..bare()
     };
-    let mut evidence =
-        Evidence { power: PowerObservation::Unknown, configuration: ConfigurationObservation::Unknown };
+    let mut evidence = Evidence {
+        power: PowerObservation::Unknown,
+        configuration: ConfigurationObservation::Unknown,
+        power_trouble: String::new(),
+        configuration_trouble: String::new(),
+    };
     for word in words.split_whitespace() {
         let (name, value) = word.split_once(':').unwrap_or((word, ""));
         match name {
             "on" | "off" | "power" => evidence.power = power(name, value),
             "cfs" => evidence.configuration = configuration(value),
+            "silent" => evidence.power_trouble = format!("{WAITING_FOR}{value}"),
+            "cfs-silent" => evidence.configuration_trouble = format!("{WAITING_FOR}{value}"),
             _ => describe(&mut component, name, value),
         }
     }
@@ -87,6 +94,9 @@ fn describe(component: &mut Component, name: &str, value: &str) {
             component.preparation = Some(BootPreparation { generation: 7, attempt, error: error.to_owned() });
         }
         "disabled" => component.enabled = Some(false),
+        "locked" => component.locked = true,
+        "unsent" => component.power_error = format!("{WAITING_FOR}{value}"),
+        "waited" => component.error = Some(format!("{WAITING_FOR}{value}")),
         word => panic!("what is {word}?"),
     }
 }
@@ -443,6 +453,105 @@ fn nodes_without_attempts_left_are_given_up() {
 }
 
 #[test]
+fn a_peer_that_is_waited_for_is_named_until_it_answers() {
+    check(
+        &[
+            "silent:PCS",
+            "silent:PCS over:on_hold error:old",
+            "waited:PCS",
+            "on want match cfs-silent:CFS",
+            "on want match cfs::x waited:CFS",
+            "off want waited:PCS",
+            "disabled waited:PCS",
+            "disabled error:old",
+            "on want match cfg:b cfs:a:configured cfs-silent:CFS",
+            "on want match cfg:b cfs:b:pending waited:CFS",
+        ],
+        expect![[r#"
+            silent:PCS
+                awaiting_power: '' error 'waiting for PCS'
+            silent:PCS over:on_hold error:old
+                awaiting_power: '' on_hold error 'waiting for PCS'
+            waited:PCS
+                awaiting_power: ''
+            on want match cfs-silent:CFS
+                awaiting_configuration: '' error 'waiting for CFS'
+            on want match cfs::x waited:CFS
+                booted: '' settled error ''
+            off want waited:PCS
+                power_on_needed: 'powering_on' error ''
+            disabled waited:PCS
+                not_enabled: '' error ''
+            disabled error:old
+                not_enabled: ''
+            on want match cfg:b cfs:a:configured cfs-silent:CFS
+                configuration_differs: 'configuring' error 'waiting for CFS'
+            on want match cfg:b cfs:b:pending waited:CFS
+                configuration_pending: 'configuring' error ''
+        "#]],
+    );
+}
+
+#[test]
+fn an_action_that_waits_for_its_upstream_is_waited_for_and_spends_nothing() {
+    check(
+        &[
+            "off want last:powering_on:999999 unsent:PCS tries:3/0/0",
+            "off want last:powering_on:999999 tries:3/0/0",
+            "off want last:powering_on:999999 failed unsent:PCS tries:1/0/0",
+            "on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3",
+            "on last:powering_off_forcefully:999999 tries:0/1/3",
+            "on want last:powering_on:999999 unsent:PCS tries:1/0/0",
+        ],
+        expect![[r#"
+            off want last:powering_on:999999 unsent:PCS tries:3/0/0
+                power_on_awaited: 'powering_on' error 'waiting for PCS'
+            off want last:powering_on:999999 tries:3/0/0
+                retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached and no service gave a reason for the failure'
+            off want last:powering_on:999999 failed unsent:PCS tries:1/0/0
+                power_on_without_effect: 'powering_on' action-failed error 'waiting for PCS'
+            on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3
+                power_off_needed: 'powering_off' error 'waiting for PCS'
+            on last:powering_off_forcefully:999999 tries:0/1/3
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+            on want last:powering_on:999999 unsent:PCS tries:1/0/0
+                boot_awaited: 'powering_on' error 'waiting for PCS' until +200002
+        "#]],
+    );
+}
+
+#[test]
+fn a_locked_node_says_so_while_its_power_is_to_be_changed() {
+    check(
+        &[
+            "off want locked",
+            "on locked",
+            "off want error:the-inventory",
+            "off want last:powering_on:5 locked",
+            "off want last:powering_on:5 unsent:PCS locked",
+            "on last:powering_off_gracefully:5 unsent:PCS locked phase:powering_off",
+            "on want match cfs::x locked",
+        ],
+        expect![[r#"
+            off want locked
+                power_on_needed: 'powering_on' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
+            on locked
+                power_off_needed: 'powering_off' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
+            off want error:the-inventory
+                power_on_needed: 'powering_on'
+            off want last:powering_on:5 locked
+                power_on_awaited: 'powering_on' error '' until +119996
+            off want last:powering_on:5 unsent:PCS locked
+                power_on_awaited: 'powering_on' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
+            on last:powering_off_gracefully:5 unsent:PCS locked phase:powering_off
+                power_off_needed: 'powering_off' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
+            on want match cfs::x locked
+                booted: '' settled
+        "#]],
+    );
+}
+
+#[test]
 fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
     check(
         &[
@@ -461,7 +570,7 @@ fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
             off want prepared:1:no-boot-data
                 power_on_needed: 'powering_on' error 'no-boot-data'
             off want prepared:1:no-boot-data tries:1/0/0
-                power_on_needed: 'powering_on'
+                power_on_needed: 'powering_on' error 'no-boot-data'
             off want prepared:2:no-boot-data tries:1/0/0 refused:no-power
                 power_on_needed: 'powering_on' error 'no-boot-data'
             off want refused:no-power tries:1/0/0

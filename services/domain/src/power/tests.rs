@@ -181,7 +181,7 @@ fn no_other_action_changes_the_power() {
     for action in others {
         for power in readings() {
             assert!(!would_change(action, &power), "{} {power:?}", action.word());
-            let outlook = outlook(action, None, &power, &Options::default(), NOW);
+            let outlook = outlook(action, Course::Open, &power, &Options::default(), NOW);
             assert_eq!(outlook, Outlook::Settled, "{} {power:?}", action.word());
         }
     }
@@ -192,37 +192,136 @@ fn an_effect_is_pending_until_it_is_seen_or_its_time_has_passed() {
     let mut rows = String::new();
     for action in [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully] {
         let wait = if action == Action::PoweringOn { 120_000 } else { 300_000 };
-        let accepted = [None, Some(0), Some(wait - 1), Some(wait)];
+        let ago = |age| Timestamp(NOW.0 - age);
+        let courses = [
+            Course::Open,
+            Course::Taken(ago(0)),
+            Course::Taken(ago(wait - 1)),
+            Course::Taken(ago(wait)),
+            Course::Ended(ago(0)),
+            Course::Ended(ago(10_000)),
+        ];
         for power in readings() {
-            let outlooks = accepted.map(|age| {
-                let at = age.map(|age| Timestamp(NOW.0 - age));
-                match outlook(action, at, &power, &Options::default(), NOW) {
+            let outlooks =
+                courses.map(|course| match outlook(action, course, &power, &Options::default(), NOW) {
                     Outlook::Settled => "settled".to_owned(),
                     Outlook::Pending { until: None } => "pending".to_owned(),
                     Outlook::Pending { until: Some(until) } => format!("pending {}", until.0 - NOW.0),
-                }
-            });
+                });
             rows += &format!("{}, {power:?}: {}\n", action.word(), outlooks.join(", "));
         }
     }
     expect![[r#"
-        powering_on, On: settled, settled, settled, settled
-        powering_on, Off: pending, pending 120000, pending 1, settled
-        powering_on, Unknown: pending, pending 120000, pending 1, settled
-        powering_on, Missing: pending, pending 120000, pending 1, settled
-        powering_on, Undefined { error: "" }: pending, pending 120000, pending 1, settled
-        powering_on, Undefined { error: "controller does not respond" }: pending, pending 120000, pending 1, settled
-        powering_off_gracefully, On: pending, pending 300000, pending 1, settled
-        powering_off_gracefully, Off: settled, settled, settled, settled
-        powering_off_gracefully, Unknown: pending, pending 300000, pending 1, settled
-        powering_off_gracefully, Missing: pending, pending 300000, pending 1, settled
-        powering_off_gracefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled
-        powering_off_gracefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled
-        powering_off_forcefully, On: pending, pending 300000, pending 1, settled
-        powering_off_forcefully, Off: settled, settled, settled, settled
-        powering_off_forcefully, Unknown: pending, pending 300000, pending 1, settled
-        powering_off_forcefully, Missing: pending, pending 300000, pending 1, settled
-        powering_off_forcefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled
-        powering_off_forcefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled
+        powering_on, On: settled, settled, settled, settled, settled, settled
+        powering_on, Off: pending, pending 120000, pending 1, settled, pending 10000, settled
+        powering_on, Unknown: pending, pending 120000, pending 1, settled, pending 10000, settled
+        powering_on, Missing: pending, pending 120000, pending 1, settled, pending 10000, settled
+        powering_on, Undefined { error: "" }: pending, pending 120000, pending 1, settled, pending 10000, settled
+        powering_on, Undefined { error: "controller does not respond" }: pending, pending 120000, pending 1, settled, pending 10000, settled
+        powering_off_gracefully, On: pending, pending 300000, pending 1, settled, pending 300000, pending 290000
+        powering_off_gracefully, Off: settled, settled, settled, settled, settled, settled
+        powering_off_gracefully, Unknown: pending, pending 300000, pending 1, settled, pending 300000, pending 290000
+        powering_off_gracefully, Missing: pending, pending 300000, pending 1, settled, pending 300000, pending 290000
+        powering_off_gracefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled, pending 300000, pending 290000
+        powering_off_gracefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled, pending 300000, pending 290000
+        powering_off_forcefully, On: pending, pending 300000, pending 1, settled, pending 10000, settled
+        powering_off_forcefully, Off: settled, settled, settled, settled, settled, settled
+        powering_off_forcefully, Unknown: pending, pending 300000, pending 1, settled, pending 10000, settled
+        powering_off_forcefully, Missing: pending, pending 300000, pending 1, settled, pending 10000, settled
+        powering_off_forcefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled, pending 10000, settled
+        powering_off_forcefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled, pending 10000, settled
     "#]].assert_eq(&rows);
+}
+
+#[test]
+fn a_locked_node_is_left_alone() {
+    let asked = component(Phase::PoweringOff, Action::PoweringOffGracefully, 300_001, [0, 1, 0]);
+    let rows = [
+        ("on", component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0]), PowerIdle::Locked),
+        ("off", component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]), PowerIdle::Locked),
+        ("force", asked.clone(), PowerIdle::Locked),
+        ("disabled", Component { enabled: Some(false), ..asked }, PowerIdle::NotEnabled),
+    ];
+    for (name, component, reason) in rows {
+        let locked = Component { locked: true, ..component };
+        for power in readings() {
+            let decision = decide(&locked, &power, &Options::default(), NOW);
+            assert_eq!(decision, nothing(reason), "{name}, {power:?}");
+        }
+    }
+}
+
+#[test]
+fn a_power_on_that_failed_is_tried_again_after_a_pause() {
+    let failed = |age, tries, error: &str| Component {
+        preparation: Some(BootPreparation { generation: 7, attempt: tries + 1, error: String::new() }),
+        power_error: error.to_owned(),
+        last_action: Some(LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(true),
+            last_updated: Some(Timestamp(NOW.0 - age)),
+        }),
+        ..component(Phase::PoweringOn, Action::PoweringOn, age, [tries, 0, 0])
+    };
+    let wait = |ms| PowerDecision::Wait { until: Timestamp(NOW.0 + ms) };
+    let cut_off = Component {
+        last_action: Some(LastAction {
+            action: Some(Action::PoweringOffForcefully),
+            ..failed(0, 1, "x").last_action.expect("given")
+        }),
+        ..failed(0, 1, "reserved")
+    };
+    let rows = [
+        ("without effect", failed(0, 1, ""), act(Action::PoweringOn, 2)),
+        ("refused just now", failed(0, 1, "reserved"), wait(10_000)),
+        ("refused almost long enough ago", failed(9_999, 1, "reserved"), wait(1)),
+        ("refused long enough ago", failed(10_000, 1, "reserved"), act(Action::PoweringOn, 2)),
+        ("refused twice", failed(10_000, 2, "reserved"), wait(10_000)),
+        ("refused often", Component { retry_policy: Some(99), ..failed(0, 50, "reserved") }, wait(120_000)),
+        ("no attempt left", failed(0, 3, "reserved"), nothing(PowerIdle::Exhausted)),
+        ("another action was refused", cut_off, act(Action::PoweringOn, 2)),
+    ];
+    for (name, component, expected) in rows {
+        assert_eq!(decide(&component, &PowerObservation::Off, &Options::default(), NOW), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_transition_that_never_ends_is_given_up() {
+    let minute = Duration::from_secs(60);
+    let rows = [
+        ("it goes on", 89_999, minute, true, false),
+        ("it went on for too long", 90_000, minute, true, true),
+        ("nothing is heard of it", 90_000, minute, false, false),
+        ("nothing was heard of it for long", 600_000, minute, false, true),
+        ("its nodes have more time", 90_000, 2 * minute, true, false),
+        ("its nodes had more time", 150_000, 2 * minute, true, true),
+        ("its nodes have an hour", 600_000, 60 * minute, false, false),
+        ("it was sent by a clock that is ahead", -1_000, minute, true, false),
+    ];
+    for (name, age, deadline, heard, expected) in rows {
+        assert_eq!(gives_up(Timestamp(NOW.0 - age), deadline, heard, NOW), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_reading_from_before_a_result_is_outdated_for_a_while() {
+    use PowerReading::{Missing, Off, On, Undefined};
+    let shown = |age| Shown { power: On, at: Timestamp(NOW.0 - age) };
+    let as_of = |age: i64| Some(Timestamp(NOW.0 - age));
+    let rows = [
+        ("it says the same", On, as_of(90_000), 1_000, false),
+        ("it is older", Off, as_of(90_000), 1_000, true),
+        ("it is older by no more than clocks differ", Off, as_of(6_000), 1_000, false),
+        ("it is older by more", Off, as_of(6_001), 1_000, true),
+        ("it is newer", Off, as_of(500), 1_000, false),
+        ("it has no time", Off, None, 1_000, false),
+        ("it is older, and should have been overtaken", Off, as_of(900_000), 119_999, true),
+        ("it is older, and is all that comes", Off, as_of(900_000), 120_000, false),
+        ("it says nothing", Undefined, as_of(90_000), 1_000, false),
+        ("the node is left out", Missing, as_of(90_000), 1_000, false),
+    ];
+    for (name, reading, as_of, age, expected) in rows {
+        assert_eq!(is_outdated(reading, as_of, shown(age), NOW), expected, "{name}");
+    }
 }

@@ -235,7 +235,7 @@ fn statuses_of_the_past_are_refused() {
 }
 
 fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
-    ActionReport { id: bare().id, generation: 7, action, attempt, error: error.to_owned() }
+    ActionReport { id: bare().id, generation: 7, action, attempt, error: error.to_owned(), failed: false }
 }
 
 #[test]
@@ -283,6 +283,7 @@ fn actions_nobody_asks_for_do_not_begin() {
     let begin = |component: &Component, what| text(action(component, &action_report(what, 5, ""), NOW));
     let rows = [
         ("disabled", Component { enabled: Some(false), ..on.clone() }, Action::PoweringOn),
+        ("locked meanwhile", Component { locked: true, ..on.clone() }, Action::PoweringOn),
         (
             "held",
             Component { status: status_of(Phase::PoweringOn, "on_hold"), ..on.clone() },
@@ -324,7 +325,75 @@ fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationRepo
         attempt,
         bss_token: token.to_owned(),
         error: error.to_owned(),
+        refused: false,
     }
+}
+
+fn counters_after(report: &PreparationReport, component: &Component) -> Option<u32> {
+    preparation(component, report, NOW).expect("current").map(|one| one.attempts(Action::PoweringOn))
+}
+
+#[test]
+fn refused_data_spend_the_attempt_once_and_silence_spends_nothing() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let spent = component.attempts(Action::PoweringOn);
+    let silent = preparation_report(spent + 1, "", "waiting for BSS");
+    let refused = PreparationReport { refused: true, ..preparation_report(spent + 1, "", "no such host") };
+    assert_eq!(counters_after(&silent, &component), Some(spent));
+    assert_eq!(counters_after(&refused, &component), Some(spent + 1));
+    let after = preparation(&component, &refused, NOW).expect("current").expect("changed");
+    assert_eq!(preparation(&after, &refused, NOW), Ok(None));
+}
+
+#[test]
+fn a_failed_attempt_is_told_once_and_shows_in_the_last_action() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let begun =
+        action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
+    let failed = ActionReport { failed: true, ..action_report(Action::PoweringOn, 9, "reserved") };
+    let after = action(&begun, &failed, NOW).expect("current").expect("changed");
+    assert_eq!((after.power_error.as_str(), after.last_action_failed()), ("reserved", true));
+    assert_eq!(after.attempts(Action::PoweringOn), 9);
+    assert_eq!(action(&after, &failed, NOW), Ok(None));
+}
+
+#[test]
+fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of_it() {
+    let at = |time: i64, component: &Component, error: &str, failed| {
+        let report = ActionReport { failed, ..action_report(Action::PoweringOn, 9, error) };
+        action(component, &report, Timestamp(time)).expect("current").unwrap_or_else(|| component.clone())
+    };
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let mut rows = String::new();
+    for steps in [
+        &[("", false), ("waiting for PCS", false), ("waiting for PCS", false), ("", false)][..],
+        &[("", false), ("waiting for PCS", false), ("reserved", true)],
+        &[("", false), ("reserved", false), ("", false)],
+        &[("", false), ("reserved", true), ("", false)],
+    ] {
+        let (mut component, mut seen) = (component.clone(), Vec::new());
+        for (step, (error, failed)) in (1_000..).step_by(1_000).zip(steps) {
+            component = at(step, &component, error, *failed);
+            let failed = if component.last_action_failed() { " failed" } else { "" };
+            let since = component.last_action_at().expect("given").0;
+            seen.push(format!("{step}: '{}'{failed} since {since}", component.power_error));
+        }
+        rows += &format!("{}\n", seen.join("; "));
+    }
+    expect![[r#"
+        1000: '' since 1000; 2000: 'waiting for PCS' since 1000; 3000: 'waiting for PCS' since 1000; 4000: '' since 4000
+        1000: '' since 1000; 2000: 'waiting for PCS' since 1000; 3000: 'reserved' failed since 1000
+        1000: '' since 1000; 2000: 'reserved' since 1000; 3000: '' since 1000
+        1000: '' since 1000; 2000: 'reserved' failed since 1000; 3000: '' failed since 1000
+    "#]].assert_eq(&rows);
+}
+
+#[test]
+fn locks_change_nothing_else() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let locked = lock(&component, true).expect("changed");
+    assert_eq!(locked, Component { locked: true, ..component });
+    assert_eq!(lock(&locked, true), None);
 }
 
 #[test]

@@ -146,6 +146,22 @@ fn a_disabled_component_keeps_its_hold() {
 }
 
 #[test]
+fn whoever_is_disabled_waits_for_nobody() {
+    let rows = [
+        ("waiting for PCS", Some(false), None, ""),
+        ("waiting for PCS", Some(false), Some("mended by hand"), "mended by hand"),
+        ("waiting for PCS", None, None, "waiting for PCS"),
+        ("cfs configuration failed", Some(false), None, "cfs configuration failed"),
+    ];
+    for (before, enabled, error, expected) in rows {
+        let stored = Component { error: Some(before.to_owned()), ..stored() };
+        let change = Component { enabled, error: error.map(str::to_owned), ..bare() };
+        let merged = patch(&stored, change, tokens, NOW);
+        assert_eq!(merged.error_text(), expected, "{before} {enabled:?} {error:?}");
+    }
+}
+
+#[test]
 fn a_new_desired_state_detaches_and_counts_anew() {
     let desired = |texts: Option<&str>, configuration: Option<&str>, token: Option<&str>| {
         Some(DesiredState {

@@ -22,9 +22,10 @@ impl Mesh {
     }
 
     pub(crate) fn want_preparation(&mut self, node: usize) {
+        let decision = self.preparation_decision(node);
         let known = &mut self.nodes[node];
         let generation = known.coordinator.generation;
-        let PreparationDecision::Prepare(wanted) = preparation::decide(&known.coordinator) else { return };
+        let PreparationDecision::Prepare(wanted) = decision else { return };
         if known.preparing || known.prepared.contains(&(generation, wanted.attempt)) {
             return;
         }
@@ -38,13 +39,15 @@ impl Mesh {
     }
 
     pub(crate) fn prepare(&mut self, node: usize, generation: u64) {
+        let decision = self.preparation_decision(node);
         let known = &mut self.nodes[node];
-        match preparation::decide(&known.coordinator) {
+        match decision {
             PreparationDecision::Prepare(wanted) if known.coordinator.generation == generation => {
                 let (bss_token, error) = self.give_boot_data(node, generation, &wanted);
                 let id = self.nodes[node].stored.id.clone();
                 let attempt = wanted.attempt;
-                let statement = PreparationReport { id, generation, attempt, bss_token, error };
+                let statement =
+                    PreparationReport { id, generation, attempt, bss_token, error, refused: false };
                 self.after(node, MESSAGE, Event::PreparationReported(statement));
             }
             _ => {
@@ -52,6 +55,10 @@ impl Mesh {
                 self.want_preparation(node);
             }
         }
+    }
+
+    fn preparation_decision(&self, node: usize) -> PreparationDecision {
+        preparation::decide(&self.nodes[node].coordinator, None, &self.options, self.time())
     }
 
     /// Gives boot data and configuration to the upstreams; token and error of the outcome.

@@ -109,5 +109,6 @@ pub(crate) fn action_report(component: &Component, transition: &Transition, erro
         action: transition.action,
         attempt: transition.attempt,
         error: error.to_owned(),
+        failed: !error.is_empty(),
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use chassis::convert::component::action_to_wire;
 use expect_test::expect;
-use proto::power::{PowerReading, TransitionMember};
+use proto::power::{PowerReading, TaskOutcome, TransitionMember};
 
 use super::*;
 
@@ -12,7 +12,7 @@ const OFF: Action = Action::PoweringOffGracefully;
 const FORCE: Action = Action::PoweringOffForcefully;
 
 fn transition(action: Action, generation: u64) -> Transition {
-    let member = TransitionMember { id: "x1".into(), generation, attempt: 1 };
+    let member = TransitionMember { id: "x1".into(), generation, attempt: 1, ..TransitionMember::default() };
     Transition { action: action_to_wire(action).into(), members: vec![member], ..Transition::default() }
 }
 
@@ -106,16 +106,24 @@ fn a_restart_knows_what_may_still_come() {
         let record = transition(action, 1);
         Arc::new(Transition { delivery: delivery.into(), created_at: at, sent_at, ..record })
     };
+    let resolved = |transition: Arc<Transition>| {
+        let mut transition = Transition::clone(&transition);
+        transition.members[0].outcome = TaskOutcome::Failed.into();
+        Arc::new(transition)
+    };
     let mut rows = String::new();
     for (name, transitions) in [
         ("prepared", vec![old(ON, Delivery::Prepared, 500)]),
         ("sent", vec![old(ON, Delivery::Sent, 500)]),
         ("in doubt", vec![old(ON, Delivery::Unknown, 500)]),
         ("refused", vec![old(ON, Delivery::Refused, 1)]),
-        ("accepted", vec![old(ON, Delivery::Accepted, 20)]),
-        ("accepted long ago", vec![old(ON, Delivery::Accepted, 120)]),
-        ("asked, then forced", vec![old(FORCE, Delivery::Accepted, 1), old(OFF, Delivery::Accepted, 301)]),
-        ("off and on again", vec![old(ON, Delivery::Accepted, 1), old(OFF, Delivery::Accepted, 9)]),
+        ("accepted", vec![old(ON, Delivery::Accepted, 500)]),
+        ("finished", vec![old(ON, Delivery::Finished, 20)]),
+        ("finished long ago", vec![old(ON, Delivery::Finished, 120)]),
+        ("finished with a result", vec![resolved(old(ON, Delivery::Finished, 20))]),
+        ("accepted, with a result", vec![resolved(old(ON, Delivery::Accepted, 20))]),
+        ("asked, then forced", vec![old(FORCE, Delivery::Finished, 1), old(OFF, Delivery::Finished, 301)]),
+        ("off and on again", vec![old(ON, Delivery::Finished, 1), old(OFF, Delivery::Finished, 9)]),
     ] {
         let effects = Effects::recall(transitions);
         let waits = [PowerReading::Off, PowerReading::On].map(|reading| wait(&effects, reading));
@@ -126,10 +134,37 @@ fn a_restart_knows_what_may_still_come() {
         sent: off pending, on settled
         in doubt: off pending, on settled
         refused: off settled, on settled
-        accepted: off pending 100 s, on settled
-        accepted long ago: off settled, on settled
+        accepted: off pending, on settled
+        finished: off pending 100 s, on settled
+        finished long ago: off settled, on settled
+        finished with a result: off settled, on settled
+        accepted, with a result: off settled, on settled
         asked, then forced: off settled, on pending 299 s
         off and on again: off pending 119 s, on settled
     "#]]
     .assert_eq(&rows);
+}
+
+#[test]
+fn a_node_is_followed_from_when_the_upstream_answers_until_its_result() {
+    let effects = Effects::default();
+    let on = transition(ON, 1);
+    effects.begin(&on);
+    assert!(!effects.is_followed("x1"), "nobody answered yet");
+    effects.follow(&on, true);
+    assert!(effects.is_followed("x1") && !effects.is_followed("x2"));
+    effects.follow(&on, false);
+    assert!(!effects.is_followed("x1"), "the upstream is silent");
+    effects.follow(&on, true);
+    effects.cancel(&id());
+    assert!(!effects.is_followed("x1"), "it failed");
+    effects.begin(&on);
+    effects.follow(&on, true);
+    assert_eq!(settle(&effects, PowerReading::On), Some(1));
+    assert!(!effects.is_followed("x1"), "it succeeded");
+    effects.begin(&on);
+    effects.follow(&on, true);
+    effects.accepted(&on, NOW);
+    assert!(!effects.is_followed("x1"), "the upstream will tell no more");
+    assert_eq!(wait(&effects, PowerReading::Off), "pending 120 s");
 }

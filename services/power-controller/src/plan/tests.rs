@@ -17,7 +17,7 @@ fn attempt(generation: u64, action: Action, number: u32) -> Attempt {
 }
 
 fn member(id: &str) -> TransitionMember {
-    TransitionMember { id: id.into(), generation: 1, attempt: 1 }
+    TransitionMember { id: id.into(), generation: 1, attempt: 1, ..TransitionMember::default() }
 }
 
 fn names(members: &[TransitionMember]) -> Vec<&str> {
@@ -31,7 +31,7 @@ fn attempts_are_put_together_by_action_in_sorted_batches() {
     for most in [0, 2, 1, 131_071] {
         let options = Options { max_component_batch_size: most, ..Options::default() };
         let attempts = attempts.map(|(name, action)| (id(name), attempt(1, action, 1))).to_vec();
-        for (action, members) in batches(attempts, &options) {
+        for (action, members) in batches(attempts, &options, 2500) {
             seen += &format!("at most {most}: {} {:?}\n", action.word(), names(&members));
         }
     }
@@ -58,12 +58,17 @@ fn attempts_are_put_together_by_action_in_sorted_batches() {
 #[test]
 fn a_transition_is_never_larger_than_upstreams_take() {
     let attempts: Vec<_> = (0..10_000).map(|n| (id(&format!("x{n:05}")), attempt(1, ON, 1))).collect();
-    for (most, sizes) in
-        [(0, vec![2500; 4]), (2800, vec![2500; 4]), (4000, vec![2500; 4]), (2000, vec![2000; 5])]
-    {
+    for (most, takes, sizes) in [
+        (0, 2500, vec![2500; 4]),
+        (2800, 2500, vec![2500; 4]),
+        (2800, 5000, vec![2800, 2800, 2800, 1600]),
+        (2000, 2500, vec![2000; 5]),
+        (0, 5000, vec![5000; 2]),
+    ] {
         let options = Options { max_component_batch_size: most, ..Options::default() };
-        let made: Vec<_> = batches(attempts.clone(), &options).iter().map(|(_, all)| all.len()).collect();
-        assert_eq!(made, sizes, "at most {most}");
+        let made: Vec<_> =
+            batches(attempts.clone(), &options, takes).iter().map(|(_, all)| all.len()).collect();
+        assert_eq!(made, sizes, "at most {most}, and {takes} for the upstream");
     }
 }
 
@@ -88,19 +93,20 @@ fn halving_isolates_one_bad_node_among_thousands() {
 
 #[test]
 fn an_attempt_is_opened_once_and_none_while_another_is_open() {
+    use Opening::{Blocked, Opened, Repeated};
     let mut intents = Intents::default();
     let node = id("x1");
     let first = attempt(1, OFF, 1);
-    assert!(intents.open(&node, first));
-    assert!(!intents.open(&node, first));
-    assert!(!intents.open(&node, attempt(2, ON, 1)), "an earlier one is open");
+    assert_eq!(intents.open(&node, first), Opened);
+    assert_eq!(intents.open(&node, first), Repeated);
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF));
     intents.forget(&node);
-    assert!(!intents.open(&node, attempt(2, ON, 1)), "the component went and came while it is open");
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF), "the component went and came back");
     intents.close(&node);
-    assert!(!intents.open(&node, first), "it was made");
-    assert!(intents.open(&node, attempt(2, ON, 1)));
+    assert_eq!(intents.open(&node, first), Repeated, "it was made");
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened);
     intents.withdraw(&node);
-    assert!(intents.open(&node, attempt(2, ON, 1)), "it was not made");
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened, "it was not made");
 }
 
 #[test]
@@ -112,9 +118,9 @@ fn the_open_attempt_is_recalled_whatever_the_order() {
             recalled.reverse();
         }
         recalled.into_iter().for_each(|(attempt, open)| intents.recall(id("x1"), attempt, open));
-        assert!(!intents.open(&id("x1"), attempt(1, ON, 3)));
+        assert_eq!(intents.open(&id("x1"), attempt(1, ON, 3)), Opening::Blocked(ON));
         intents.close(&id("x1"));
-        assert!(!intents.open(&id("x1"), attempt(1, ON, 2)));
+        assert_eq!(intents.open(&id("x1"), attempt(1, ON, 2)), Opening::Repeated);
     }
 }
 
@@ -135,19 +141,8 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
     }
 }
 
-fn readings() -> [PowerObservation; 5] {
-    let undefined = PowerObservation::Undefined { error: "no answer".into() };
-    [
-        PowerObservation::On,
-        PowerObservation::Off,
-        PowerObservation::Unknown,
-        PowerObservation::Missing,
-        undefined,
-    ]
-}
-
 #[test]
-fn an_unsent_attempt_stays_due_until_the_component_moves_on() {
+fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
     let off = component(Phase::PoweringOff, None, [0; 3]);
     let off_counted = component(Phase::PoweringOff, Some(OFF), [0, 1, 0]);
     let forced = component(Phase::PoweringOff, Some(FORCE), [0, 1, 1]);
@@ -161,39 +156,89 @@ fn an_unsent_attempt_stays_due_until_the_component_moves_on() {
         component.status.as_mut().unwrap().status_override = Some("on_hold".into());
         component
     };
+    let locked = |component: Component| Component { locked: true, ..component };
     let soon = Timestamp(1_000);
     let late = Timestamp(1_000_000);
     let rows = [
-        ("not counted yet", OFF, off.clone(), soon, true),
-        ("counted", OFF, off_counted.clone(), soon, true),
-        ("its time has passed and force is due", OFF, off_counted.clone(), late, false),
-        ("counted, and its time has passed unused", FORCE, forced, late, true),
-        ("wanted on by now", OFF, on.clone(), soon, false),
-        ("not counted yet", ON, on.clone(), soon, true),
-        ("counted", ON, on_counted.clone(), late, true),
-        ("given up for the next attempt", ON, failed(on_counted.clone()), late, false),
-        ("held", ON, held(on_counted.clone()), soon, false),
-        ("wanted off by now", ON, off_counted, soon, false),
-        ("done", ON, component(Phase::None, Some(ON), [1, 0, 0]), soon, false),
-        ("disabled", ON, Component { enabled: Some(false), ..on_counted.clone() }, soon, false),
-        ("a newer generation", ON, Component { generation: 2, ..on_counted }, soon, false),
+        ("not counted yet", OFF, off.clone(), soon),
+        ("counted", OFF, off_counted.clone(), soon),
+        ("counted, and its time has passed unused", OFF, off_counted.clone(), late),
+        ("counted, and its time has passed unused", FORCE, forced.clone(), late),
+        ("another was counted after it", OFF, forced, soon),
+        ("wanted on by now", OFF, on.clone(), soon),
+        ("not counted yet", ON, on.clone(), soon),
+        ("counted", ON, on_counted.clone(), late),
+        ("counted, and believed to have failed", ON, failed(on_counted.clone()), late),
+        ("not counted, and held", ON, held(on.clone()), late),
+        ("counted, and held", ON, held(on_counted.clone()), late),
+        ("not counted, and locked", ON, locked(on.clone()), late),
+        ("counted, and locked", ON, locked(on_counted.clone()), late),
+        ("counted, and locked", OFF, locked(off_counted.clone()), soon),
+        ("wanted off by now", ON, off_counted, soon),
+        ("done", ON, component(Phase::None, Some(ON), [1, 0, 0]), soon),
+        ("counted, and disabled", ON, Component { enabled: Some(false), ..on_counted.clone() }, soon),
+        ("counted, for an older generation", ON, Component { generation: 2, ..on_counted }, soon),
     ];
-    for (why, action, component, now, due) in rows {
-        let member = member("x1");
-        for power in readings() {
-            let known = power == if action == ON { PowerObservation::Off } else { PowerObservation::On };
-            assert_eq!(
-                still_due(&component, &power, action, &member, &Options::default(), now),
-                due && known,
-                "{}: {why}, {power:?}",
-                action.word()
-            );
+    let undefined = PowerObservation::Undefined { error: "no answer".into() };
+    let powers = [
+        ("on", PowerObservation::On),
+        ("off", PowerObservation::Off),
+        ("unknown", PowerObservation::Unknown),
+        ("missing", PowerObservation::Missing),
+        ("undefined", undefined),
+    ];
+    let mut table = String::new();
+    for (why, action, component, now) in rows {
+        table += &format!("{}, {why}\n   ", action.word());
+        for (name, power) in &powers {
+            let standing = standing(&component, power, action, &member("x1"), &Options::default(), now);
+            table += &format!(" {name}: {standing:?}");
         }
+        table += "\n";
     }
+    expect![[r#"
+        powering_off_gracefully, not counted yet
+            on: Due off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_off_gracefully, counted
+            on: Due off: Gone unknown: Later missing: Later undefined: Later
+        powering_off_gracefully, counted, and its time has passed unused
+            on: Due off: Gone unknown: Later missing: Later undefined: Later
+        powering_off_forcefully, counted, and its time has passed unused
+            on: Due off: Gone unknown: Later missing: Later undefined: Later
+        powering_off_gracefully, another was counted after it
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_off_gracefully, wanted on by now
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, not counted yet
+            on: Gone off: Due unknown: Gone missing: Gone undefined: Gone
+        powering_on, counted
+            on: Gone off: Due unknown: Later missing: Later undefined: Later
+        powering_on, counted, and believed to have failed
+            on: Gone off: Due unknown: Later missing: Later undefined: Later
+        powering_on, not counted, and held
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, counted, and held
+            on: Gone off: Later unknown: Later missing: Later undefined: Later
+        powering_on, not counted, and locked
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, counted, and locked
+            on: Gone off: Later unknown: Later missing: Later undefined: Later
+        powering_off_gracefully, counted, and locked
+            on: Later off: Gone unknown: Later missing: Later undefined: Later
+        powering_on, wanted off by now
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, done
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, counted, and disabled
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, counted, for an older generation
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+    "#]]
+    .assert_eq(&table);
 }
 
 #[test]
-fn a_transition_is_recognised_by_action_and_nodes() {
+fn a_transition_is_recognised_by_action_nodes_and_time() {
     let ours = Transition {
         action: action_to_wire(OFF).into(),
         members: ["x2", "x1"].map(member).to_vec(),
@@ -203,25 +248,37 @@ fn a_transition_is_recognised_by_action_and_nodes() {
         id: id.into(),
         action,
         ids: ids.iter().map(ToString::to_string).collect(),
-        at: Timestamp(0),
+        complete: true,
+        at: Timestamp(5),
     };
     let same = theirs("t1", Some(OFF), &["x1", "x2"]);
     let again = theirs("t2", Some(OFF), &["x1", "x2"]);
+    let begun = |one: Accepted| Accepted { complete: false, ..one };
     let rows = [
-        ("the same", vec![same.clone()], Some("t1")),
+        ("the same", vec![same.clone()], Trace::Found("t1")),
         (
             "the same, but the first belongs to an earlier attempt",
             vec![theirs("old", Some(OFF), &["x1", "x2"]), again],
-            Some("t2"),
+            Trace::Found("t2"),
         ),
-        ("another action", vec![theirs("t1", Some(FORCE), &["x1", "x2"])], None),
-        ("an action without a name", vec![theirs("t1", None, &["x1", "x2"])], None),
-        ("fewer nodes", vec![theirs("t1", Some(OFF), &["x1"])], None),
-        ("more nodes", vec![theirs("t1", Some(OFF), &["x1", "x2", "x3"])], None),
-        ("nothing", vec![], None),
+        ("the same, long before", vec![Accepted { at: Timestamp(4), ..same.clone() }], Trace::Missing),
+        ("another action", vec![theirs("t1", Some(FORCE), &["x1", "x2"])], Trace::Missing),
+        ("an action without a name", vec![theirs("t1", None, &["x1", "x2"])], Trace::Missing),
+        ("fewer nodes", vec![theirs("t1", Some(OFF), &["x1"])], Trace::Missing),
+        ("more nodes", vec![theirs("t1", Some(OFF), &["x1", "x2", "x3"])], Trace::Missing),
+        ("no nodes yet", vec![begun(theirs("t1", Some(OFF), &[]))], Trace::Perhaps),
+        ("some of the nodes so far", vec![begun(theirs("t1", Some(OFF), &["x2"]))], Trace::Perhaps),
+        ("other nodes so far", vec![begun(theirs("t1", Some(OFF), &["x3"]))], Trace::Missing),
+        (
+            "no nodes yet of another",
+            vec![begun(theirs("t0", Some(OFF), &[])), same.clone()],
+            Trace::Found("t1"),
+        ),
+        ("nothing", vec![], Trace::Missing),
     ];
     for (what, accepted, found) in rows {
-        assert_eq!(adopt(&ours, &accepted, |id| id == "old"), found, "{what}");
+        assert_eq!(trace(&ours, Timestamp(5), &accepted, |id| id == "old"), found, "{what}");
     }
-    assert_eq!(adopt(&Transition { action: 0, ..ours }, &[same], |_| false), None);
+    let nameless = Transition { action: 0, ..ours };
+    assert_eq!(trace(&nameless, Timestamp(5), &[same], |_| false), Trace::Missing);
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chassis::{Context, Settings, ledger::Ledger};
-use proto::power::{Delivery, PowerReading, PowerState, Transition, TransitionMember};
+use proto::power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember};
 
 use super::*;
 
@@ -16,7 +16,13 @@ fn state(id: &str, reading: PowerReading) -> PowerState {
 }
 
 fn transition(id: &str, delivery: Delivery) -> Transition {
-    let members = (0..3).map(|n| TransitionMember { id: format!("x{n}"), generation: 7, attempt: 2 });
+    let members = (0..3).map(|n| TransitionMember {
+        id: format!("x{n}"),
+        generation: 7,
+        attempt: 2,
+        outcome: TaskOutcome::Failed.into(),
+        error: "Unable to reserve component".into(),
+    });
     Transition { id: id.into(), delivery: delivery.into(), members: members.collect(), ..Default::default() }
 }
 

@@ -1,4 +1,6 @@
-//! The schema, forward only.
+//! The schema, forward only. The name of a migration is that of its file.
+
+mod session_intent;
 
 use sea_orm_migration::{
     prelude::{DbErr, DeriveMigrationName, MigrationTrait, MigratorTrait, SchemaManager, async_trait},
@@ -11,7 +13,7 @@ pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(chassis::ledger::Migration), Box::new(FirstTables)]
+        vec![Box::new(chassis::ledger::Migration), Box::new(FirstTables), Box::new(session_intent::Migration)]
     }
 }
 

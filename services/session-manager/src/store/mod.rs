@@ -31,8 +31,10 @@ mod tests {
         template::{BootSet, Cfs, SessionTemplate},
         time::Timestamp,
     };
-    use proto::session::SessionStatus;
-    use sea_orm::{ConnectionTrait, DatabaseConnection, TransactionTrait};
+    use prost::Message;
+    use proto::{component::AssignSessionRequest, session::SessionStatus};
+    use sea_orm::{ConnectionTrait, Database, DatabaseConnection, DbBackend, TransactionTrait};
+    use sea_orm_migration::MigratorTrait;
     use test_databases::EmptyDatabase;
 
     use super::*;
@@ -73,7 +75,8 @@ mod tests {
     async fn sessions_come_back_as_they_went() {
         for empty in test_databases::every_kind().await {
             let database = connect(&empty).await;
-            let pending = session("", "pending");
+            let intent = AssignSessionRequest { assignment_id: "id".to_owned(), ..Default::default() };
+            let pending = SessionRecord { intent: Some(Arc::new(intent)), ..session("", "pending") };
             let ended = session("tenant a", "ended");
             let members = ["n1", "n0"].map(|id| ComponentId::parse(id).unwrap());
             let running = run(ended.session.clone(), members.into(), 7);
@@ -93,6 +96,34 @@ mod tests {
             let mut loaded = Sessions::load(&database).await.unwrap();
             loaded.sort_unstable_by(|one, other| one.key.cmp(&other.key));
             assert_eq!(loaded, [pending, ended]);
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_of_the_first_release_stay() {
+        for empty in test_databases::every_kind().await {
+            let database = Database::connect(&empty.url).await.unwrap();
+            Migrator::up(&database, Some(2)).await.unwrap();
+            let old = session("tenant a", "old");
+            let record = crate::convert::session::to_wire(&old.session).encode_to_vec();
+            let row = format!(
+                "INSERT INTO sessions (key, revision, tenant, name, progress, record) \
+                 SELECT '{}', 0, 'tenant a', 'old', 'pending', {}",
+                old.key,
+                blob(&database, &record)
+            );
+            database.execute_unprepared(&row).await.unwrap();
+            let database = connect(&empty).await;
+            assert_eq!(Sessions::load(&database).await.unwrap(), [old]);
+        }
+    }
+
+    /// Bytes as the database writes them.
+    fn blob(database: &DatabaseConnection, bytes: &[u8]) -> String {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        match database.get_database_backend() {
+            DbBackend::Postgres => format!("'\\x{digits}'::bytea"),
+            _ => format!("x'{digits}'"),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis::{database, ledger::Table};
 use prost::Message;
-use proto::session as wire;
+use proto::{component::AssignSessionRequest, session as wire};
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use super::readable;
@@ -25,6 +25,7 @@ pub struct Model {
     pub progress: String,
     pub record: Vec<u8>,
     pub saved_status: Option<Vec<u8>>,
+    pub intent: Option<Vec<u8>>,
 }
 
 impl ActiveModelBehavior for ActiveModel {}
@@ -46,6 +47,7 @@ impl Table for Sessions {
             progress: Set(record.session.progress.word().to_owned()),
             record: Set(convert::session::to_wire(&record.session).encode_to_vec()),
             saved_status: Set(record.saved_status.as_ref().map(Message::encode_to_vec)),
+            intent: Set(record.intent.as_deref().map(Message::encode_to_vec)),
         });
         database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
     }
@@ -58,5 +60,6 @@ impl Table for Sessions {
 fn read(row: &Model) -> anyhow::Result<SessionRecord> {
     let session = convert::session::from_wire(wire::Session::decode(row.record.as_slice())?)?;
     let saved_status = row.saved_status.as_deref().map(wire::SessionStatus::decode).transpose()?;
-    Ok(SessionRecord { saved_status, ..SessionRecord::new(session) })
+    let intent = row.intent.as_deref().map(AssignSessionRequest::decode).transpose()?.map(Arc::new);
+    Ok(SessionRecord { intent, saved_status, ..SessionRecord::new(session) })
 }

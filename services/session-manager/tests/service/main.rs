@@ -2,9 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod catalogue;
 mod completion;
+mod images;
+mod outages;
 mod peers;
 mod records;
 mod restart;
 mod setup;
+mod signature;
+mod site;
+mod store;
+mod tenants;
 mod world;

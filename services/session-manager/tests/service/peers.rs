@@ -15,7 +15,8 @@ use proto::{
         *,
     },
     inventory::{
-        Group, Hardware, ListInventoryRequest, ListInventoryResponse,
+        Group, Hardware, ListInventoryRequest, ListInventoryResponse, NotifyChangeRequest,
+        NotifyChangeResponse,
         inventory_service_server::{InventoryService, InventoryServiceServer},
     },
     option::{
@@ -50,6 +51,20 @@ struct State {
     assignments: Vec<AssignSessionRequest>,
     inventory_answers: bool,
     images_answer: bool,
+    assigning: Assigning,
+    /// Members of the group `blue`.
+    blue: Vec<String>,
+}
+
+/// What the registry does with calls that assign members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Assigning {
+    /// It does as asked and says so.
+    Answers,
+    /// It does as asked and never says so.
+    FallsSilent,
+    /// It does nothing and says nothing.
+    Ignores,
 }
 
 impl Peers {
@@ -67,6 +82,8 @@ impl Peers {
             assignments: Vec::new(),
             inventory_answers: true,
             images_answer: true,
+            assigning: Assigning::Answers,
+            blue: vec!["n0".to_owned(), "n1".to_owned()],
         };
         let peers = Self {
             state: Arc::new(Mutex::new(state)),
@@ -115,6 +132,15 @@ impl Peers {
         self.state.lock().inventory_answers = answers;
     }
 
+    pub fn assigning(&self, assigning: Assigning) {
+        self.state.lock().assigning = assigning;
+    }
+
+    /// Changes who is in the group `blue`.
+    pub fn paint_blue(&self, ids: &[&str]) {
+        self.state.lock().blue = ids.iter().map(|&id| id.to_owned()).collect();
+    }
+
     pub fn images_answer(&self, answer: bool) {
         self.state.lock().images_answer = answer;
     }
@@ -130,9 +156,41 @@ impl Peers {
         images.wait_for(|(_, waiting)| *waiting > 0).await.unwrap();
     }
 
+    /// Waits until the registry was asked that often to assign members.
+    pub async fn assignments_asked(&self, count: usize) {
+        let mut changed = self.changed.subscribe();
+        while self.assignments().len() < count {
+            changed.changed().await.unwrap();
+        }
+    }
+
     /// The calls that assigned members so far.
     pub fn assignments(&self) -> Vec<AssignSessionRequest> {
         self.state.lock().assignments.clone()
+    }
+
+    fn assign(&self, request: &AssignSessionRequest) -> AssignSessionResponse {
+        let mut state = self.state.lock();
+        let mut assigned_ids = Vec::new();
+        for id in request.assignments.iter().flat_map(|assignment| &assignment.ids) {
+            let revision = state.next_revision();
+            let Some(component) = state.components.get_mut(id) else { continue };
+            assigned_ids.push(id.clone());
+            if request.stage {
+                let session = Some(request.session.clone());
+                component.staged_state = Some(StagedState { session, ..StagedState::default() });
+                component.revision = revision;
+            } else if component.assignment != request.assignment_id {
+                component.session = Some(request.session.clone());
+                component.assignment = request.assignment_id.clone();
+                component.enabled = Some(true);
+                component.revision = revision;
+            }
+        }
+        assigned_ids.sort_unstable();
+        let revision = state.revision();
+        self.changed.send_replace(revision);
+        AssignSessionResponse { assigned_ids, revision }
     }
 
     /// What `read` gives whenever something has changed, from now on.
@@ -169,29 +227,17 @@ impl ReportService for Peers {
         &self,
         request: Request<AssignSessionRequest>,
     ) -> Result<Response<AssignSessionResponse>, Status> {
-        let request = request.into_inner();
-        let mut state = self.state.lock();
-        let mut assigned_ids = Vec::new();
-        for id in request.assignments.iter().flat_map(|assignment| &assignment.ids) {
-            let revision = state.next_revision();
-            let Some(component) = state.components.get_mut(id) else { continue };
-            assigned_ids.push(id.clone());
-            if request.stage {
-                let session = Some(request.session.clone());
-                component.staged_state = Some(StagedState { session, ..StagedState::default() });
-                component.revision = revision;
-            } else if component.assignment != request.assignment_id {
-                component.session = Some(request.session.clone());
-                component.assignment = request.assignment_id.clone();
-                component.enabled = Some(true);
-                component.revision = revision;
-            }
+        let (request, assigning) = (request.into_inner(), self.state.lock().assigning);
+        self.state.lock().assignments.push(request.clone());
+        if assigning == Assigning::Ignores {
+            self.changed.send_modify(|_| {});
+            return std::future::pending().await;
         }
-        assigned_ids.sort_unstable();
-        state.assignments.push(request);
-        let revision = state.revision();
-        self.changed.send_replace(revision);
-        Ok(Response::new(AssignSessionResponse { assigned_ids, revision }))
+        let answer = self.assign(&request);
+        match assigning {
+            Assigning::Answers => Ok(Response::new(answer)),
+            Assigning::FallsSilent | Assigning::Ignores => std::future::pending().await,
+        }
     }
 
     async fn report_statuses(
@@ -295,9 +341,16 @@ impl InventoryService for Peers {
             enabled: true,
             ..Hardware::default()
         });
-        let groups = vec![Group { label: "blue".to_owned(), ids: vec!["n0".to_owned(), "n1".to_owned()] }];
+        let groups = vec![Group { label: "blue".to_owned(), ids: state.blue.clone() }];
         let message = ListInventoryResponse { hardware: hardware.collect(), groups, partitions: Vec::new() };
         Ok(Response::new(stream::iter([Ok(message)]).boxed()))
+    }
+
+    async fn notify_change(
+        &self,
+        _: Request<NotifyChangeRequest>,
+    ) -> Result<Response<NotifyChangeResponse>, Status> {
+        Err(Status::unimplemented(""))
     }
 }
 

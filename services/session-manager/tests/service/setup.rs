@@ -61,7 +61,8 @@ async fn a_session_waits_for_the_inventory_and_says_so() {
     world.peers.inventory_answers(false);
     world.boot("s", "t").await.unwrap();
     let waiting = world.waiting("s").await;
-    assert_eq!(waiting.waiting_for, "inventory: it is being serviced");
+    let told = &waiting.waiting_for;
+    assert!(told.starts_with("inventory: it is being serviced (waiting since 20"), "{told}");
     assert_eq!((waiting.progress(), waiting.error), (Progress::Pending, None));
     world.peers.inventory_answers(true);
     let running = world.running("s").await;
@@ -78,7 +79,8 @@ async fn a_session_that_waits_for_images_holds_up_nobody() {
     }
     world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
     world.running("shutdown").await;
-    assert_eq!(world.waiting("boot-11").await.waiting_for, "image store: the store is full");
+    let told = world.waiting("boot-11").await.waiting_for;
+    assert!(told.starts_with("image store: the store is full (waiting since 20"), "{told}");
     world.peers.images_answer(true);
     world.running("boot-11").await;
 }

@@ -28,12 +28,18 @@ pub struct World {
 impl World {
     /// On an SQLite file, or on a new database of the environment's PostgreSQL server.
     pub async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// As [`Self::start`], with other settings.
+    pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (peers, url) = Peers::start().await;
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
         settings.component_registry.url = url.clone();
         settings.simulator.url = url;
         settings.session_manager.database_url = test_databases::on_postgres().await.unwrap_or_default();
+        change(&mut settings);
         let context = Context::new(settings);
         let (sessions, templates) = serve(&context).await;
         Self { peers, sessions, templates, context, _directory: directory }

@@ -1,0 +1,24 @@
+//! Programs that others wrote and that stand in for the systems around a mesh.
+
+use std::path::{Path, PathBuf};
+
+/// Set by `integration-tests/run` when the tools of the tests have to be there.
+const TOOLS: &str = "REVEILLE_TEST_TOOLS";
+
+/// Where a Python program is; none where the tools of the tests are not installed, and need not be.
+///
+/// # Panics
+/// When the tools have to be there and this one is not.
+#[must_use]
+pub fn program(name: &str) -> Option<PathBuf> {
+    let needed = std::env::var_os(TOOLS);
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools");
+    let tools = needed.as_ref().map_or_else(usual, PathBuf::from);
+    let program = tools.join("venv/bin").join(name);
+    if program.exists() {
+        return Some(program);
+    }
+    assert!(needed.is_none(), "{} is missing", program.display());
+    eprintln!("not tested: {} is missing, which integration-tests/run installs", program.display());
+    None
+}

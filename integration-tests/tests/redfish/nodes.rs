@@ -1,0 +1,61 @@
+//! What the nodes do: those that are switched on fetch their boot script and report what they booted.
+
+use integration_tests::{PATIENCE, bos::Bos};
+use reqwest::Method;
+use serde_json::json;
+use tokio::{task::JoinHandle, time::Duration};
+
+use crate::{
+    emulator::Emulator,
+    site::{id, mac},
+};
+
+/// How the parameter begins by which a node learns what it is to report.
+const TOKEN: &str = "bss_referral_token=";
+
+/// Nodes that boot until this is dropped.
+pub struct Nodes {
+    booting: JoinHandle<()>,
+}
+
+impl Nodes {
+    /// Boots the first `count` nodes of a site, which are the systems of `emulator` in the same order, whenever
+    /// they are switched on.
+    pub fn boot(emulator: std::sync::Arc<Emulator>, bos: &Bos, count: u32) -> Self {
+        let bos = bos.clone();
+        let booting = tokio::spawn(async move {
+            let mut seen = 0;
+            loop {
+                let resets = emulator.resets();
+                for (system, kind) in &resets[seen..] {
+                    if kind == "On" {
+                        let node = (0..count).find(|&node| id(node) == *system).expect("a node of the site");
+                        report(&bos, node).await;
+                    }
+                }
+                seen = resets.len();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        Self { booting }
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.booting.abort();
+    }
+}
+
+/// A node that comes up finds its script at once, since it is not switched on before there is one.
+async fn report(bos: &Bos, node: u32) {
+    let request = reqwest::Client::new().get(format!("{}/boot/v1/bootscript", bos.url()));
+    let answer = request.query(&[("mac", mac(node))]).timeout(PATIENCE).send().await.unwrap();
+    assert!(answer.status().is_success(), "{answer:?}");
+    let script = answer.text().await.unwrap();
+    let token =
+        script.split_whitespace().find_map(|word| word.strip_prefix(TOKEN)).expect("a token in the script");
+    let (id, state) = (id(node), json!({ "bss_token": token }));
+    let report = json!({ "id": id, "actual_state": state });
+    bos.expect(Method::PATCH, &format!("/v2/components/{id}"), Some(&report)).await;
+}

@@ -1,0 +1,120 @@
+//! A mesh that needs no other service, and its machine file.
+
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use chassis::settings::{
+    BootParametersDriver, ConfigurationDriver, ImagesDriver, InventoryDriver, PowerDriver, Settings,
+};
+use integration_tests::{authority::Authority, mesh::Mesh};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::emulator::{PASSWORD, USER, path};
+
+/// Where files of a site are.
+pub struct Site {
+    directory: TempDir,
+    machine: String,
+    nodes: u32,
+}
+
+/// Where the power of a node is.
+pub struct Place<'a> {
+    pub bmc: &'a str,
+    /// Place of its system in the list of the BMC.
+    pub system: usize,
+}
+
+impl Site {
+    /// A site whose BMCs have certificates of `authority`. It has images, and no nodes yet.
+    pub fn new(authority: &Authority) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let site = Self { directory, machine: String::new(), nodes: 0 };
+        fs::write(site.file("authority.pem"), authority.pem()).unwrap();
+        for image in ["image-1", "image-2"] {
+            site.add_image(image);
+        }
+        site
+    }
+
+    /// A file of the site.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file with the credentials of a BMC.
+    pub fn write_credentials(&self, name: &str, password: &str) {
+        let text = format!("username = '{USER}'\npassword = '{password}'\n");
+        fs::write(self.file(name), text).unwrap();
+    }
+
+    /// Adds a BMC at `url`, which has its credentials in the file of its name.
+    pub fn add_bmc(&mut self, name: &str, url: &str) {
+        self.write_credentials(name, PASSWORD);
+        let credentials = format!("file:{}", self.file(name).display());
+        writeln!(self.machine, "[[bmc]]\nname = '{name}'\nurl = '{url}'\ncredentials = '{credentials}'")
+            .unwrap();
+    }
+
+    /// Adds a node and gives its id.
+    pub fn add_node(&mut self, place: &Place<'_>) -> String {
+        let (id, mac) = (id(self.nodes), mac(self.nodes));
+        let (bmc, system) = (place.bmc, path(place.system));
+        writeln!(
+            self.machine,
+            "[[node]]\nid = '{id}'\nnid = {}\nmacs = ['{mac}']\nbmc = '{bmc}'\nsystem = '{system}'",
+            self.nodes + 1
+        )
+        .unwrap();
+        self.nodes += 1;
+        id
+    }
+
+    /// Starts the mesh of the site.
+    pub async fn start(&self) -> Mesh {
+        fs::write(self.file("machine.toml"), &self.machine).unwrap();
+        Mesh::start(async |settings| self.set(settings)).await
+    }
+
+    fn set(&self, settings: &mut Settings) {
+        settings.simulator.nodes = self.nodes;
+        settings.machine_file = self.file("machine.toml");
+        settings.inventory.driver = InventoryDriver::File;
+        settings.power.driver = PowerDriver::Redfish;
+        settings.power.poll_seconds = 0.5;
+        settings.power.follow_seconds = 0.2;
+        settings.power.effect_seconds = 5.0;
+        settings.power.redfish.ca_file = self.file("authority.pem");
+        settings.boot_parameters.driver = BootParametersDriver::BuiltIn;
+        settings.boot_parameters.built_in.artifact_url = "http://127.0.0.1:9/images".to_owned();
+        settings.configuration.driver = ConfigurationDriver::None;
+        settings.images.driver = ImagesDriver::File;
+        settings.images.directory = self.file("images");
+    }
+
+    fn add_image(&self, name: &str) {
+        let folder = self.file("images").join("boot-images").join(name);
+        let artifact = |kind: &str, file: &str| {
+            let path = format!("s3://boot-images/{name}/{file}");
+            json!({ "type": format!("application/vnd.cray.image.{kind}"), "link": { "path": path, "etag": "1" } })
+        };
+        let artifacts = [
+            artifact("kernel", "kernel"),
+            artifact("initrd", "initrd"),
+            artifact("rootfs.squashfs", "rootfs"),
+        ];
+        fs::create_dir_all(&folder).unwrap();
+        let manifest = json!({ "version": "1.0", "artifacts": artifacts });
+        fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+    }
+}
+
+/// Id of a node by its number.
+pub fn id(node: u32) -> String {
+    format!("x3000c0s{}b0n0", node + 1)
+}
+
+/// MAC address of a node by its number.
+pub fn mac(node: u32) -> String {
+    format!("02:00:00:00:00:{node:02x}")
+}

@@ -1,0 +1,63 @@
+//! BMCs that cannot be used are told apart, and trouble nobody else.
+
+use std::sync::Arc;
+
+use integration_tests::{authority::Authority, eventually};
+use serde_json::Value;
+
+use crate::{
+    emulator::{Emulator, PASSWORD, program},
+    nodes::Nodes,
+    site::{Place, Site, id},
+};
+
+const WRONG: &str = "wr0ng-for-the-bmc";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_trouble_is_shown_on_its_node_and_keeps_no_other() {
+    let Some(program) = program() else { return };
+    let (ours, foreign) = (Authority::new(), Authority::new());
+    let (fine, stranger) = (id(0), id(1));
+    let emulator = Arc::new(Emulator::start(&program, &ours, &[&fine, &stranger], &[]).await);
+    let impostor = Emulator::start(&program, &foreign, &[&id(2)], &[]).await;
+    let mut site = Site::new(&ours);
+    for (bmc, url) in [
+        ("good", &*emulator.url),
+        ("strange", &emulator.url),
+        ("foreign", &impostor.url),
+        ("down", "https://127.0.0.1:1"),
+    ] {
+        site.add_bmc(bmc, url);
+    }
+    site.write_credentials("strange", WRONG);
+    for (bmc, system) in [("good", 0), ("strange", 1), ("foreign", 0), ("down", 0)] {
+        site.add_node(&Place { bmc, system });
+    }
+    let mesh = site.start().await;
+    let _nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, 2);
+    mesh.bos.template("image-1").await;
+    mesh.bos.session("image-1", "boot").await;
+
+    let component = async |node: u32| mesh.bos.get(&format!("/v2/components/{}", id(node))).await;
+    let stable = async |node: u32| (component(node).await["status"]["status"] == "stable").then_some(());
+    eventually("the node without trouble to boot", async || stable(0).await).await;
+    for (node, bmc, words) in [
+        (1, "BMC strange", "wrong user name or password"),
+        (2, "BMC foreign", "invalid peer certificate"),
+        (3, "BMC down", "refused"),
+    ] {
+        let told = async || {
+            let error = component(node).await["error"].as_str()?.to_owned();
+            (error.contains(bmc) && error.contains(words)).then_some(())
+        };
+        eventually(&format!("{bmc} to be said to have trouble: {words}"), told).await;
+    }
+    let all = mesh.bos.get("/v2/components").await.to_string();
+    assert!(![PASSWORD, WRONG].iter().any(|secret| all.contains(secret)), "{all}");
+
+    site.write_credentials("strange", PASSWORD);
+    eventually("the node to boot with the right password", async || stable(1).await).await;
+    assert_eq!(component(1).await["error"], Value::from(""));
+    assert_eq!(impostor.resets(), []);
+    mesh.stop().await;
+}

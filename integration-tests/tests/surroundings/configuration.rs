@@ -1,0 +1,124 @@
+//! Configuration that is not taken, fails, or is not told of.
+
+use std::time::Duration;
+
+use serde_json::json;
+use upstreams::{NodeFaults, Pace, Plan, Service::Cfs, Trouble};
+
+use crate::scene::{Scene, TEMPLATE, brisk};
+
+const PATCH: &str = "PATCH /components";
+
+const NODES: usize = 8;
+
+/// Template of nodes that nobody is to configure.
+const PLAIN: &str = "plain";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_to_be_configured_is_not_turned_on_while_nobody_takes_that_and_others_are() {
+    let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+    let bos = &scene.mesh.bos;
+    bos.options(&json!({"default_retry_policy": 1})).await;
+    bos.template_with(PLAIN, |template| template["enable_cfs"] = json!(false)).await;
+    scene.upstreams.trouble(Trouble::status(Cfs, 503).only(PATCH));
+    let ids = scene.upstreams.ids();
+    let (configured, plain) = ids.split_at(NODES / 2);
+    let waits = scene.begin("boot", configured).await;
+    let goes = bos.session_of(PLAIN, "boot", plain).await;
+    scene.show(configured, &["waiting for CFS at 127.0.0.1", " since 20", "503"]).await;
+    scene.succeeds(&goes).await;
+    scene.were_asked(plain, &["On"]);
+    scene.were_asked(configured, &[]);
+    scene.upstreams.clear_troubles(None);
+    scene.succeeds(&waits).await;
+    scene.were_asked(configured, &["On"]);
+    assert_eq!(scene.most_attempts().await, 1);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_runs_shows_why_its_new_configuration_is_not_taken_until_it_is() {
+    let scene = Scene::new(NODES as u32).await;
+    let bos = &scene.mesh.bos;
+    let ids = scene.upstreams.ids();
+    let (refused, taken) = ids.split_at(1);
+    scene.succeeds(&scene.boot().await).await;
+    scene.faults(refused, NodeFaults { cfs_reject: true, ..NodeFaults::default() });
+    bos.template_with(TEMPLATE, |template| template["cfs"]["configuration"] = json!("newer")).await;
+    let name = scene.boot().await;
+    scene.show(refused, &["Error encountered setting CFS information: ", "CFS at 127.0.0.1"]).await;
+    scene.are(refused, "configuring").await;
+    scene.are(taken, "stable").await;
+    scene.faults(refused, NodeFaults::default());
+    scene.succeeds(&name).await;
+    scene.until("nothing to be wrong", refused, |component| component["error"] == "").await;
+    scene.were_asked(&ids, &["On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_word_of_the_peer_decides_and_no_word_is_waited_for() {
+    let scene = Scene::new(NODES as u32).await;
+    let ids = scene.upstreams.ids();
+    let [failed, baffled, silent, fine] = [&ids[..2], &ids[2..4], &ids[4..6], &ids[6..]];
+    for (ids, word) in [(failed, "failed"), (baffled, "baffled"), (silent, "")] {
+        scene.faults(ids, NodeFaults { cfs_status: Some(word.into()), ..NodeFaults::default() });
+    }
+    let name = scene.boot().await;
+    scene.show(failed, &["cfs configuration failed"]).await;
+    scene.show(baffled, &["not reporting a valid configuration status", ": baffled"]).await;
+    scene.are(failed, "failed").await;
+    scene.are(baffled, "failed").await;
+    scene.are(fine, "stable").await;
+    scene.are(silent, "configuring").await;
+    scene.faults(silent, NodeFaults::default());
+    scene.are(silent, "stable").await;
+    scene.mesh.bos.complete(&name).await;
+    scene.were_asked(&ids, &["On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_configuration_is_refused_is_not_turned_on_and_the_others_are() {
+    let scene = Scene::new(NODES as u32).await;
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    let ids = scene.upstreams.ids();
+    let (refused, taken) = ids.split_at(1);
+    scene.faults(refused, NodeFaults { cfs_reject: true, ..NodeFaults::default() });
+    let name = scene.boot().await;
+    scene.mesh.bos.complete(&name).await;
+    scene.are(refused, "failed").await;
+    scene.show(refused, &["Error encountered setting CFS information: ", "cannot be changed"]).await;
+    scene.are(taken, "stable").await;
+    scene.were_asked(refused, &[]);
+    scene.were_asked(taken, &["On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_falls_silent_while_it_configures_is_named_and_waited_for() {
+    let pace = Pace { configuration: Duration::from_secs(1), ..Pace::default() };
+    let plan = Plan { pace: Some(pace), ..Plan::generated(NODES as u32) };
+    let scene = Scene::of(plan, brisk).await;
+    let name = scene.boot().await;
+    let ids = scene.upstreams.ids();
+    scene.are(&ids, "configuring").await;
+    scene.upstreams.trouble(Trouble::status(Cfs, 500));
+    scene.show(&ids, &["waiting for CFS at 127.0.0.1", " since 20", "500"]).await;
+    scene.are(&ids, "configuring").await;
+    scene.upstreams.clear_troubles(None);
+    scene.succeeds(&name).await;
+    scene.were_asked(&ids, &["On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_without_configuration_asks_nobody_to_configure() {
+    let scene = Scene::new(NODES as u32).await;
+    scene.mesh.bos.template_with(TEMPLATE, |template| template["enable_cfs"] = json!(false)).await;
+    let name = scene.boot().await;
+    scene.succeeds(&name).await;
+    let wanted = scene.upstreams.configuration_requests();
+    assert!(wanted.iter().all(|request| request.patch["desired_config"] == ""), "{wanted:?}");
+    scene.end().await;
+}

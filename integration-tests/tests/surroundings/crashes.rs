@@ -1,0 +1,118 @@
+//! A mesh that is killed while the systems around it are at work for it.
+
+use std::time::Duration;
+
+use integration_tests::eventually;
+use serde_json::json;
+use upstreams::{
+    Effect, Pace, Plan,
+    Service::{self, Bss, Cfs, Pcs},
+    Trouble, What,
+};
+
+use crate::served::Served;
+
+const NODES: u32 = 8;
+
+/// Long enough to be killed meanwhile.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Long enough for a step to be under way when the mesh is killed.
+const STEP: Duration = Duration::from_millis(600);
+
+/// Milliseconds that each life of the mesh lasts after it has become ready.
+const LIVES: [u64; 8] = [20, 60, 100, 30, 5, 200, 50, 10];
+
+/// Kills the mesh as soon as `service` was asked for `operation`, which `trouble` may befall, and starts it again;
+/// then each node boots with one power-on.
+async fn is_survived(service: Service, operation: &str, trouble: Option<Effect>) {
+    let pace = Pace { power_on: SLOW, ..Pace::default() };
+    let plan = Plan { pace: Some(pace), ..Plan::generated(NODES) };
+    let mut mesh = Served::prepare(plan, "t", "s").await;
+    mesh.start().await;
+    mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    mesh.bos.template("image-1").await;
+    if let Some(effect) = trouble {
+        mesh.upstreams.trouble(Trouble::new(service, effect).only(operation).times(1));
+    }
+    let name = mesh.bos.session("image-1", "boot").await;
+    eventually(operation, async || (mesh.upstreams.requests(service, operation) > 0).then_some(())).await;
+    mesh.kill().await;
+    mesh.start().await;
+    let session = mesh.bos.complete(&name).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status} {session}");
+    for id in mesh.upstreams.ids() {
+        booted_once(&mesh, &id);
+    }
+    let power = mesh.upstreams.summary().power;
+    assert_eq!((power.crossings, power.overlaps, power.refused_reservations), (0, 0, 0));
+    mesh.kill().await;
+    drop(mesh);
+}
+
+/// A node was asked to turn on once, and booted what was given for it last.
+fn booted_once(mesh: &Served, id: &str) {
+    let (mut asked, mut given, mut booted) = (0, None, None);
+    for event in mesh.upstreams.history(id).unwrap() {
+        match event.what {
+            What::Asked { operation, .. } => {
+                assert_eq!(operation, "On", "{id}");
+                asked += 1;
+            }
+            What::BootData { token } => given = Some(token),
+            What::Booted { token } => booted = Some(token),
+            _ => {}
+        }
+    }
+    assert_eq!(asked, 1, "{id}");
+    assert!(booted.is_some() && booted == given, "{id}: {booted:?} {given:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_is_followed_again_after_a_crash() {
+    is_survived(Pcs, "GET /transitions/{id}", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_whose_answer_is_lost_in_a_crash_is_found() {
+    is_survived(Pcs, "POST /transitions", Some(Effect::HangAfter)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_that_is_lost_in_a_crash_is_sent_again() {
+    is_survived(Pcs, "POST /transitions", Some(Effect::Hang)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn boot_data_whose_answer_is_lost_in_a_crash_are_given_again() {
+    is_survived(Bss, "PUT /bootparameters", Some(Effect::HangAfter)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configurations_whose_answer_is_lost_in_a_crash_are_set_again() {
+    is_survived(Cfs, "PATCH /components", Some(Effect::HangAfter)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_survives_one_crash_after_another() {
+    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(40) };
+    let mut mesh = Served::prepare(plan, "t", "s").await;
+    mesh.start().await;
+    mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "reboot").await;
+    for lives in LIVES {
+        tokio::time::sleep(Duration::from_millis(lives)).await;
+        mesh.kill().await;
+        mesh.start().await;
+    }
+    mesh.bos.complete(&name).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    let power = mesh.upstreams.summary().power;
+    assert_eq!((power.soft_off, power.on, power.force_off), (40, 40, 0), "{power:?}");
+    assert_eq!((power.crossings, power.overlaps, power.refused_reservations), (0, 0, 0));
+    mesh.kill().await;
+}

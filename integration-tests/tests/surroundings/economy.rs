@@ -1,0 +1,129 @@
+//! What a reboot of a large fleet costs the systems around it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
+use upstreams::{Count, Pace, Plan, Service};
+
+use crate::scene::{Scene, every_role};
+
+const NODES: u32 = 1000;
+
+/// How much more than necessary is good enough.
+const MARGIN: f64 = 1.5;
+
+/// Every step of the hardware takes as long.
+const STEP: Duration = Duration::from_millis(300);
+
+/// What is asked for again and again while something is waited for, with the name that its period has here.
+const POLLS: [(Service, &str); 5] = [
+    (Service::Hsm, "GET /locks/status"),
+    (Service::Pcs, "GET /transitions/{id}"),
+    (Service::Pcs, "POST /power-status"),
+    (Service::Cfs, "GET /components"),
+    (Service::Cfs, "GET /components/{id}"),
+];
+
+/// Nodes that PCS takes at a time.
+const PCS_BATCH: u32 = 2500;
+
+/// Nodes that CFS takes at a time.
+const CFS_BATCH: u32 = 1000;
+
+fn is_poll(count: &Count) -> bool {
+    POLLS.contains(&(count.service, count.operation))
+}
+
+/// Calls that a reboot needs besides polls.
+fn necessary() -> BTreeMap<Service, u32> {
+    BTreeMap::from([
+        // Components, groups and partitions; locks are counted as polls.
+        (Service::Hsm, 3),
+        // A power-off and a power-on.
+        (Service::Pcs, 2 * NODES.div_ceil(PCS_BATCH)),
+        // One kind of boot data.
+        (Service::Bss, 1),
+        (Service::Cfs, NODES.div_ceil(CFS_BATCH)),
+        // Having the root file system of one image projected.
+        (Service::Ims, 1),
+        // Manifest and boot parameters.
+        (Service::S3, 2),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
+    let pace = Pace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, configuration: STEP };
+    let scene = Scene::of(Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) }, |_| {}).await;
+    let bos = &scene.mesh.bos;
+    bos.template_with("image-1", every_role).await;
+    scene.upstreams.reset_counts();
+    let (metrics_before, began) = (metrics(&scene).await, Instant::now());
+    let name = bos.session("image-1", "reboot").await;
+    bos.complete(&name).await;
+    let took = began.elapsed();
+    let counts = scene.upstreams.counts();
+    let calls = |service: Service| {
+        let own = counts.iter().filter(|count| count.service == service && !is_poll(count));
+        own.map(|count| count.requests).sum::<u64>()
+    };
+    let necessary = necessary();
+    let most = MARGIN * f64::from(necessary.values().sum::<u32>());
+    let made: u64 = necessary.keys().map(|service| calls(*service)).sum();
+    assert!(made as f64 <= most, "{made} calls instead of {most}: {counts:#?}");
+    polls_keep_their_distance(&scene, &counts, took);
+
+    let summary = scene.upstreams.summary();
+    assert_eq!((summary.up, summary.power.on, summary.power.soft_off), (1000, NODES, NODES));
+    scene.was_orderly();
+    metrics_agree(&scene, &metrics_before).await;
+    scene.end().await;
+}
+
+/// No poll comes more often than its setting says, but for two kinds of transitions and the odd one that a change
+/// brings.
+fn polls_keep_their_distance(scene: &Scene, counts: &[Count], took: Duration) {
+    let settings = &scene.mesh.settings;
+    for (service, period) in [
+        (Service::Hsm, settings.inventory.lock_poll_seconds),
+        (Service::Pcs, settings.power.follow_seconds.min(settings.power.poll_seconds)),
+        (Service::Cfs, settings.configuration.poll_seconds),
+    ] {
+        let polls = counts.iter().filter(|count| count.service == service && is_poll(count));
+        let polls: u64 = polls.map(|count| count.requests).sum();
+        let most = took.as_secs_f64() / period * 2.0 + 10.0;
+        assert!(polls as f64 <= most, "{polls} polls of {} in {took:?}: {counts:#?}", service.word());
+    }
+}
+
+/// Calls that were made, by peer, as the gateway's metrics tell.
+async fn metrics(scene: &Scene) -> BTreeMap<String, u64> {
+    let text = scene.mesh.bos.get("/metrics").await;
+    let mut calls = BTreeMap::new();
+    let lines = text.as_str().unwrap().lines();
+    for line in lines.filter(|line| line.starts_with("reveille_upstream_calls_total{")) {
+        if line.contains("outcome=\"held\"") {
+            continue;
+        }
+        let peer = line.split("peer=\"").nth(1).unwrap().split('"').next().unwrap();
+        let count: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+        *calls.entry(peer.to_lowercase()).or_default() += count;
+    }
+    calls
+}
+
+/// The metrics count just what the systems have seen.
+async fn metrics_agree(scene: &Scene, before: &BTreeMap<String, u64>) {
+    let seen = |scene: &Scene, service: Service| {
+        let counts = scene.upstreams.counts().into_iter();
+        counts.filter(|count| count.service == service).map(|count| count.requests).sum::<u64>()
+    };
+    for service in necessary().into_keys() {
+        let least = seen(scene, service);
+        let calls =
+            |metrics: &BTreeMap<String, u64>| metrics.get(service.word()).copied().unwrap_or_default();
+        let counted = calls(&metrics(scene).await) - calls(before);
+        let most = seen(scene, service);
+        assert!((least..=most).contains(&counted), "{}: {least} <= {counted} <= {most}", service.word());
+    }
+}

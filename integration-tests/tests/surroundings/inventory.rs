@@ -1,0 +1,154 @@
+//! An inventory that cannot be asked, that locks nodes, and that tells of changes.
+
+use domain::evaluation::ERROR_LOCKED;
+use integration_tests::eventually;
+use proto::session::{GetSessionRequest, Session, session_service_client::SessionServiceClient};
+use reqwest::Method;
+use serde_json::Value;
+use upstreams::{
+    Effect, NodeChange, Plan, PowerCommand,
+    Service::{Bss, Hsm, Pcs},
+    Trouble,
+};
+
+use crate::scene::{Scene, TEMPLATE, brisk};
+
+const NODES: usize = 8;
+
+/// What a session waits for, as other services see it.
+async fn waits_for(scene: &Scene, session: &str) -> String {
+    let channel = chassis::channel(&scene.mesh.settings.session_manager.url).unwrap();
+    let request = GetSessionRequest { name: session.to_owned(), tenant: String::new() };
+    let answer = SessionServiceClient::new(channel).get_session(request).await.unwrap();
+    let Session { waiting_for, .. } = answer.into_inner().session.unwrap();
+    waiting_for
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_waits_for_the_inventory_and_says_so() {
+    for trouble in [
+        Trouble::status(Hsm, 503),
+        Trouble::new(Hsm, Effect::Drop),
+        // Half an inventory would be a smaller machine.
+        Trouble::status(Hsm, 500).only("GET /groups"),
+    ] {
+        let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+        scene.upstreams.trouble(trouble.clone());
+        let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
+        let told =
+            eventually("a session that says what it waits for", async || scene.waiting_for(&name).await);
+        let told = told.await;
+        for words in ["inventory: ", "HSM at 127.0.0.1", "since 20"] {
+            assert!(told.contains(words), "{trouble:?}: {told}");
+        }
+        assert!(waits_for(&scene, &name).await.starts_with("inventory: "), "{trouble:?}");
+        let session = scene.mesh.bos.get(&format!("/v2/sessions/{name}")).await;
+        let status = &session["status"];
+        assert_eq!(
+            (&status["status"], &status["error"]),
+            (&Value::from("pending"), &Value::Null),
+            "{session}"
+        );
+        scene.upstreams.clear_troubles(None);
+        scene.succeeds(&name).await;
+        assert_eq!((scene.waiting_for(&name).await, waits_for(&scene, &name).await), (None, String::new()));
+        scene.were_asked(&scene.upstreams.ids(), &["On"]);
+        scene.end().await;
+    }
+}
+
+fn locked(locked: bool) -> NodeChange {
+    NodeChange { locked: Some(locked), ..NodeChange::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_is_unlocked() {
+    let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+    // Everybody is held up short of the power-on, which leaves time to lock somebody.
+    scene.upstreams.trouble(Trouble::status(Bss, 503));
+    let name = scene.boot().await;
+    let ids = scene.upstreams.ids();
+    scene.show(&ids, &["waiting for BSS"]).await;
+    let (held, free) = ids.split_at(1);
+    scene.upstreams.change(held, &locked(true)).unwrap();
+    scene.asked_again(Hsm, "GET /locks/status", 2).await;
+    scene.upstreams.clear_troubles(None);
+    scene.are(free, "stable").await;
+    scene.show(held, &[ERROR_LOCKED]).await;
+    scene.asked_again(Hsm, "GET /locks/status", 1).await;
+    scene.were_asked(held, &[]);
+    scene.upstreams.change(held, &locked(false)).unwrap();
+    scene.succeeds(&name).await;
+    scene.were_asked(&ids, &["On"]);
+    scene.was_orderly();
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_keeps_an_action_from_a_node_that_was_to_be_sent_again() {
+    let scene = Scene::of(Plan { up: true, ..Plan::generated(NODES as u32) }, brisk).await;
+    scene.upstreams.trouble(Trouble::status(Pcs, 503).only("POST /transitions"));
+    let ids = scene.upstreams.ids();
+    let name = scene.begin("reboot", &ids).await;
+    scene.show(&ids, &["waiting for PCS"]).await;
+    let (held, free) = ids.split_at(2);
+    scene.upstreams.change(held, &locked(true)).unwrap();
+    scene.asked_again(Hsm, "GET /locks/status", 2).await;
+    scene.upstreams.clear_troubles(None);
+    scene.are(free, "stable").await;
+    scene.show(held, &[ERROR_LOCKED]).await;
+    scene.were_asked(held, &[]);
+    scene.upstreams.change(held, &locked(false)).unwrap();
+    scene.succeeds(&name).await;
+    scene.were_asked(&ids, &["Soft-Off", "On"]);
+    scene.was_orderly();
+    scene.end().await;
+}
+
+/// A mesh that hears of changes and looks for them hardly ever.
+async fn listening() -> Scene {
+    let scene = Scene::of(Plan::generated(NODES as u32), |settings| {
+        settings.inventory.notifications.subscribe = true;
+        settings.inventory.notifications.webhook_url = format!("{}/scn", settings.gateway.url);
+        settings.inventory.lock_poll_seconds = 3600.0;
+        brisk(settings);
+    })
+    .await;
+    scene.asked_at_least(Hsm, "POST /Subscriptions/SCN", 1).await;
+    scene
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_the_inventory_tells_of_is_discovered_at_once() {
+    let scene = listening().await;
+    let node = scene.first(1);
+    let path = format!("/v2/components/{}", node[0]);
+    scene.mesh.bos.expect(Method::DELETE, &path, None).await;
+    scene.upstreams.press(PowerCommand::On, &node).unwrap();
+    eventually("the node to be discovered", async || {
+        let answer = scene.mesh.bos.send(Method::GET, &path, None).await;
+        answer.status.is_success().then_some(())
+    })
+    .await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_the_inventory_tells_of_is_shown_at_once() {
+    let scene = listening().await;
+    scene.upstreams.trouble(Trouble::status(Bss, 503));
+    let name = scene.boot().await;
+    let ids = scene.upstreams.ids();
+    scene.show(&ids, &["waiting for BSS"]).await;
+    let (held, free) = ids.split_at(1);
+    let looks = scene.upstreams.requests(Hsm, "GET /locks/status");
+    scene.upstreams.change(held, &locked(true)).unwrap();
+    scene.asked_at_least(Hsm, "GET /locks/status", looks + 1).await;
+    scene.upstreams.clear_troubles(None);
+    scene.are(free, "stable").await;
+    scene.show(held, &[ERROR_LOCKED]).await;
+    scene.were_asked(held, &[]);
+    scene.upstreams.change(held, &locked(false)).unwrap();
+    scene.succeeds(&name).await;
+    scene.end().await;
+}

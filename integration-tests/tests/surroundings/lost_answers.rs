@@ -1,0 +1,70 @@
+//! Transitions whose answer got lost on the way back, or that got lost on the way there.
+
+use std::time::Duration;
+
+use upstreams::{Effect, Pace, Plan, Service::Pcs, Trouble};
+
+use crate::scene::{Scene, brisk};
+
+const POST: &str = "POST /transitions";
+
+const NODES: u32 = 8;
+
+/// Long enough to have nodes still off when the answer is given up.
+const SLOW: Duration = Duration::from_millis(2500);
+
+/// There was one attempt of each node at this, which PCS has taken once and was asked for in so many calls.
+async fn was_asked_once(scene: &Scene, effect: &Effect, operation: &str, calls: u64) {
+    scene.were_asked(&scene.upstreams.ids(), &[operation]);
+    assert_eq!(scene.upstreams.requests(Pcs, POST), calls, "{effect:?}");
+    assert_eq!(scene.most_attempts().await, 1, "{effect:?}");
+    scene.was_orderly();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
+    for (effect, calls) in
+        [(Effect::HangAfter, 1), (Effect::DropAfter, 1), (Effect::Hang, 2), (Effect::Drop, 2)]
+    {
+        let scene = Scene::of(Plan::generated(NODES), brisk).await;
+        scene.upstreams.trouble(Trouble::new(Pcs, effect.clone()).only(POST).times(1));
+        let name = scene.boot().await;
+        scene.succeeds(&name).await;
+        was_asked_once(&scene, &effect, "On", calls).await;
+        scene.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
+    for (effect, calls) in [(Effect::DropAfter, 1), (Effect::Hang, 2)] {
+        let scene = Scene::of(Plan { up: true, ..Plan::generated(NODES) }, brisk).await;
+        scene.upstreams.trouble(Trouble::new(Pcs, effect.clone()).only(POST).times(1));
+        let name = scene.mesh.bos.session("image-1", "shutdown").await;
+        scene.succeeds(&name).await;
+        was_asked_once(&scene, &effect, "Soft-Off", calls).await;
+        scene.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_is_not_known_what_became_of_a_transition_nothing_else_is_asked_for() {
+    let plan = Plan::generated(NODES);
+    let pace = Pace { power_on: SLOW, ..Pace::default() };
+    let scene = Scene::of(Plan { pace: Some(pace), ..plan }, brisk).await;
+    // It is taken, nobody hears of it, and it cannot be looked for.
+    scene.upstreams.trouble(Trouble::new(Pcs, Effect::HangAfter).only(POST).times(1));
+    scene.upstreams.trouble(Trouble::status(Pcs, 503).only("GET /transitions"));
+    scene.boot().await;
+    scene.show(&scene.upstreams.ids(), &["waiting for PCS at ", " since "]).await;
+    // The opposite of what may have been taken is wanted meanwhile.
+    let name = scene.mesh.bos.session("image-1", "shutdown").await;
+    scene.asked_again(Pcs, "GET /transitions", 3).await;
+    scene.were_asked(&scene.upstreams.ids(), &["On"]);
+    scene.upstreams.clear_troubles(None);
+    scene.succeeds(&name).await;
+    scene.were_asked(&scene.upstreams.ids(), &["On", "Soft-Off"]);
+    scene.was_orderly();
+    assert_eq!(scene.upstreams.summary().on, 0);
+    scene.end().await;
+}

@@ -1,0 +1,22 @@
+//! The mesh among the systems that machines have around them, each over its own API, and what it does when they
+//! are in trouble.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+mod boot_data;
+mod configuration;
+mod crashes;
+mod economy;
+mod inventory;
+mod life;
+mod lost_answers;
+mod mixtures;
+mod power_outage;
+mod power_readings;
+mod power_tasks;
+mod promptness;
+mod scene;
+mod secrets;
+mod served;
+mod silent_peers;
+mod spoilt_answers;

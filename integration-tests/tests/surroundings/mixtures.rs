@@ -1,0 +1,123 @@
+//! All kinds of trouble with all systems at once, while sessions follow one another.
+
+use std::time::Duration;
+
+use integration_tests::eventually;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use upstreams::{
+    Effect, Pace, Plan,
+    Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3},
+    Trouble,
+};
+
+use crate::scene::{Scene, TEMPLATE, brisk};
+
+const NODES: u32 = 40;
+
+/// How long there is new trouble again and again.
+const LASTS: Duration = Duration::from_secs(3);
+
+/// Time between one trouble and the next.
+const PAUSE: Duration = Duration::from_millis(60);
+
+/// Hardware that is busy while there is trouble.
+const STEP: Duration = Duration::from_millis(300);
+
+/// Nodes that are off, for which every step takes its time.
+async fn scene() -> Scene {
+    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    Scene::of(Plan { pace: Some(pace), ..Plan::generated(NODES) }, brisk).await
+}
+
+/// Numbers that look like chance and are the same every time.
+struct Chance(u64);
+
+impl Chance {
+    fn new() -> Self {
+        Self(20_261_120)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    fn trouble(&mut self, services: &[Service]) -> Trouble {
+        let service = services[self.below(services.len())];
+        let busy = Effect::Status { code: 429, body: String::new(), retry_after: Some(1) };
+        let status = |code| Effect::Status { code, body: String::new(), retry_after: None };
+        let effects = [
+            status(500),
+            status(503),
+            busy,
+            Effect::Hang,
+            Effect::HangAfter,
+            Effect::Drop,
+            Effect::DropAfter,
+            Effect::Delay { seconds: 0.4 },
+            Effect::Slow { bytes_per_second: 100 },
+        ];
+        let effect = effects[self.below(effects.len())].clone();
+        Trouble::new(service, effect).times(1 + self.below(2) as u32)
+    }
+}
+
+/// Makes trouble with these for a while, a new one after each pause.
+async fn trouble(scene: &Scene, services: &[Service], pause: Duration) {
+    let (mut chance, began) = (Chance::new(), Instant::now());
+    while began.elapsed() < LASTS {
+        scene.upstreams.trouble(chance.trouble(services));
+        sleep(pause).await;
+    }
+    scene.upstreams.clear_troubles(None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_mixture_of_trouble_is_survived_without_a_needless_action() {
+    let scene = scene().await;
+    // No trouble of a system is the fault of a node.
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    let ids = scene.upstreams.ids();
+    let sessions = async {
+        for operation in ["boot", "reboot", "shutdown"] {
+            let name = scene.begin(operation, &ids).await;
+            scene.succeeds(&name).await;
+        }
+    };
+    let everybody = [Hsm, S3, Ims, Bss, Cfs, Cfs, Pcs, Pcs, Pcs];
+    tokio::join!(sessions, trouble(&scene, &everybody, PAUSE));
+    scene.were_asked(&ids, &["On", "Soft-Off", "On", "Soft-Off"]);
+    scene.was_orderly();
+    scene.end().await;
+}
+
+/// Begins sessions at random on some of the nodes, each while those before it may be under way.
+async fn take_nodes_from_one_another(scene: &Scene) {
+    let (mut chance, began) = (Chance::new(), Instant::now());
+    let ids = scene.upstreams.ids();
+    while began.elapsed() < LASTS {
+        let operation = ["boot", "reboot", "shutdown"][chance.below(3)];
+        let some: Vec<_> = ids.iter().filter(|_| chance.below(3) > 0).cloned().collect();
+        scene.mesh.bos.session_of(TEMPLATE, operation, &some).await;
+        sleep(Duration::from_millis(chance.below(800) as u64)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_take_nodes_from_one_another_ask_for_one_thing_at_a_time() {
+    let scene = scene().await;
+    tokio::join!(take_nodes_from_one_another(&scene), trouble(&scene, &[Pcs], 5 * PAUSE));
+    eventually("no pending sessions", async || {
+        let sessions = scene.mesh.bos.get("/v2/sessions?status=pending").await;
+        sessions.as_array().unwrap().is_empty().then_some(())
+    })
+    .await;
+    let name = scene.begin("shutdown", &scene.upstreams.ids()).await;
+    scene.succeeds(&name).await;
+    assert_eq!(scene.upstreams.summary().on, 0);
+    scene.was_orderly();
+    scene.end().await;
+}

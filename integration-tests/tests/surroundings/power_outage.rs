@@ -1,0 +1,88 @@
+//! A power service that is out of order for a while, or asks for patience.
+
+use serde_json::json;
+use upstreams::{
+    Effect, Plan,
+    Service::{self, Bss, Cfs, Hsm, Pcs, S3},
+    Trouble,
+};
+
+use crate::scene::{Scene, TEMPLATE, brisk};
+
+const POST: &str = "POST /transitions";
+
+const STATUS: &str = "POST /power-status";
+
+/// While `trouble` lasts, which is for some calls of `asked`, nobody is given up, and it says who is waited for;
+/// afterwards all goes well.
+async fn is_waited_out(trouble: Trouble, asked: &str) {
+    let scene = Scene::of(Plan::generated(8), brisk).await;
+    // The first attempt that is spent would be the last.
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    scene.upstreams.trouble(trouble);
+    let name = scene.boot().await;
+    let ids = scene.upstreams.ids();
+    scene.show(&ids, &["waiting for PCS at 127.0.0.1", " since 20", "503"]).await;
+    scene.asked_at_least(Pcs, asked, 3).await;
+    for id in &ids {
+        let component = scene.mesh.bos.component(id).await;
+        assert_eq!(component["enabled"], true, "{component}");
+        assert_ne!(component["status"]["status"], "failed", "{component}");
+    }
+    scene.were_asked(&ids, &[]);
+    scene.upstreams.clear_troubles(None);
+    scene.succeeds(&name).await;
+    scene.were_asked(&ids, &["On"]);
+    assert_eq!(scene.most_attempts().await, 1);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_service_that_takes_no_transitions_spends_no_attempts() {
+    is_waited_out(Trouble::status(Pcs, 503).only(POST), POST).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_service_that_does_not_work_at_all_spends_no_attempts() {
+    is_waited_out(Trouble::status(Pcs, 503), STATUS).await;
+}
+
+/// Seconds for which a system asks not to be called.
+const PATIENCE: u64 = 1;
+
+/// When a system was asked for something, in seconds.
+fn times(scene: &Scene, service: Service, operation: &str) -> Vec<f64> {
+    let log = scene.upstreams.log().into_iter();
+    log.filter(|seen| seen.service == service && seen.operation == operation).map(|seen| seen.at).collect()
+}
+
+/// Has each of these operations asked for patience once, and waits until all has gone well.
+async fn patience_is_had(operations: &[(Service, &str)]) {
+    let scene = Scene::new(8).await;
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    scene.upstreams.reset_counts();
+    for (service, operation) in operations {
+        let busy = Effect::Status { code: 429, body: "too many".into(), retry_after: Some(PATIENCE) };
+        scene.upstreams.trouble(Trouble::new(*service, busy).only(operation).times(1));
+    }
+    let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
+    scene.succeeds(&name).await;
+    for (service, operation) in operations {
+        let times = times(&scene, *service, operation);
+        let pause = times[1] - times[0];
+        assert!(pause >= PATIENCE as f64, "{} {operation}: {times:?}", service.word());
+    }
+    scene.were_asked(&scene.upstreams.ids(), &["On"]);
+    assert_eq!(scene.most_attempts().await, 1);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_are_asked_for_sessions_and_want_patience_get_it() {
+    patience_is_had(&[(Hsm, "GET /State/Components"), (S3, "GET /{bucket}/{*key}")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_are_asked_for_nodes_and_want_patience_get_it_and_no_attempt_is_spent() {
+    patience_is_had(&[(Bss, "PUT /bootparameters"), (Cfs, "PATCH /components"), (Pcs, POST)]).await;
+}

@@ -1,0 +1,168 @@
+//! Transitions that go well for some of their nodes only.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use upstreams::{Fault, NodeChange, NodeFaults, Plan, PowerCommand, Service::Pcs};
+
+use crate::scene::{Scene, TEMPLATE, every_role};
+
+const POST: &str = "POST /transitions";
+
+const NODES: usize = 8;
+
+/// Enough to be too many for somebody.
+const FLEET: u32 = 300;
+
+/// Two attempts, with little time between.
+async fn impatient(scene: &Scene) {
+    scene.mesh.bos.options(&json!({"default_retry_policy": 2, "max_power_on_wait_time": 2})).await;
+}
+
+/// Waits until the session is complete with so many percent of its members failed.
+async fn ends_with_failures(scene: &Scene, session: &str, percent: f64) {
+    scene.mesh.bos.complete(session).await;
+    let status = scene.mesh.bos.get(&format!("/v2/sessions/{session}/status")).await;
+    let shares = [&status["percent_failed"], &status["percent_successful"]].map(|share| share.as_f64());
+    assert_eq!(shares, [Some(percent), Some(100.0 - percent)], "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_whose_task_fails_show_the_words_of_the_peer_and_the_others_are_not_concerned() {
+    let scene = Scene::new(NODES as u32).await;
+    impatient(&scene).await;
+    let ids = scene.upstreams.ids();
+    let (bad, good) = ids.split_at(2);
+    let words = "BMC says 500";
+    scene.faults(bad, NodeFaults { pcs_task_fails: Some(words.into()), ..NodeFaults::default() });
+    let name = scene.boot().await;
+    // The first failure shows while there is an attempt left.
+    scene.show(bad, &["PCS", words]).await;
+    scene.are(good, "stable").await;
+    ends_with_failures(&scene, &name, 25.0).await;
+    scene.were_asked(bad, &["On", "On"]);
+    scene.were_asked(good, &["On"]);
+    for id in bad {
+        let component = scene.mesh.bos.component(id).await;
+        assert!(component["error"].as_str().unwrap().contains(words), "{component}");
+        assert_eq!(component["status"]["status"], "failed", "{component}");
+    }
+    scene.was_orderly();
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_fails_once_costs_one_attempt_and_its_words_go() {
+    let scene = Scene::new(NODES as u32).await;
+    impatient(&scene).await;
+    let bad = scene.first(1);
+    scene.faults(&bad, NodeFaults { pcs_task_fails: Some("not yet".into()), ..NodeFaults::default() });
+    let name = scene.boot().await;
+    scene.show(&bad, &["not yet"]).await;
+    scene.faults(&bad, NodeFaults::default());
+    scene.succeeds(&name).await;
+    scene.were_asked(&bad, &["On", "On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
+    let scene = Scene::new(NODES as u32).await;
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    let ids = scene.upstreams.ids();
+    let (bad, good) = (&ids[5..6], [&ids[..5], &ids[6..]].concat());
+    scene.faults(bad, NodeFaults { pcs_reject: true, ..NodeFaults::default() });
+    let name = scene.boot().await;
+    ends_with_failures(&scene, &name, 12.5).await;
+    scene.were_asked(bad, &[]);
+    scene.were_asked(&good, &["On"]);
+    let component = scene.mesh.bos.component(&bad[0]).await;
+    let error = component["error"].as_str().unwrap();
+    assert!(error.contains("invalid xnames detected"), "{component}");
+    // Each half of eight, four and two; the whole at first.
+    let posts = scene.upstreams.requests(Pcs, POST);
+    assert!(posts <= 7, "{posts}");
+    scene.was_orderly();
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
+    let mut plan = Plan::generated(FLEET);
+    plan.power.most_nodes = FLEET as usize / 2;
+    let scene = Scene::of(plan, |_| {}).await;
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    scene.mesh.bos.template_with(TEMPLATE, every_role).await;
+    for operation in ["boot", "shutdown", "boot", "shutdown"] {
+        let name = scene.mesh.bos.session(TEMPLATE, operation).await;
+        scene.succeeds(&name).await;
+    }
+    scene.were_asked(&scene.upstreams.ids(), &["On", "Soft-Off", "On", "Soft-Off"]);
+    assert_eq!(scene.most_attempts().await, 1);
+    // What it takes is known from then on.
+    let posts = scene.upstreams.counts().into_iter().find(|count| count.operation == POST).unwrap();
+    assert!(posts.failed <= 1, "{posts:?}");
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() {
+    let scene = Scene::new(NODES as u32).await;
+    scene.mesh.bos.options(&json!({"max_power_on_wait_time": 2})).await;
+    let ids = scene.upstreams.ids();
+    let (held, free) = ids.split_at(1);
+    let reserved = |reserved| NodeChange { reserved: Some(reserved), ..NodeChange::default() };
+    scene.upstreams.change(held, &reserved(true)).unwrap();
+    let name = scene.boot().await;
+    scene.show(held, &["Unable to reserve component"]).await;
+    scene.are(free, "stable").await;
+    scene.upstreams.change(held, &reserved(false)).unwrap();
+    scene.succeeds(&name).await;
+    scene.were_asked(held, &["On", "On"]);
+    scene.were_asked(free, &["On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_until_it_does() {
+    let mut plan = Plan::generated(NODES as u32);
+    // A minute of patience with the node that never comes on never ends.
+    plan.power.minute = Duration::from_secs(3600);
+    let scene = Scene::of(plan, |_| {}).await;
+    let ids = scene.upstreams.ids();
+    let (stuck, fine) = ids.split_at(1);
+    scene.faults(stuck, NodeFaults::hardware(Some(Fault::StuckOff)));
+    scene.boot().await;
+    scene.are(fine, "stable").await;
+    let name = scene.begin("shutdown", fine).await;
+    scene.are(fine, "power_off_pending").await;
+    scene.asked_again(Pcs, "GET /transitions/{id}", 5).await;
+    scene.were_asked(&ids, &["On"]);
+    // Somebody goes and presses the button.
+    scene.faults(stuck, NodeFaults::default());
+    scene.upstreams.press(PowerCommand::On, stuck).unwrap();
+    scene.succeeds(&name).await;
+    scene.were_asked(fine, &["On", "Soft-Off"]);
+    scene.are(stuck, "stable").await;
+    assert_eq!(scene.mesh.bos.component(&stuck[0]).await["error"], Value::from(""));
+    scene.were_asked(stuck, &["On"]);
+    scene.was_orderly();
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_off_that_takes_too_long_is_called_off_before_it_is_forced() {
+    let mut plan = Plan { up: true, ..Plan::generated(NODES as u32) };
+    plan.power.minute = Duration::from_secs(3600);
+    let scene = Scene::of(plan, |_| {}).await;
+    scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2})).await;
+    let ids = scene.upstreams.ids();
+    let (deaf, polite) = ids.split_at(2);
+    scene.faults(deaf, NodeFaults::hardware(Some(Fault::IgnoresGracefulOff)));
+    let name = scene.mesh.bos.session("image-1", "shutdown").await;
+    scene.succeeds(&name).await;
+    scene.were_asked(deaf, &["Soft-Off", "Force-Off"]);
+    scene.were_asked(polite, &["Soft-Off"]);
+    scene.was_orderly();
+    scene.end().await;
+}

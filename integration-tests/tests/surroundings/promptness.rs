@@ -1,0 +1,59 @@
+//! How soon the mesh notices what the systems around it show, with the pauses that hold where nothing else is said.
+
+use std::time::Duration;
+
+use chassis::Settings;
+use integration_tests::eventually;
+use tokio::time::{Instant, timeout};
+use upstreams::{Pace, Plan, What};
+
+use crate::scene::Scene;
+
+/// A step of the hardware that is longer than the pauses between looks at first.
+const STEP: Duration = Duration::from_millis(1500);
+
+/// How soon the result of a transition has to be noticed.
+const RESULT: Duration = Duration::from_secs(2);
+
+/// How soon the end of a configuration has to be noticed, for which thousands of nodes are listed.
+const CONFIGURED: Duration = Duration::from_secs(3);
+
+fn usual_pauses(settings: &mut Settings) {
+    let usual = Settings::default();
+    settings.power.follow_seconds = usual.power.follow_seconds;
+    settings.power.poll_seconds = usual.power.poll_seconds;
+    settings.configuration.poll_seconds = usual.configuration.poll_seconds;
+    settings.inventory.lock_poll_seconds = usual.inventory.lock_poll_seconds;
+}
+
+/// Waits until something has happened to the only node.
+async fn happened(scene: &Scene, what: &str, is: impl Fn(&What) -> bool) {
+    let id = &scene.first(1)[0];
+    eventually(what, async || {
+        let history = scene.upstreams.history(id).unwrap();
+        history.iter().any(|event| is(&event.what)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_of_a_node_is_noticed_within_seconds() {
+    let pace = Pace { soft_off: STEP, power_on: STEP, configuration: STEP, ..Pace::default() };
+    let scene = Scene::of(Plan { pace: Some(pace), ..Plan::generated(1) }, usual_pauses).await;
+    let ids = scene.first(1);
+    scene.boot().await;
+    happened(&scene, "a configured node", |what| matches!(what, What::Configured { status: "configured" }))
+        .await;
+    let noticed = timeout(CONFIGURED, scene.are(&ids, "stable")).await;
+    assert!(noticed.is_ok(), "that the node is configured was not noticed");
+
+    scene.begin("shutdown", &ids).await;
+    happened(&scene, "a node that is off", |what| *what == What::Off).await;
+    let (began, off) = (Instant::now(), scene.are(&ids, "stable"));
+    assert!(
+        timeout(RESULT, off).await.is_ok(),
+        "that the node is off was not noticed: {:?}",
+        began.elapsed()
+    );
+    scene.end().await;
+}

@@ -1,0 +1,98 @@
+//! Credentials come from files, are read again when these change, and are shown to nobody else.
+
+use futures_util::TryStreamExt;
+use integration_tests::eventually;
+use proto::{
+    component::{ListComponentsRequest, component_service_client::ComponentServiceClient},
+    power::{ListPowerStatesRequest, ListTransitionsRequest, power_service_client::PowerServiceClient},
+    session::{ListSessionsRequest, session_service_client::SessionServiceClient},
+};
+use reqwest::Method;
+use serde_json::json;
+use upstreams::{
+    Effect, Plan,
+    Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3, Tapms},
+    Trouble,
+};
+
+use crate::served::Served;
+
+const FIRST: &str = "f1rst-t0ken-that-nobody-is-to-see";
+
+const SECOND: &str = "s3cond-t0ken-that-nobody-is-to-see";
+
+const KEY: &str = "k3y-that-nobody-is-to-see";
+
+/// Systems that want to be shown a token.
+const GUARDED: [Service; 6] = [Hsm, Pcs, Bss, Cfs, Ims, Tapms];
+
+/// From now on every system wants to be shown this.
+fn require(mesh: &Served, token: &str) {
+    mesh.upstreams.clear_troubles(None);
+    for service in GUARDED {
+        mesh.upstreams.trouble(Trouble::new(service, Effect::RequireBearer { token: token.into() }));
+    }
+    mesh.upstreams.trouble(Trouble::new(S3, Effect::RequireSignature));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_changes_is_taken_up_and_none_is_seen_anywhere() {
+    let mut mesh = Served::prepare(Plan::generated(8), FIRST, KEY).await;
+    require(&mesh, FIRST);
+    mesh.start().await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    succeeds(&mesh, &name).await;
+
+    // The systems know of the new token before the mesh does.
+    require(&mesh, SECOND);
+    let waiting = mesh.bos.session("image-1", "reboot").await;
+    let told = eventually("a session that says who refuses it", async || {
+        let session = mesh.bos.get(&format!("/v2/sessions/{waiting}")).await;
+        session["status"]["waiting_for"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(told.contains("HSM") && told.contains("401"), "{told}");
+    let mut seen = everything(&mesh).await;
+    mesh.write_token(SECOND);
+    succeeds(&mesh, &waiting).await;
+    assert_eq!(mesh.upstreams.summary().power.on, 16);
+
+    seen += &everything(&mesh).await;
+    seen += &mesh.log();
+    for secret in [FIRST, SECOND, KEY] {
+        let place = seen.find(secret).map(|at| &seen[at.saturating_sub(200)..at]);
+        assert_eq!(place, None, "a secret is shown");
+    }
+    assert!(seen.contains("POST") && seen.contains("reveille_upstream_calls_total"), "nothing was looked at");
+    mesh.kill().await;
+}
+
+async fn succeeds(mesh: &Served, session: &str) {
+    mesh.bos.complete(session).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{session}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+}
+
+/// All that the mesh tells whoever asks.
+async fn everything(mesh: &Served) -> String {
+    let mut all = String::new();
+    for path in
+        ["/v2/components", "/v2/sessions", "/v2/sessiontemplates", "/v2/options", "/metrics", "/readyz"]
+    {
+        let answer = mesh.bos.send(Method::GET, path, None).await;
+        all += &format!("{answer:?}");
+    }
+    let channel = |part| chassis::channel(&mesh.url(part)).unwrap();
+    let mut power = PowerServiceClient::new(channel("power_controller"));
+    let states = power.list_power_states(ListPowerStatesRequest::default()).await.unwrap().into_inner();
+    all += &format!("{:?}", states.try_collect::<Vec<_>>().await.unwrap());
+    let transitions = power.list_transitions(ListTransitionsRequest::default()).await.unwrap().into_inner();
+    all += &format!("{:?}", transitions.try_collect::<Vec<_>>().await.unwrap());
+    let mut sessions = SessionServiceClient::new(channel("session_manager"));
+    let sessions = sessions.list_sessions(ListSessionsRequest::default()).await.unwrap().into_inner();
+    all += &format!("{:?}", sessions.try_collect::<Vec<_>>().await.unwrap());
+    let mut components = ComponentServiceClient::new(channel("component_registry"));
+    let components = components.list_components(ListComponentsRequest::default()).await.unwrap().into_inner();
+    all + &format!("{:?}", components.try_collect::<Vec<_>>().await.unwrap())
+}

@@ -1,0 +1,153 @@
+//! Systems that answer slowly, without end, or with what is no answer. Each gets in nobody's way but those who need
+//! it, takes little memory, says what is wrong with it, and is forgiven when it is well again.
+
+use std::fs;
+
+use integration_tests::{bos::Bos, eventually};
+use upstreams::{
+    Effect, Plan,
+    Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3, Tapms},
+    Trouble,
+};
+
+use crate::scene::{Scene, TEMPLATE, brisk, every_role};
+
+/// Nodes of the session, which are the tenant's too.
+const MEMBERS: usize = 2;
+
+const TENANT: &str = "blue";
+
+/// Most memory, in KiB, that the process may grow by at any time.
+const MOST_GROWTH: u64 = 200 << 10;
+
+/// Most memory that the process had at any time, in KiB.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// What a system in trouble comes to.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    /// It is waited for, and that is said.
+    Awaited(String),
+    /// The session has ended with this error; empty: without.
+    Ended(String),
+}
+
+async fn scene() -> Scene {
+    let plan = Plan::generated(200);
+    let tenants =
+        [(TENANT.to_owned(), plan.hardware.iter().take(MEMBERS).map(|node| node.id.clone()).collect())];
+    let scene = Scene::of(Plan { tenants: tenants.into(), ..plan }, brisk).await;
+    scene.mesh.bos.of_tenant(TENANT).template_with(TEMPLATE, every_role).await;
+    scene
+}
+
+/// Reboots some nodes while a system is in trouble, and says what that came to. What had to wait goes on afterwards.
+async fn suffers(scene: &Scene, service: Service, effect: &Effect) -> Outcome {
+    let ids = scene.first(MEMBERS);
+    scene.upstreams.trouble(Trouble::new(service, effect.clone()));
+    let bos = match service {
+        Tapms => scene.mesh.bos.of_tenant(TENANT),
+        _ => scene.mesh.bos.clone(),
+    };
+    let session = bos.session_of(TEMPLATE, "reboot", &ids).await;
+    let what = format!("{} to be named or borne: {effect:?}", service.word());
+    let outcome = eventually(&what, async || shown(&bos, &session, &ids, service).await).await;
+    scene.upstreams.clear_troubles(None);
+    if let Outcome::Awaited(_) = outcome {
+        let complete = bos.complete(&session).await;
+        assert!(complete["status"]["error"].is_null(), "{what}: {complete}");
+        scene.are(&ids, "stable").await;
+        scene.until("no errors", &ids, |component| component["error"] == "").await;
+    }
+    outcome
+}
+
+async fn shown(bos: &Bos, session: &str, ids: &[String], service: Service) -> Option<Outcome> {
+    let session = bos.get(&format!("/v2/sessions/{session}")).await;
+    let status = &session["status"];
+    let mut texts = vec![status["waiting_for"].clone()];
+    for id in ids {
+        texts.push(bos.component(id).await["error"].clone());
+    }
+    let name = service.word().to_uppercase();
+    let named = texts.iter().filter_map(|text| text.as_str()).find(|text| text.contains(&name));
+    let ended = status["status"] == "complete";
+    named
+        .map(|text| Outcome::Awaited(text.to_owned()))
+        .or_else(|| ended.then(|| Outcome::Ended(status["error"].as_str().unwrap_or_default().to_owned())))
+}
+
+/// A system, and what is said of it; none: it is asked for nothing but what it does, and so is borne.
+type Row = (Service, Option<&'static str>);
+
+/// Has each of these systems in trouble, one after the other.
+async fn are_contained(effect: Effect, rows: &[Row]) {
+    let scene = scene().await;
+    let before = peak();
+    for (service, words) in rows {
+        let outcome = suffers(&scene, *service, &effect).await;
+        let as_expected = match (&outcome, words) {
+            (Outcome::Awaited(text), Some(words)) => {
+                text.contains(words) && text.contains(" since 20") && text.contains(" at 127.0.0.1:")
+            }
+            (Outcome::Ended(error), Some(words)) => error.contains(words),
+            (Outcome::Ended(error), None) => error.is_empty(),
+            (Outcome::Awaited(_), None) => false,
+        };
+        assert!(as_expected, "{} {effect:?}: {outcome:?}", service.word());
+    }
+    let growth = peak() - before;
+    assert!(growth < MOST_GROWTH, "{growth} KiB");
+    scene.was_orderly();
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systems_that_do_not_answer_are_named_when_their_time_is_up() {
+    let late = Some("no whole answer within 1s");
+    let rows = [(Hsm, late), (Tapms, late), (S3, late), (Ims, late), (Bss, late), (Cfs, late)];
+    are_contained(Effect::Hang, &rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systems_that_send_a_byte_a_second_are_named_when_their_time_is_up() {
+    let late = Some("no whole answer within 1s");
+    let rows = [(Hsm, late), (S3, late), (Bss, None), (Cfs, late)];
+    are_contained(Effect::Slow { bytes_per_second: 1 }, &rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systems_whose_answers_do_not_end_take_little_memory() {
+    let large = Some("larger than ");
+    let rows = [(Hsm, large), (Tapms, large), (S3, large), (Ims, large), (Bss, large), (Cfs, large)];
+    are_contained(Effect::Oversized { megabytes: 500 }, &rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systems_that_send_broken_json_are_quoted() {
+    let broken = Some("EOF while parsing");
+    let rows = [(Hsm, broken), (Tapms, broken), (S3, broken), (Ims, None), (Bss, None), (Cfs, broken)];
+    are_contained(Effect::MalformedJson, &rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systems_that_send_what_is_no_text_are_quoted() {
+    let odd = Some("not the JSON that was expected");
+    // What is odd about the tenants is in a member that nobody reads.
+    let rows = [(Hsm, odd), (Tapms, None), (S3, Some("not UTF-8")), (Ims, None), (Bss, None), (Cfs, odd)];
+    are_contained(Effect::InvalidUtf8, &rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_service_that_does_not_answer_is_named_when_its_time_is_up() {
+    are_contained(Effect::Hang, &[(Pcs, Some("no whole answer within 1s"))]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_service_whose_answers_do_not_end_takes_little_memory() {
+    are_contained(Effect::Oversized { megabytes: 500 }, &[(Pcs, Some("larger than "))]).await;
+}

@@ -1,0 +1,121 @@
+//! The configuration framework service, v3: what each component is to be configured with, and how far it is.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    call::{Answer, Call, either},
+    kept::Kept,
+    state::State,
+};
+
+mod change;
+mod page;
+
+pub(crate) const OPERATIONS: &[&str] = &[
+    "GET /healthz",
+    "GET /options",
+    "GET /components",
+    "PATCH /components",
+    "GET /components/{id}",
+    "PATCH /components/{id}",
+    "PUT /components/{id}",
+];
+
+/// Components on a page when the request does not say.
+const PAGE: usize = 1000;
+
+/// How often the service tries to configure a component.
+const RETRIES: u32 = 3;
+
+/// What the service holds besides what the machine knows.
+#[derive(Debug)]
+pub(crate) struct Configurations {
+    tags: Vec<Map<String, Value>>,
+    accepted: Kept<ConfigurationRequest>,
+}
+
+/// A change that was accepted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConfigurationRequest {
+    /// Milliseconds since the start.
+    pub at_millis: u64,
+    /// Components that it changed; those that the service does not know are left out.
+    pub ids: Vec<String>,
+    /// The change as it was written.
+    pub patch: Value,
+}
+
+impl Configurations {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { tags: vec![Map::new(); nodes], accepted: Kept::default() }
+    }
+
+    /// The latest changes that were accepted, oldest first.
+    pub(crate) fn accepted(&self) -> Vec<ConfigurationRequest> {
+        self.accepted.list()
+    }
+}
+
+/// Answers one request.
+pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
+    match call.operation {
+        "GET /healthz" => Answer::json(&json!({"db_status": "ok", "kafka_status": "ok"})),
+        "GET /options" => {
+            Answer::json(&json!({"default_page_size": PAGE, "default_batcher_retry_policy": RETRIES}))
+        }
+        "GET /components" => either(page::list(state, call)),
+        "PATCH /components" => either(change::many(state, call)),
+        "GET /components/{id}" => match state.configurable(call.name()) {
+            Some(position) => Answer::json(&component(state, position)).about(1),
+            None => no_such(call.name()),
+        },
+        _ => either(change::one(state, call)),
+    }
+}
+
+fn no_such(id: &str) -> Answer {
+    let detail = format!("Component {id} could not be found");
+    Answer::problem(StatusCode::NOT_FOUND, "Component not found.", &detail)
+}
+
+impl State {
+    /// The position of a node that the configuration service knows.
+    fn configurable(&self, id: &str) -> Option<usize> {
+        self.machine.position(id).filter(|position| !self.faults[*position].cfs_missing)
+    }
+
+    fn configuration_status(&self, position: usize) -> &str {
+        let (_, status) = self.machine.nodes()[position].configuration();
+        self.faults[position].cfs_status.as_deref().unwrap_or(status.word())
+    }
+}
+
+#[derive(Serialize)]
+struct Component<'a> {
+    id: &'a str,
+    desired_config: &'a str,
+    error_count: u32,
+    retry_policy: u32,
+    enabled: bool,
+    configuration_status: &'a str,
+    tags: &'a Map<String, Value>,
+    logs: String,
+}
+
+fn component(state: &State, position: usize) -> Component<'_> {
+    let node = &state.machine.nodes()[position];
+    let (desired_config, _) = node.configuration();
+    let configuration_status = state.configuration_status(position);
+    Component {
+        id: &node.id,
+        desired_config,
+        error_count: if configuration_status == "failed" { RETRIES } else { 0 },
+        retry_policy: RETRIES,
+        enabled: node.configuration_enabled(),
+        configuration_status,
+        tags: &state.configurations.tags[position],
+        logs: format!("ara.local/hosts?name={}", node.id),
+    }
+}

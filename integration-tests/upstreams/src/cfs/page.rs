@@ -1,0 +1,191 @@
+//! Lists of components, a page at a time.
+
+use serde::Serialize;
+
+use super::{Component, PAGE, component};
+use crate::{
+    call::{Answer, Call},
+    state::State,
+};
+
+/// What is wanted of a list. Repeated with every page, as the parameters of the next one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Wanted {
+    ids: String,
+    status: String,
+    enabled: Option<bool>,
+    config_name: String,
+    tags: String,
+    state_details: bool,
+    config_details: bool,
+    limit: usize,
+    after_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    components: Vec<Component<'a>>,
+    next: Option<Wanted>,
+}
+
+impl Wanted {
+    fn read(call: &Call) -> Result<Self, Answer> {
+        let text = |name| call.parameter(name).unwrap_or_default().to_owned();
+        let flag = |name: &str| match call.parameter(name) {
+            None | Some("") => Ok(None),
+            Some(word) if word.eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(word) if word.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(word) => Err(Answer::bad_request(&format!("{name}: {word:?} is not of type boolean"))),
+        };
+        let limit = match call.parameter("limit") {
+            None | Some("") => PAGE,
+            Some(number) => number.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
+                Answer::bad_request(&format!("limit: {number:?} is not a positive integer"))
+            })?,
+        };
+        Ok(Self {
+            ids: text("ids"),
+            status: text("status"),
+            enabled: flag("enabled")?,
+            config_name: text("config_name"),
+            tags: text("tags"),
+            state_details: flag("state_details")?.unwrap_or_default(),
+            config_details: flag("config_details")?.unwrap_or_default(),
+            limit,
+            after_id: Some(text("after_id")).filter(|id| !id.is_empty()),
+        })
+    }
+
+    fn passes(&self, component: &Component) -> bool {
+        let empty_or =
+            |text: &str, matches: &dyn Fn(&str) -> bool| text.is_empty() || text.split(',').any(matches);
+        let tagged = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            component.tags.get(name).and_then(|own| own.as_str()) == Some(value)
+        };
+        empty_or(&self.status, &|word| word == component.configuration_status)
+            && empty_or(&self.config_name, &|name| name == component.desired_config)
+            && (self.tags.is_empty() || self.tags.split(',').all(tagged))
+            && self.enabled.is_none_or(|enabled| enabled == component.enabled)
+    }
+}
+
+/// The components that a request wants, in the order of their ids.
+pub(super) fn list(state: &State, call: &Call) -> Result<Answer, Answer> {
+    let wanted = Wanted::read(call)?;
+    let positions = positions(state, &wanted);
+    let items = if wanted.ids.is_empty() { 0 } else { wanted.ids.split(',').count() };
+    let mut matching = positions
+        .into_iter()
+        .filter(|position| !state.faults[*position].cfs_missing)
+        .map(|position| component(state, position))
+        .filter(|component| wanted.passes(component) && !call.omit.leaves_out(component.id));
+    let components: Vec<_> = matching.by_ref().take(wanted.limit).collect();
+    let last = components.last().map(|component| component.id.to_owned());
+    let next = matching.next().is_some().then(|| Wanted { after_id: last, ..wanted.clone() });
+    let items = items.max(components.len());
+    Ok(Answer::json(&Page { components, next }).about(items))
+}
+
+/// Where the candidates after `after_id` are.
+fn positions(state: &State, wanted: &Wanted) -> Vec<usize> {
+    let id = |position: &usize| state.inventory.nodes[*position].id.as_str();
+    let after = wanted.after_id.as_deref().unwrap_or_default();
+    let mut positions: Vec<_> = match wanted.ids.as_str() {
+        "" => state.inventory.order.clone(),
+        ids => ids.split(',').filter_map(|id| state.machine.position(id)).collect(),
+    };
+    if !wanted.ids.is_empty() {
+        positions.sort_by(|a, b| id(a).cmp(id(b)));
+        positions.dedup();
+    }
+    let behind = positions.partition_point(|position| id(position) <= after);
+    positions.split_off(behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt::Write, time::SystemTime};
+
+    use axum::http::{Method, StatusCode};
+    use expect_test::expect;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{
+        call::{Omit, either},
+        plan::Plan,
+        service::Service,
+    };
+
+    fn get(state: &mut State, query: Vec<(String, String)>) -> Answer {
+        let (operation, names) = Service::Cfs.operation(&Method::GET, "/components").expect("known");
+        let call = Call { operation, names, query, body: b"", omit: Omit::default() };
+        either(list(state, &call))
+    }
+
+    /// Follows the pages to the end, a line a page.
+    fn pages(state: &mut State, first: &[(&str, &str)]) -> String {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut query: Vec<_> = first.iter().map(own).collect();
+        let mut lines = String::new();
+        loop {
+            let answer = get(state, query);
+            if answer.status != StatusCode::OK {
+                return lines + &String::from_utf8_lossy(&answer.body);
+            }
+            let page: Value = serde_json::from_slice(&answer.body).expect("a page");
+            let ids: Vec<_> =
+                page["components"].as_array().expect("a list").iter().map(|c| &c["id"]).collect();
+            writeln!(lines, "{ids:?} then {}", page["next"]["after_id"]).expect("a string");
+            let Some(next) = page["next"].as_object() else { return lines };
+            let given = next.iter().filter(|(_, value)| !value.is_null());
+            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            query = given.map(|(name, value)| (name.clone(), text(value))).collect();
+        }
+    }
+
+    #[test]
+    fn pages_follow_one_another_in_the_order_of_ids() {
+        let mut state = State::new(Plan::generated(6), SystemTime::UNIX_EPOCH).expect("a plan");
+        state.faults[1].cfs_missing = true;
+        let wanted: [&[(&str, &str)]; 8] = [
+            &[],
+            &[("limit", "2")],
+            &[("limit", "5")],
+            &[("ids", "x1000c0s1b0n0,x1000c0s0b0n0,x1000c0s0b1n1,x9c0s0b0n0"), ("limit", "2")],
+            &[("status", "unconfigured,failed"), ("enabled", "false"), ("limit", "3")],
+            &[("status", "configured")],
+            &[("limit", "none")],
+            &[("enabled", "perhaps")],
+        ];
+        let seen = wanted.map(|query| format!("{query:?}\n{}", pages(&mut state, query)));
+        expect![[r#"
+            []
+            [String("x1000c0s0b0n0"), String("x1000c0s0b1n0"), String("x1000c0s0b1n1"), String("x1000c0s1b0n0"), String("x1000c0s1b0n1")] then null
+
+            [("limit", "2")]
+            [String("x1000c0s0b0n0"), String("x1000c0s0b1n0")] then "x1000c0s0b1n0"
+            [String("x1000c0s0b1n1"), String("x1000c0s1b0n0")] then "x1000c0s1b0n0"
+            [String("x1000c0s1b0n1")] then null
+
+            [("limit", "5")]
+            [String("x1000c0s0b0n0"), String("x1000c0s0b1n0"), String("x1000c0s0b1n1"), String("x1000c0s1b0n0"), String("x1000c0s1b0n1")] then null
+
+            [("ids", "x1000c0s1b0n0,x1000c0s0b0n0,x1000c0s0b1n1,x9c0s0b0n0"), ("limit", "2")]
+            [String("x1000c0s0b0n0"), String("x1000c0s0b1n1")] then "x1000c0s0b1n1"
+            [String("x1000c0s1b0n0")] then null
+
+            [("status", "unconfigured,failed"), ("enabled", "false"), ("limit", "3")]
+            [String("x1000c0s0b0n0"), String("x1000c0s0b1n0"), String("x1000c0s0b1n1")] then "x1000c0s0b1n1"
+            [String("x1000c0s1b0n0"), String("x1000c0s1b0n1")] then null
+
+            [("status", "configured")]
+            [] then null
+
+            [("limit", "none")]
+            {"detail":"limit: \"none\" is not a positive integer","status":400,"title":"Bad Request","type":"about:blank"}
+            [("enabled", "perhaps")]
+            {"detail":"enabled: \"perhaps\" is not of type boolean","status":400,"title":"Bad Request","type":"about:blank"}"#]].assert_eq(&seen.join("\n"));
+    }
+}

@@ -1,0 +1,270 @@
+//! What tests and operators can see of the world and do to it, past the systems' own APIs.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use simulator::node::PowerCommand;
+
+use crate::{
+    bss::{BootRequest, mac_of},
+    cfs::ConfigurationRequest,
+    history::{Event, PowerRecord},
+    hsm::Change,
+    images::Image,
+    node_faults::NodeFaults,
+    state::State,
+};
+
+/// An id that is not one of a node of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not a node of the machine")]
+pub struct UnknownNode(pub String);
+
+/// How the machine is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Nodes there are.
+    pub nodes: usize,
+    /// Nodes that have power.
+    pub on: usize,
+    /// Nodes whose operating system is up.
+    pub up: usize,
+    /// Nodes by what the configuration service says of them.
+    pub configuration: BTreeMap<String, usize>,
+    /// Nodes that are reserved in the inventory.
+    pub reserved: usize,
+    /// How often, over all nodes, what [`PowerRecord`] counts happened.
+    pub power: PowerRecord,
+}
+
+/// Everything about one node.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeView {
+    /// Location name.
+    pub id: String,
+    /// Numeric id.
+    pub nid: u32,
+    /// Address of its network card.
+    pub mac: String,
+    /// What it is for.
+    pub role: String,
+    /// Refines the role; empty: none.
+    pub sub_role: String,
+    /// Architecture; empty: the inventory does not say.
+    pub arch: String,
+    /// Whether the inventory lets it be used.
+    pub enabled: bool,
+    /// Whether somebody locked it.
+    pub locked: bool,
+    /// Who has it reserved, a transition or whoever a test did it for; none: nobody.
+    pub reserved_by: Option<Arc<str>>,
+    /// Whether it has power.
+    pub on: bool,
+    /// Whether its operating system is up.
+    pub up: bool,
+    /// Names the boot data that it runs; empty: none that anybody gave it.
+    pub token: Arc<str>,
+    /// What it is to be configured with; empty: nothing.
+    pub desired_configuration: String,
+    /// How far the hardware is with that.
+    pub configuration_status: &'static str,
+    /// Whether it may be configured.
+    pub configuration_enabled: bool,
+    /// What is wrong with it.
+    pub faults: NodeFaults,
+    /// What it was asked to do.
+    pub power: PowerRecord,
+}
+
+/// A change of nodes. What is missing stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeChange {
+    /// All that is wrong with it from now on.
+    pub faults: Option<NodeFaults>,
+    /// Whether the inventory lets it be used.
+    pub enabled: Option<bool>,
+    /// Whether it is locked.
+    pub locked: Option<bool>,
+    /// What it is for.
+    pub role: Option<String>,
+    /// Refines the role.
+    pub sub_role: Option<String>,
+    /// Architecture.
+    pub arch: Option<String>,
+    /// Whether somebody who is no transition has it reserved.
+    pub reserved: Option<bool>,
+}
+
+/// Owner of reservations that tests make.
+const SOMEBODY: &str = "somebody";
+
+impl State {
+    /// The positions of `ids`, or of all nodes if there are none.
+    ///
+    /// # Errors
+    /// Names an id that is not one of a node.
+    pub(crate) fn positions(&self, ids: &[String]) -> Result<Vec<usize>, UnknownNode> {
+        if ids.is_empty() {
+            return Ok(self.inventory.order.clone());
+        }
+        let position = |id: &String| self.machine.position(id).ok_or_else(|| UnknownNode(id.clone()));
+        ids.iter().map(position).collect()
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let nodes = self.machine.nodes();
+        let mut configuration = BTreeMap::new();
+        for node in nodes {
+            *configuration.entry(node.configuration().1.word().to_owned()).or_insert(0) += 1;
+        }
+        Summary {
+            nodes: nodes.len(),
+            on: nodes.iter().filter(|node| node.is_on()).count(),
+            up: nodes.iter().filter(|node| node.is_up()).count(),
+            configuration,
+            reserved: self.inventory.reservations.len(),
+            power: self.power.records.iter().fold(PowerRecord::default(), PowerRecord::plus),
+        }
+    }
+
+    pub(crate) fn view(&self, position: usize) -> NodeView {
+        let (node, piece) = (&self.machine.nodes()[position], &self.inventory.nodes[position]);
+        let (desired, status) = node.configuration();
+        NodeView {
+            id: piece.id.clone(),
+            nid: piece.nid,
+            mac: mac_of(position),
+            role: piece.role.clone(),
+            sub_role: piece.sub_role.clone(),
+            arch: piece.arch.clone(),
+            enabled: piece.enabled,
+            locked: piece.locked,
+            reserved_by: self.inventory.reservations.get(&position).map(|held| held.owner.clone()),
+            on: node.is_on(),
+            up: node.is_up(),
+            token: node.booted_with().map_or_else(|| "".into(), |boot| boot.token.clone()),
+            desired_configuration: desired.to_owned(),
+            configuration_status: status.word(),
+            configuration_enabled: node.configuration_enabled(),
+            faults: self.faults[position].clone(),
+            power: self.power.records[position].clone(),
+        }
+    }
+
+    /// Changes nodes, and lets those who subscribed know.
+    pub(crate) fn change(&mut self, positions: &[usize], change: &NodeChange) {
+        if let Some(locked) = change.locked {
+            let moved: Vec<_> = positions
+                .iter()
+                .copied()
+                .filter(|place| self.inventory.nodes[*place].locked != locked)
+                .collect();
+            self.set_locked(&moved, locked);
+        }
+        for &position in positions {
+            self.change_one(position, change);
+        }
+        if let Some(enabled) = change.enabled {
+            self.notify(positions, Change::Enabled(enabled));
+        }
+        if let (Some(first), true) = (positions.first(), change.role.is_some() || change.sub_role.is_some()) {
+            let piece = &self.inventory.nodes[*first];
+            let role = Change::Role(piece.role.clone(), piece.sub_role.clone());
+            self.notify(positions, role);
+        }
+    }
+
+    fn change_one(&mut self, position: usize, change: &NodeChange) {
+        if let Some(faults) = &change.faults {
+            self.set_faults(position, faults.clone());
+        }
+        let piece = &mut self.inventory.nodes[position];
+        piece.enabled = change.enabled.unwrap_or(piece.enabled);
+        for (own, new) in [
+            (&mut piece.role, &change.role),
+            (&mut piece.sub_role, &change.sub_role),
+            (&mut piece.arch, &change.arch),
+        ] {
+            if let Some(new) = new {
+                new.clone_into(own);
+            }
+        }
+        match change.reserved {
+            Some(true) => {
+                self.inventory.reserve(position, &SOMEBODY.into(), self.now);
+            }
+            Some(false) => self.inventory.release(position, SOMEBODY),
+            None => {}
+        }
+    }
+
+    pub(crate) fn history_of(&self, id: &str) -> Result<Vec<Event>, UnknownNode> {
+        let position = self.machine.position(id).ok_or_else(|| UnknownNode(id.to_owned()))?;
+        Ok(self.history.of(position))
+    }
+
+    pub(crate) fn boot_requests(&self) -> Vec<BootRequest> {
+        self.boot.accepted()
+    }
+
+    pub(crate) fn configuration_requests(&self) -> Vec<ConfigurationRequest> {
+        self.configurations.accepted()
+    }
+
+    /// Sets a group, partition or tenant; none removes it.
+    pub(crate) fn set_collection(&mut self, kind: Collection, name: &str, ids: Option<Vec<String>>) {
+        let all = match kind {
+            Collection::Group => &mut self.inventory.groups,
+            Collection::Partition => &mut self.inventory.partitions,
+            Collection::Tenant => &mut self.tenants,
+        };
+        match ids {
+            Some(ids) => all.insert(name.to_owned(), ids),
+            None => all.remove(name),
+        };
+    }
+
+    /// Makes an image special; none makes it as any other.
+    pub(crate) fn set_image(&mut self, id: &str, image: Option<Image>) {
+        match image {
+            Some(image) => self.images.special.insert(id.to_owned(), image),
+            None => self.images.special.remove(id),
+        };
+    }
+}
+
+/// Named sets of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collection {
+    /// A group of the inventory.
+    Group,
+    /// A partition of the inventory.
+    Partition,
+    /// A tenant.
+    Tenant,
+}
+
+/// The button that a word of the control API means.
+pub(crate) fn button(word: &str) -> Option<PowerCommand> {
+    match word {
+        "on" => Some(PowerCommand::On),
+        "soft_off" => Some(PowerCommand::SoftOff),
+        "force_off" => Some(PowerCommand::ForceOff),
+        _ => None,
+    }
+}
+
+impl PowerRecord {
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            on: self.on + other.on,
+            soft_off: self.soft_off + other.soft_off,
+            force_off: self.force_off + other.force_off,
+            restart: self.restart + other.restart,
+            crossings: self.crossings + other.crossings,
+            overlaps: self.overlaps + other.overlaps,
+            refused_reservations: self.refused_reservations + other.refused_reservations,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The control API: what [`crate::Upstreams`] offers in the process, as JSON under `/control` for other processes.
+//!
+//! | request | does |
+//! |---|---|
+//! | `GET /control` | how the machine is |
+//! | `GET /control/nodes[?ids=a,b]` | everything about nodes |
+//! | `PATCH /control/nodes` `{"ids":[…],"set":{…}}` | changes nodes; no ids: all |
+//! | `POST /control/press` `{"ids":[…],"command":"on"}` | presses the power button: `on`, `soft_off`, `force_off` |
+//! | `GET /control/nodes/{id}/history` | what happened to a node |
+//! | `GET /control/trouble` | trouble by number |
+//! | `POST /control/trouble` `{"service":"pcs","effect":{…}}` | adds trouble, gives its number |
+//! | `DELETE /control/trouble[/{number}][?service=pcs]` | ends trouble |
+//! | `GET`, `DELETE /control/counters`, `/control/log` | what was asked; starts counting anew |
+//! | `GET /control/boot-requests`, `/control/configuration-requests`, `/control/transitions` | what was accepted |
+//! | `PUT`, `DELETE /control/groups/{name}`, `/control/partitions/{name}`, `/control/tenants/{name}` | a list of ids |
+//! | `PUT`, `DELETE /control/images/{id}` | an [`crate::Image`] |
+
+use axum::http::{Method, StatusCode};
+use bytes::Bytes;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::json;
+
+use crate::{
+    call::{Answer, either},
+    command::{Collection, NodeChange, UnknownNode, button},
+    service::Service,
+    trouble::Trouble,
+    world::World,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    #[serde(default)]
+    ids: Vec<String>,
+    set: NodeChange,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Press {
+    #[serde(default)]
+    ids: Vec<String>,
+    command: String,
+}
+
+/// Answers one request. `path` comes without `/control`.
+pub(crate) fn answer(
+    world: &World,
+    method: &Method,
+    path: &str,
+    query: &[(String, String)],
+    body: &Bytes,
+) -> Answer {
+    let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let parameter = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    match (method.as_str(), &segments[..]) {
+        ("GET", []) => Answer::json(&world.with(|state| state.summary())),
+        ("GET", ["nodes"]) => either(nodes(world, parameter("ids"))),
+        ("PATCH", ["nodes"]) => either(change(world, body)),
+        ("POST", ["press"]) => either(press(world, body)),
+        ("GET", ["nodes", id, "history"]) => either(
+            world.with(|state| state.history_of(id)).map(|events| Answer::json(&events)).map_err(unknown),
+        ),
+        ("GET", ["trouble"]) => Answer::json(world.troubles.lock().list()),
+        ("POST", ["trouble"]) => either(
+            read::<Trouble>(body)
+                .map(|trouble| Answer::json(&json!({"number": world.troubles.lock().add(trouble)}))),
+        ),
+        ("DELETE", ["trouble"]) => either(clear_troubles(world, parameter("service"))),
+        ("DELETE", ["trouble", number]) => {
+            let cleared = number.parse().is_ok_and(|number| world.troubles.lock().clear(number));
+            if cleared { done() } else { Answer::not_found("there is no such trouble") }
+        }
+        ("GET", ["counters"]) => Answer::json(&world.counters.lock().list()),
+        ("GET", ["log"]) => Answer::json(&world.counters.lock().log()),
+        ("DELETE", ["counters" | "log"]) => {
+            world.counters.lock().reset();
+            done()
+        }
+        ("GET", ["boot-requests"]) => Answer::json(&world.with(|state| state.boot_requests())),
+        ("GET", ["configuration-requests"]) => {
+            Answer::json(&world.with(|state| state.configuration_requests()))
+        }
+        ("GET", ["transitions"]) => Answer::json(&world.with(|state| state.transitions_json())),
+        (_, ["groups", name]) => either(collection(world, method, Collection::Group, name, body)),
+        (_, ["partitions", name]) => either(collection(world, method, Collection::Partition, name, body)),
+        (_, ["tenants", name]) => either(collection(world, method, Collection::Tenant, name, body)),
+        (_, ["images", id]) => either(image(world, method, id, body)),
+        _ => Answer::not_found("there is no such control"),
+    }
+}
+
+fn done() -> Answer {
+    Answer::empty(StatusCode::NO_CONTENT)
+}
+
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Answer> {
+    serde_json::from_slice(body).map_err(|error| Answer::bad_request(&error.to_string()))
+}
+
+fn unknown(unknown: UnknownNode) -> Answer {
+    Answer::not_found(&unknown.to_string())
+}
+
+fn nodes(world: &World, ids: Option<&str>) -> Result<Answer, Answer> {
+    let ids: Vec<_> = ids.into_iter().flat_map(|ids| ids.split(',')).map(str::to_owned).collect();
+    world.with(|state| {
+        let positions = state.positions(&ids).map_err(unknown)?;
+        let views: Vec<_> = positions.into_iter().map(|position| state.view(position)).collect();
+        Ok(Answer::json(&views))
+    })
+}
+
+fn change(world: &World, body: &Bytes) -> Result<Answer, Answer> {
+    let Change { ids, set } = read(body)?;
+    world.with(|state| {
+        let positions = state.positions(&ids).map_err(unknown)?;
+        state.change(&positions, &set);
+        Ok(done())
+    })
+}
+
+fn press(world: &World, body: &Bytes) -> Result<Answer, Answer> {
+    let Press { ids, command } = read(body)?;
+    let command =
+        button(&command).ok_or_else(|| Answer::bad_request("command must be on, soft_off or force_off"))?;
+    world.with(|state| {
+        let positions = state.positions(&ids).map_err(unknown)?;
+        state.press(command, &positions);
+        Ok(done())
+    })
+}
+
+fn clear_troubles(world: &World, service: Option<&str>) -> Result<Answer, Answer> {
+    let known = |word: &str| Service::from_word(word).ok_or_else(|| Answer::bad_request("no such service"));
+    let service = service.map(known).transpose()?;
+    world.troubles.lock().clear_all(service);
+    Ok(done())
+}
+
+fn collection(
+    world: &World,
+    method: &Method,
+    kind: Collection,
+    name: &str,
+    body: &Bytes,
+) -> Result<Answer, Answer> {
+    let ids = put_or_delete(method, body)?;
+    world.with(|state| state.set_collection(kind, name, ids));
+    Ok(done())
+}
+
+fn image(world: &World, method: &Method, id: &str, body: &Bytes) -> Result<Answer, Answer> {
+    let image = put_or_delete(method, body)?;
+    world.with(|state| state.set_image(id, image));
+    Ok(done())
+}
+
+/// What is to be put; none: it is to be deleted.
+fn put_or_delete<T: DeserializeOwned>(method: &Method, body: &Bytes) -> Result<Option<T>, Answer> {
+    match method.as_str() {
+        "PUT" => read(body).map(Some),
+        "DELETE" => Ok(None),
+        _ => Err(Answer::problem(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "use PUT or DELETE")),
+    }
+}

@@ -1,0 +1,120 @@
+//! What happened to each node, in order, so that tests can prove what was and what was not done to it.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+/// Events that are kept of one node: several boots.
+const MOST_EVENTS: usize = 64;
+
+/// Something that happened to a node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// Seconds since the start.
+    pub at: f64,
+    /// Place in the order of all events of all nodes.
+    pub sequence: u64,
+    /// What it was.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What can happen to a node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum What {
+    /// The boot script service took data for it.
+    BootData {
+        /// Names the data.
+        token: Arc<str>,
+    },
+    /// The configuration service was told about it.
+    Configuration {
+        /// What is to be applied.
+        desired: Arc<str>,
+        /// Whether now.
+        enabled: bool,
+        /// Whether to forget what was applied.
+        cleared: bool,
+    },
+    /// A transition that names it was accepted.
+    Asked {
+        /// The transition.
+        transition: Arc<str>,
+        /// What for, such as `Soft-Off`.
+        operation: &'static str,
+    },
+    /// Its task in a transition has a result.
+    Result {
+        /// The transition.
+        transition: Arc<str>,
+        /// `succeeded`, `failed` or `unsupported`.
+        status: &'static str,
+        /// Why it failed; empty: it did not.
+        error: Arc<str>,
+    },
+    /// It turned on.
+    On,
+    /// It turned off.
+    Off,
+    /// Its operating system is up.
+    Booted {
+        /// Names the boot data that it found; empty: none that anybody gave it.
+        token: Arc<str>,
+    },
+    /// The configuration service changed its mind about it.
+    Configured {
+        /// What it says.
+        status: &'static str,
+    },
+    /// It was locked or unlocked in the inventory.
+    Locked {
+        /// Whether it is now.
+        locked: bool,
+    },
+}
+
+/// How often a node was asked to change its power, and how well that was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PowerRecord {
+    /// Transitions to on that named it.
+    pub on: u32,
+    /// Graceful transitions to off that named it, escalating ones included.
+    pub soft_off: u32,
+    /// Forced transitions to off that named it.
+    pub force_off: u32,
+    /// Restarts that named it.
+    pub restart: u32,
+    /// Transitions that were accepted while an earlier one in the opposite direction had no result for it.
+    pub crossings: u32,
+    /// Transitions that were accepted while an earlier one in the same direction had no result for it.
+    pub overlaps: u32,
+    /// Transitions that failed for it because it was locked or reserved.
+    pub refused_reservations: u32,
+}
+
+/// The events of every node.
+#[derive(Debug)]
+pub(crate) struct History {
+    nodes: Vec<VecDeque<Event>>,
+    sequence: u64,
+}
+
+impl History {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { nodes: vec![VecDeque::new(); nodes], sequence: 0 }
+    }
+
+    pub(crate) fn note(&mut self, now: Duration, position: usize, what: What) {
+        self.sequence += 1;
+        let events = &mut self.nodes[position];
+        if events.len() == MOST_EVENTS {
+            events.pop_front();
+        }
+        events.push_back(Event { at: now.as_secs_f64(), sequence: self.sequence, what });
+    }
+
+    pub(crate) fn of(&self, position: usize) -> Vec<Event> {
+        self.nodes[position].iter().cloned().collect()
+    }
+}

@@ -1,0 +1,148 @@
+//! Components: all, some, one.
+
+use proto::inventory::Hardware;
+use serde::Serialize;
+
+use super::no_such;
+use crate::{
+    call::{Answer, Call},
+    state::State,
+};
+
+#[derive(Serialize)]
+struct Components<'a> {
+    #[serde(rename = "Components")]
+    components: Vec<Component<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Component<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+    r#type: &'a str,
+    state: &'static str,
+    flag: &'static str,
+    enabled: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    role: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    sub_role: &'a str,
+    #[serde(rename = "NID", skip_serializing_if = "is_zero")]
+    nid: u32,
+    net_type: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    arch: &'a str,
+    class: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    locked: bool,
+}
+
+fn is_zero(nid: &u32) -> bool {
+    *nid == 0
+}
+
+impl<'a> Component<'a> {
+    fn of(piece: &'a Hardware, state: &'static str) -> Self {
+        Self {
+            id: &piece.id,
+            r#type: &piece.r#type,
+            state,
+            flag: "OK",
+            enabled: piece.enabled,
+            role: &piece.role,
+            sub_role: &piece.sub_role,
+            nid: piece.nid,
+            net_type: "Sling",
+            arch: &piece.arch,
+            class: "Mountain",
+            locked: piece.locked,
+        }
+    }
+
+    /// Whether it has one of the wanted values of every property that is asked for.
+    fn passes(&self, filters: &[(String, String)]) -> bool {
+        let wanted = |name: &str, is: &dyn Fn(&str) -> bool| {
+            let mut values = filters.iter().filter(|(key, _)| key == name).peekable();
+            values.peek().is_none() || values.any(|(_, value)| is(value))
+        };
+        let text = |name: &str, own: &str| wanted(name, &|value| value.eq_ignore_ascii_case(own));
+        text("type", self.r#type)
+            && text("role", self.role)
+            && text("subrole", self.sub_role)
+            && text("state", self.state)
+            && text("arch", self.arch)
+            && text("class", self.class)
+            && text("id", self.id)
+            && wanted("enabled", &|value| truth(value) == Some(self.enabled))
+    }
+}
+
+/// What the service takes for true and false.
+pub(super) fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "1" => Some(true),
+        "false" | "f" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+impl State {
+    /// Where the node is in its life, in the words of the inventory.
+    pub(crate) fn node_state(&self, position: usize) -> &'static str {
+        let node = &self.machine.nodes()[position];
+        match (node.is_on(), node.is_up()) {
+            (false, _) => "Off",
+            (true, false) => "On",
+            (true, true) => "Ready",
+        }
+    }
+
+    /// The position of a node that the inventory knows.
+    pub(super) fn listed(&self, id: &str) -> Option<usize> {
+        self.machine.position(id).filter(|position| !self.faults[*position].hsm_missing)
+    }
+
+    fn component(&self, position: usize) -> Component<'_> {
+        Component::of(&self.inventory.nodes[position], self.node_state(position))
+    }
+
+    fn other(&self, id: &str) -> Option<Component<'_>> {
+        let other = self.inventory.others.iter().find(|piece| piece.id == id)?;
+        Some(Component::of(other, "Ready"))
+    }
+}
+
+/// Those of `ids`, or all, that pass the filters, in the order of their ids.
+pub(super) fn list(
+    state: &State,
+    call: &Call,
+    filters: &[(String, String)],
+    ids: Option<&Vec<String>>,
+) -> Answer {
+    let mut components: Vec<_> = match ids {
+        Some(ids) => ids
+            .iter()
+            .filter_map(|id| match state.listed(id) {
+                Some(position) => Some(state.component(position)),
+                None => state.other(id),
+            })
+            .collect(),
+        None => {
+            let nodes = state.inventory.order.iter().filter(|position| !state.faults[**position].hsm_missing);
+            let others = state.inventory.others.iter().map(|piece| Component::of(piece, "Ready"));
+            nodes.map(|position| state.component(*position)).chain(others).collect()
+        }
+    };
+    components.retain(|component| component.passes(filters) && !call.omit.leaves_out(component.id));
+    let items = ids.map_or(components.len(), Vec::len);
+    Answer::json(&Components { components }).about(items)
+}
+
+pub(super) fn one(state: &State, id: &str) -> Answer {
+    let component = match state.listed(id) {
+        Some(position) => Some(state.component(position)),
+        None => state.other(id),
+    };
+    component.map_or_else(|| no_such("xname"), |component| Answer::json(&component).about(1))
+}

@@ -1,0 +1,104 @@
+//! The systems around a machine as a process of their own.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use anyhow::Context as _;
+use clap::Parser;
+use simulator::{hsm, topology};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use upstreams::{Faults, Plan, Upstreams};
+
+/// Plays HSM, PCS, BSS, CFS, IMS, S3 and TAPMS for a fleet of simulated nodes. What it can be made to do while it
+/// runs is under /control.
+#[derive(Parser)]
+#[command(name = "upstreams", version)]
+struct Flags {
+    /// Address to listen on, for all systems.
+    #[arg(long, default_value = "127.0.0.1:7710")]
+    listen: SocketAddr,
+    /// Where nodes report what they booted; empty: they do not.
+    #[arg(long, default_value = "http://127.0.0.1:7700")]
+    gateway_url: String,
+    /// Number of nodes, when no inventory file is given.
+    #[arg(long, default_value_t = 96)]
+    nodes: u32,
+    /// File with HSM's answer to `GET /State/Components`, to play that machine.
+    #[arg(long)]
+    inventory: Option<PathBuf>,
+    /// File with HSM's answer to `GET /groups`.
+    #[arg(long)]
+    groups: Option<PathBuf>,
+    /// Seed of durations and faults.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay.
+    #[arg(long, default_value_t = 0.02)]
+    speed: f64,
+    /// Faulty nodes: a fraction such as `0.05` or a list such as `stuck-off=2,never-reports=1`.
+    #[arg(long, default_value = "0")]
+    faults: Faults,
+    /// Whether the nodes are up at the start.
+    #[arg(long)]
+    up: bool,
+    /// A tenant and its nodes, such as `blue=x1000c0s0b0n0,x1000c0s0b0n1`; can be repeated.
+    #[arg(long, value_parser = tenant)]
+    tenant: Vec<(String, Vec<String>)>,
+    /// Seconds between looks of the power service at its transitions; the real one's 15 times the speed if missing.
+    #[arg(long)]
+    confirm_seconds: Option<f64>,
+    /// Seconds between the power service's readings of the hardware; 0: it knows at once.
+    #[arg(long, default_value_t = 0.0)]
+    sampling_seconds: f64,
+    /// Most nodes in one transition.
+    #[arg(long, default_value_t = 2500)]
+    most_nodes: usize,
+}
+
+fn tenant(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, ids) = text.split_once('=').ok_or("must be NAME=ID,ID,…")?;
+    Ok((name.to_owned(), ids.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()))
+}
+
+fn plan(flags: Flags) -> anyhow::Result<Plan> {
+    let most = topology::MOST_NODES;
+    anyhow::ensure!(flags.nodes <= most, "--nodes: {} is more than {most}", flags.nodes);
+    let mut plan = Plan::generated(flags.nodes).at_speed(flags.speed);
+    if let Some(file) = &flags.inventory {
+        plan.hardware = hsm::read_inventory(file).context("--inventory")?;
+        plan.groups = Vec::new();
+    }
+    if let Some(file) = &flags.groups {
+        plan.groups = hsm::read_groups(file).context("--groups")?;
+    }
+    let seconds = |flag: &str, seconds: f64| {
+        Duration::try_from_secs_f64(seconds).with_context(|| format!("{flag}: {seconds}"))
+    };
+    if let Some(confirm) = flags.confirm_seconds {
+        plan.power.confirm_period = seconds("--confirm-seconds", confirm)?.max(Duration::from_millis(1));
+    }
+    plan.power.sampling_period = seconds("--sampling-seconds", flags.sampling_seconds)?;
+    plan.power.most_nodes = flags.most_nodes;
+    let (seed, faults, up, gateway_url) = (flags.seed, flags.faults, flags.up, flags.gateway_url);
+    Ok(Plan { seed, faults, up, gateway_url, tenants: flags.tenant.into_iter().collect(), ..plan })
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let flags = Flags::parse();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let listen = flags.listen;
+    let plan = plan(flags)?;
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("--listen: {listen}"))?;
+    let upstreams = Upstreams::start(plan, listener)?;
+    tracing::info!(url = upstreams.url(), nodes = upstreams.summary().nodes, "listening");
+    let mut terminated = signal(SignalKind::terminate()).context("signals")?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("signals")?,
+        _ = terminated.recv() => {}
+    }
+    upstreams.stop().await;
+    Ok(())
+}

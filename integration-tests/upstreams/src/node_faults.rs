@@ -1,0 +1,80 @@
+//! What is wrong with one node, or with what the systems around it think of it.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use simulator::faults::Fault;
+
+/// What is wrong with one node, or with what the systems around it think of it. The default is nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeFaults {
+    /// What is wrong with the hardware, in the simulator's words, such as `stuck-off`.
+    #[serde(serialize_with = "write_hardware", deserialize_with = "read_hardware")]
+    pub hardware: Option<Fault>,
+    /// The inventory does not know it.
+    pub hsm_missing: bool,
+    /// The power service does not know it.
+    pub pcs_missing: bool,
+    /// The power service leaves it out of its answers.
+    pub pcs_omitted: bool,
+    /// The power service cannot tell its power.
+    pub pcs_undefined: bool,
+    /// The power service says this of it instead of its power.
+    pub pcs_error: Option<String>,
+    /// Its BMC refuses every command with this text.
+    pub pcs_task_fails: Option<String>,
+    /// A transition that names it is refused as a whole.
+    pub pcs_reject: bool,
+    /// Boot data that name it are refused as a whole.
+    pub bss_reject: bool,
+    /// The configuration service does not know it.
+    pub cfs_missing: bool,
+    /// A change of configuration that names it is refused as a whole.
+    pub cfs_reject: bool,
+    /// The configuration service says this of it, whatever happened.
+    pub cfs_status: Option<String>,
+}
+
+impl NodeFaults {
+    /// Nothing but a fault of the hardware.
+    pub fn hardware(fault: Option<Fault>) -> Self {
+        Self { hardware: fault, ..Self::default() }
+    }
+}
+
+fn write_hardware<S: Serializer>(fault: &Option<Fault>, serializer: S) -> Result<S::Ok, S::Error> {
+    fault.map(Fault::word).serialize(serializer)
+}
+
+fn read_hardware<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Fault>, D::Error> {
+    let Some(word) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let known =
+        || format!("{word:?} is not a fault; the faults are {}", Fault::ALL.map(Fault::word).join(", "));
+    Fault::from_word(&word).map(Some).ok_or_else(|| de::Error::custom(known()))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn faults_are_written_as_json() {
+        let texts = [
+            "{}",
+            r#"{"hardware":"stuck-off","pcs_error":"no answer from the BMC"}"#,
+            r#"{"hardware":"stuck"}"#,
+            r#"{"cfs_hangs":true}"#,
+        ];
+        let seen = texts.map(|text| match serde_json::from_str::<NodeFaults>(text) {
+            Ok(faults) => format!("{}\n", serde_json::to_string(&faults).expect("plain")),
+            Err(error) => format!("error: {error}\n"),
+        });
+        expect![[r#"
+            {"hardware":null,"hsm_missing":false,"pcs_missing":false,"pcs_omitted":false,"pcs_undefined":false,"pcs_error":null,"pcs_task_fails":null,"pcs_reject":false,"bss_reject":false,"cfs_missing":false,"cfs_reject":false,"cfs_status":null}
+            {"hardware":"stuck-off","hsm_missing":false,"pcs_missing":false,"pcs_omitted":false,"pcs_undefined":false,"pcs_error":"no answer from the BMC","pcs_task_fails":null,"pcs_reject":false,"bss_reject":false,"cfs_missing":false,"cfs_reject":false,"cfs_status":null}
+            error: "stuck" is not a fault; the faults are stuck-off, ignores-graceful-off, never-reports, configuration-fails at line 1 column 20
+            error: unknown field `cfs_hangs`, expected one of `hardware`, `hsm_missing`, `pcs_missing`, `pcs_omitted`, `pcs_undefined`, `pcs_error`, `pcs_task_fails`, `pcs_reject`, `bss_reject`, `cfs_missing`, `cfs_reject`, `cfs_status` at line 1 column 12
+        "#]].assert_eq(&seen.concat());
+    }
+}

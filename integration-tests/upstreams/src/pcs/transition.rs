@@ -1,0 +1,235 @@
+//! One transition: what is wanted of which nodes, and how far each of them is.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use serde::Serialize;
+use simulator::node::PowerCommand;
+
+/// What a transition is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    On,
+    /// Gracefully, and by force when that did not work in time.
+    Off,
+    SoftOff,
+    ForceOff,
+    SoftRestart,
+    HardRestart,
+    /// A restart of what may be off.
+    Init,
+}
+
+/// One thing after the other that a transition has done to its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tier {
+    Shutdown,
+    Force,
+    On,
+}
+
+impl Operation {
+    const ALL: [Self; 7] = [
+        Self::On,
+        Self::Off,
+        Self::SoftOff,
+        Self::ForceOff,
+        Self::SoftRestart,
+        Self::HardRestart,
+        Self::Init,
+    ];
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::On => "On",
+            Self::Off => "Off",
+            Self::SoftOff => "Soft-Off",
+            Self::ForceOff => "Force-Off",
+            Self::SoftRestart => "Soft-Restart",
+            Self::HardRestart => "Hard-Restart",
+            Self::Init => "Init",
+        }
+    }
+
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.word().eq_ignore_ascii_case(word))
+    }
+
+    pub(super) fn tiers(self) -> &'static [Tier] {
+        match self {
+            Self::On => &[Tier::On],
+            Self::SoftOff => &[Tier::Shutdown],
+            Self::ForceOff => &[Tier::Force],
+            Self::Off => &[Tier::Shutdown, Tier::Force],
+            Self::SoftRestart | Self::HardRestart | Self::Init => &[Tier::Shutdown, Tier::Force, Tier::On],
+        }
+    }
+
+    /// Whether nodes are on in the end.
+    pub(super) fn ends_on(self) -> bool {
+        self.tiers().ends_with(&[Tier::On])
+    }
+
+    /// Whether a node that is on already is in the wanted state, or one that is off.
+    pub(super) fn is_done(self, on: bool) -> bool {
+        match self {
+            Self::On => on,
+            Self::Off | Self::SoftOff | Self::ForceOff => !on,
+            Self::SoftRestart | Self::HardRestart | Self::Init => false,
+        }
+    }
+
+    /// Whether it can only be done to a node that is on.
+    pub(super) fn needs_on(self) -> bool {
+        matches!(self, Self::SoftRestart | Self::HardRestart)
+    }
+}
+
+impl Tier {
+    /// The service's word for what it does.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Shutdown => "gracefulshutdown",
+            Self::Force => "forceoff",
+            Self::On => "on",
+        }
+    }
+
+    pub(super) fn command(self) -> PowerCommand {
+        match self {
+            Self::Shutdown => PowerCommand::SoftOff,
+            Self::Force => PowerCommand::ForceOff,
+            Self::On => PowerCommand::On,
+        }
+    }
+
+    /// Whether nodes are on when it worked.
+    pub(super) fn ends_on(self) -> bool {
+        self == Self::On
+    }
+}
+
+/// How long each step may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// Nobody waits for it: what was sent counts as done.
+    NotAwaited,
+    After(Duration),
+    Never,
+}
+
+/// How far a transition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    New,
+    InProgress,
+    Completed,
+    AbortSignaled,
+    Aborted,
+}
+
+impl Status {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::InProgress => "in-progress",
+            Self::Completed => "completed",
+            Self::AbortSignaled => "abort-signaled",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Aborted)
+    }
+}
+
+/// How far a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum TaskStatus {
+    New,
+    InProgress,
+    Failed,
+    Succeeded,
+    Unsupported,
+}
+
+impl TaskStatus {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::InProgress => "in-progress",
+            Self::Failed => "failed",
+            Self::Succeeded => "succeeded",
+            Self::Unsupported => "unsupported",
+        }
+    }
+
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, Self::New | Self::InProgress)
+    }
+}
+
+/// What a transition does to one node.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Task {
+    pub(super) xname: Arc<str>,
+    pub(super) task_status: TaskStatus,
+    pub(super) task_status_description: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) error: Arc<str>,
+    #[serde(skip)]
+    pub(super) position: Option<usize>,
+    /// The command of the present tier was sent and its effect was not seen.
+    #[serde(skip)]
+    pub(super) waiting: bool,
+    /// An earlier tier had no effect in time.
+    #[serde(skip)]
+    pub(super) overdue: bool,
+}
+
+/// How many tasks are how far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Counts {
+    total: usize,
+    new: usize,
+    in_progress: usize,
+    failed: usize,
+    succeeded: usize,
+    un_supported: usize,
+}
+
+/// One transition.
+#[derive(Debug)]
+pub(super) struct Transition {
+    pub(super) id: Arc<str>,
+    pub(super) operation: Operation,
+    pub(super) deadline: Deadline,
+    pub(super) created: Duration,
+    pub(super) status: Status,
+    pub(super) tasks: Vec<Task>,
+    /// Place of the task of the node at a position.
+    pub(super) places: HashMap<usize, usize>,
+    /// Which of the operation's tiers is under way.
+    pub(super) tier: usize,
+    /// Until when this tier must have its effect.
+    pub(super) overdue_at: Option<Duration>,
+}
+
+impl Transition {
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts = Counts { total: self.tasks.len(), ..Counts::default() };
+        for task in &self.tasks {
+            *match task.task_status {
+                TaskStatus::New => &mut counts.new,
+                TaskStatus::InProgress => &mut counts.in_progress,
+                TaskStatus::Failed => &mut counts.failed,
+                TaskStatus::Succeeded => &mut counts.succeeded,
+                TaskStatus::Unsupported => &mut counts.un_supported,
+            } += 1;
+        }
+        counts
+    }
+}

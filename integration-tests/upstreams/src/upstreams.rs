@@ -1,0 +1,217 @@
+//! The handle of systems that run in this process.
+
+use std::{net::SocketAddr, sync::Arc, time::SystemTime};
+
+use anyhow::Context as _;
+use serde_json::Value;
+use simulator::{node::PowerCommand, reporter::Reporter};
+use tokio::{net::TcpListener, sync::mpsc};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use crate::{
+    bss::BootRequest,
+    cfs::ConfigurationRequest,
+    command::{Collection, NodeChange, NodeView, Summary, UnknownNode},
+    counters::{Count, Seen},
+    history::Event,
+    images::Image,
+    notifier,
+    plan::Plan,
+    serve,
+    service::Service,
+    state::State,
+    trouble::Trouble,
+    wire::Wires,
+    world::World,
+};
+
+/// Notifications that may wait for subscribers.
+const MOST_WAITING: usize = 4096;
+
+/// The systems around a machine, running. Dropping it stops them without waiting.
+pub struct Upstreams {
+    world: Arc<World>,
+    address: SocketAddr,
+    tasks: TaskTracker,
+    running: DropGuard,
+}
+
+impl Upstreams {
+    /// Starts the machine of `plan` and serves its systems.
+    ///
+    /// # Errors
+    /// Names what in the plan cannot be had.
+    pub fn start(plan: Plan, listener: TcpListener) -> anyhow::Result<Self> {
+        let address = listener.local_addr().context("local address")?;
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let (reports, inbox) = mpsc::unbounded_channel();
+        if !plan.gateway_url.is_empty() {
+            let reporter = Reporter::new(&plan.gateway_url, plan.speed).context("gateway_url")?;
+            tasks.spawn(reporter.run(inbox, shutdown.clone()));
+        }
+        let (deliveries, outbox) = mpsc::channel(MOST_WAITING);
+        let client = reqwest::Client::builder().no_proxy().build().context("HTTP client")?;
+        tasks.spawn(notifier::run(client, outbox, shutdown.clone()));
+
+        let seed = plan.seed;
+        let state = State::new(plan, SystemTime::now())?;
+        let world = World::new(state, seed, reports, deliveries, shutdown.clone());
+        tasks.spawn(world.clone().run());
+        tasks.spawn(serve::run(world.clone(), Wires(listener)));
+        tasks.close();
+        Ok(Self { world, address, tasks, running: shutdown.drop_guard() })
+    }
+
+    /// Where all systems listen.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Base URL of all systems: their paths begin behind it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Base URL of one system as a client of it expects it, version included.
+    pub fn url_of(&self, service: Service) -> String {
+        let prefix = match service {
+            Service::Hsm => "/apis/smd/hsm/v2",
+            Service::Pcs => "/apis/power-control/v1",
+            Service::Bss => "/apis/bss/boot/v1",
+            Service::Cfs => "/apis/cfs/v3",
+            Service::Ims => "/apis/ims/v3",
+            Service::S3 => "",
+            Service::Tapms => "/apis/tapms/v1alpha3",
+        };
+        format!("{}{prefix}", self.url())
+    }
+
+    /// Stops everything and waits until it has.
+    pub async fn stop(self) {
+        let Self { tasks, running, .. } = self;
+        drop(running);
+        tasks.wait().await;
+    }
+
+    /// Ids of all nodes, in order.
+    pub fn ids(&self) -> Vec<String> {
+        self.world.with(|state| {
+            let nodes =
+                state.inventory.order.iter().map(|position| state.inventory.nodes[*position].id.clone());
+            nodes.collect()
+        })
+    }
+
+    /// How the machine is.
+    pub fn summary(&self) -> Summary {
+        self.world.with(|state| state.summary())
+    }
+
+    /// Everything about one node.
+    ///
+    /// # Errors
+    /// When the machine does not have it.
+    pub fn node(&self, id: &str) -> Result<NodeView, UnknownNode> {
+        self.world.with(|state| {
+            let positions = state.positions(&[id.to_owned()])?;
+            Ok(state.view(positions[0]))
+        })
+    }
+
+    /// What happened to one node, oldest first.
+    ///
+    /// # Errors
+    /// When the machine does not have it.
+    pub fn history(&self, id: &str) -> Result<Vec<Event>, UnknownNode> {
+        self.world.with(|state| state.history_of(id))
+    }
+
+    /// Changes nodes, all if `ids` is empty: faults, locks, roles and so on. Who subscribed hears of it.
+    ///
+    /// # Errors
+    /// When the machine does not have one of them; then none is changed.
+    pub fn change(&self, ids: &[String], change: &NodeChange) -> Result<(), UnknownNode> {
+        self.world.with(|state| {
+            let positions = state.positions(ids)?;
+            state.change(&positions, change);
+            Ok(())
+        })
+    }
+
+    /// Presses the power button of nodes, all if `ids` is empty, past the power service.
+    ///
+    /// # Errors
+    /// When the machine does not have one of them; then none is pressed.
+    pub fn press(&self, command: PowerCommand, ids: &[String]) -> Result<(), UnknownNode> {
+        self.world.with(|state| {
+            let positions = state.positions(ids)?;
+            state.press(command, &positions);
+            Ok(())
+        })
+    }
+
+    /// Adds trouble and gives its number.
+    pub fn trouble(&self, trouble: Trouble) -> u64 {
+        self.world.troubles.lock().add(trouble)
+    }
+
+    /// Ends one trouble; whether there was one.
+    pub fn clear_trouble(&self, number: u64) -> bool {
+        self.world.troubles.lock().clear(number)
+    }
+
+    /// Ends all trouble of a system, or of all systems.
+    pub fn clear_troubles(&self, service: Option<Service>) {
+        self.world.troubles.lock().clear_all(service);
+    }
+
+    /// How often each operation was asked for.
+    pub fn counts(&self) -> Vec<Count> {
+        self.world.counters.lock().list()
+    }
+
+    /// How often one operation, such as `POST /transitions`, was asked for.
+    pub fn requests(&self, service: Service, operation: &str) -> u64 {
+        let counts = self.counts().into_iter();
+        let mut own = counts.filter(|count| count.service == service && count.operation == operation);
+        own.next().map_or(0, |count| count.requests)
+    }
+
+    /// The latest requests, oldest first.
+    pub fn log(&self) -> Vec<Seen> {
+        self.world.counters.lock().log()
+    }
+
+    /// Starts counting anew, and forgets the requests.
+    pub fn reset_counts(&self) {
+        self.world.counters.lock().reset();
+    }
+
+    /// The latest boot data that were accepted, oldest first.
+    pub fn boot_requests(&self) -> Vec<BootRequest> {
+        self.world.with(|state| state.boot_requests())
+    }
+
+    /// The latest changes of configuration that were accepted, oldest first.
+    pub fn configuration_requests(&self) -> Vec<ConfigurationRequest> {
+        self.world.with(|state| state.configuration_requests())
+    }
+
+    /// All transitions as the power service tells them, with their tasks, oldest first.
+    pub fn transitions(&self) -> Value {
+        self.world.with(|state| state.transitions_json())
+    }
+
+    /// Sets a group, a partition or a tenant; none removes it.
+    pub fn set_collection(&self, kind: Collection, name: &str, ids: Option<Vec<String>>) {
+        self.world.with(|state| state.set_collection(kind, name, ids));
+    }
+
+    /// Makes an image special; none makes it as any other.
+    pub fn set_image(&self, id: &str, image: Option<Image>) {
+        self.world.with(|state| state.set_image(id, image));
+    }
+}

@@ -1,0 +1,34 @@
+//! Settings for a mesh whose surroundings are played by the crate `upstreams`.
+
+use chassis::settings::{
+    BootParametersDriver, CatalogueDriver, ConfigurationDriver, ImagesDriver, InventoryDriver, Peer,
+    PowerDriver, Settings, TenantsDriver,
+};
+use upstreams::{Service, Upstreams};
+
+/// Points every peer of `settings` at `upstreams`.
+pub fn play(settings: &mut Settings, upstreams: &Upstreams) {
+    let at = |peer: &mut Peer, service: Service| {
+        peer.url = upstreams.url_of(service);
+        peer.plain_http = true;
+    };
+    let Settings { inventory, power, boot_parameters, configuration, images, tenants, .. } = settings;
+    at(&mut inventory.hsm, Service::Hsm);
+    at(&mut power.pcs, Service::Pcs);
+    at(&mut boot_parameters.bss, Service::Bss);
+    at(&mut configuration.cfs, Service::Cfs);
+    at(&mut images.s3, Service::S3);
+    at(&mut images.ims, Service::Ims);
+    at(&mut tenants.tapms, Service::Tapms);
+}
+
+/// Leaves every concern to a service of its own, as on a CSM machine.
+pub fn csm(settings: &mut Settings) {
+    settings.inventory.driver = InventoryDriver::Hsm;
+    settings.power.driver = PowerDriver::Pcs;
+    settings.boot_parameters.driver = BootParametersDriver::Bss;
+    settings.configuration.driver = ConfigurationDriver::Cfs;
+    settings.images.driver = ImagesDriver::S3;
+    settings.images.catalogue = CatalogueDriver::Ims;
+    settings.tenants.driver = TenantsDriver::Tapms;
+}

@@ -1,0 +1,392 @@
+//! Settings: defaults, then a TOML file, then the environment, then a few flags. Unknown keys are refused.
+
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::database::without_password;
+
+mod profile;
+mod upstreams;
+
+pub use profile::Profile;
+pub use upstreams::{
+    BootParameters, BootParametersDriver, BootScripts, CatalogueDriver, Configuration, ConfigurationDriver,
+    Images, ImagesDriver, Inventory, InventoryDriver, Notifications, Peer, Power, PowerDriver, Tenants,
+    TenantsDriver,
+};
+
+/// Prefix of environment variables: `REVEILLE__GATEWAY__LISTEN` sets `gateway.listen`.
+const ENVIRONMENT_PREFIX: &str = "REVEILLE";
+
+/// Everything that can be set. Each part reads its own section and the addresses of the parts it calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Where SQLite files go.
+    pub data_dir: PathBuf,
+    /// Seconds that calls under way get when the process is asked to stop.
+    pub shutdown_grace_seconds: u32,
+    /// What is logged and how.
+    pub log: Log,
+    /// How closely to follow BOS where it does harm to nobody but surprises.
+    pub compat: Compat,
+    /// The component registry.
+    pub component_registry: Owner,
+    /// The session manager.
+    pub session_manager: Owner,
+    /// The status evaluator.
+    pub status_evaluator: Part,
+    /// The power controller.
+    pub power_controller: Owner,
+    /// The config coordinator.
+    pub config_coordinator: Owner,
+    /// The HTTP gateway.
+    pub gateway: Part,
+    /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
+    pub machine_file: PathBuf,
+    /// Where nodes, groups, roles, locks and architectures come from.
+    pub inventory: Inventory,
+    /// Who switches nodes on and off.
+    pub power: Power,
+    /// Who tells a node what to boot.
+    pub boot_parameters: BootParameters,
+    /// Who configures nodes.
+    pub configuration: Configuration,
+    /// Where images are.
+    pub images: Images,
+    /// Who knows which nodes a tenant has.
+    pub tenants: Tenants,
+    /// The simulated upstreams.
+    pub simulator: Simulator,
+}
+
+/// What is logged and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// Directives such as `info,power_controller=debug`.
+    pub filter: String,
+    /// Pretty on a terminal and JSON otherwise, unless set.
+    #[serde(deserialize_with = "upstreams::word")]
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Pretty on a terminal, JSON otherwise.
+    Auto,
+    /// One coloured line per event, for people.
+    Pretty,
+    /// One JSON object per event, for machines.
+    Json,
+}
+
+/// How closely to follow BOS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compat {
+    /// Repeat surprising answers of BOS that clients may have got used to. Never repeats unsafe actions.
+    pub strict_bos: bool,
+}
+
+/// A part that keeps nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Where others reach it.
+    pub url: String,
+}
+
+/// A part that owns a database.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Where others reach it.
+    pub url: String,
+    /// `postgres://…` or `sqlite://…`; empty: an SQLite file in the data directory.
+    pub database_url: String,
+}
+
+/// The simulated upstreams and their fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulator {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Where others reach it.
+    pub url: String,
+    /// Number of nodes, when no inventory file is given.
+    pub nodes: u32,
+    /// Seed of delays and faults: the same seed gives the same run.
+    pub seed: u64,
+    /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay.
+    pub speed: f64,
+    /// Injected faults: a fraction such as `0.05` or a list such as `stuck-off=2,never-reports=1`.
+    pub faults: String,
+    /// File with HSM's answer to `GET /hsm/v2/State/Components`; empty: a generated fleet.
+    pub inventory: String,
+    /// File with HSM's answer to `GET /hsm/v2/groups`; empty: generated with the fleet.
+    pub groups: String,
+    /// Power of the nodes at the start: `on` or `off`.
+    pub initial_power: String,
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A source cannot be read, has an unknown key or a value of the wrong kind.
+    #[error(transparent)]
+    Unusable(#[from] config::ConfigError),
+    /// The defaults cannot be written down as a source.
+    #[error("cannot render the defaults")]
+    Defaults(#[from] toml::ser::Error),
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            data_dir: "reveille-data".into(),
+            shutdown_grace_seconds: 10,
+            log: Log { filter: "info,sea_orm_migration=warn".into(), format: LogFormat::Auto },
+            compat: Compat { strict_bos: false },
+            machine_file: PathBuf::new(),
+            inventory: Inventory::default(),
+            power: Power::default(),
+            boot_parameters: BootParameters::default(),
+            configuration: Configuration::default(),
+            images: Images::default(),
+            tenants: Tenants::default(),
+            gateway: Part::on_port(7700),
+            component_registry: Owner::on_port(7701),
+            session_manager: Owner::on_port(7702),
+            status_evaluator: Part::on_port(7703),
+            power_controller: Owner::on_port(7704),
+            config_coordinator: Owner::on_port(7705),
+            simulator: Simulator::on_port(7706),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the settings: the defaults, then `file`, the environment and `overrides` as
+    /// [`Self::or_from`] does.
+    ///
+    /// # Errors
+    /// Names the file or variable, the key and what is wrong with it.
+    pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, SettingsError> {
+        Self::default().or_from(Profile::default(), file, overrides)
+    }
+
+    /// These settings where nothing else is said: by `profile`, then `file` if given, then the environment, then
+    /// `overrides` as key and value.
+    ///
+    /// # Errors
+    /// Names the file or variable, the key and what is wrong with it.
+    pub fn or_from(
+        &self,
+        profile: Profile,
+        file: Option<&Path>,
+        overrides: &[(String, String)],
+    ) -> Result<Self, SettingsError> {
+        let defaults = config::File::from_str(&self.to_toml()?, config::FileFormat::Toml);
+        let environment = config::Environment::with_prefix(ENVIRONMENT_PREFIX)
+            .prefix_separator("__")
+            .separator("__")
+            .try_parsing(true);
+        let profile = config::File::from_str(profile.toml(), config::FileFormat::Toml);
+        let mut builder = config::Config::builder().add_source(defaults).add_source(profile);
+        if let Some(file) = file {
+            builder = builder.add_source(config::File::from(file).format(config::FileFormat::Toml));
+        }
+        builder = builder.add_source(environment);
+        for (key, value) in overrides {
+            builder = builder.set_override(key, value.as_str())?;
+        }
+        Ok(builder.build()?.try_deserialize()?)
+    }
+
+    /// Whether any concern is served by the simulated fleet.
+    pub fn is_simulated(&self) -> bool {
+        self.inventory.driver == InventoryDriver::Simulated
+            || self.power.driver == PowerDriver::Simulated
+            || self.boot_parameters.driver == BootParametersDriver::Simulated
+            || self.configuration.driver == ConfigurationDriver::Simulated
+            || self.images.driver == ImagesDriver::Simulated
+    }
+
+    /// The settings as a TOML file that gives the same settings, for people: what opens a database or a peer is left out.
+    ///
+    /// # Errors
+    /// Never for settings that were loaded; the type of the error says so for others.
+    pub fn shown(&self) -> Result<String, toml::ser::Error> {
+        let mut shown = self.clone();
+        for owner in [
+            &mut shown.component_registry,
+            &mut shown.session_manager,
+            &mut shown.power_controller,
+            &mut shown.config_coordinator,
+        ] {
+            owner.database_url = without_password(&owner.database_url);
+        }
+        for peer in [
+            &mut shown.inventory.hsm,
+            &mut shown.power.pcs,
+            &mut shown.power.redfish,
+            &mut shown.boot_parameters.bss,
+            &mut shown.configuration.cfs,
+            &mut shown.images.s3,
+            &mut shown.images.ims,
+            &mut shown.tenants.tapms,
+        ] {
+            // A user there is refused later, by whoever calls the peer.
+            if peer.url.contains('@') {
+                peer.url = without_password(&peer.url);
+            }
+        }
+        shown.to_toml()
+    }
+
+    fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listen, url, database_url } = self;
+        let database_url = without_password(database_url);
+        f.debug_struct("Owner")
+            .field("listen", listen)
+            .field("url", url)
+            .field("database_url", &database_url)
+            .finish()
+    }
+}
+
+impl Part {
+    fn on_port(port: u16) -> Self {
+        let (listen, url) = loopback(port);
+        Self { listen, url }
+    }
+}
+
+impl Owner {
+    fn on_port(port: u16) -> Self {
+        let (listen, url) = loopback(port);
+        Self { listen, url, database_url: String::new() }
+    }
+}
+
+impl Simulator {
+    fn on_port(port: u16) -> Self {
+        let (listen, url) = loopback(port);
+        Self {
+            listen,
+            url,
+            nodes: 96,
+            seed: 1,
+            speed: 0.02,
+            faults: "0".into(),
+            inventory: String::new(),
+            groups: String::new(),
+            initial_power: "off".into(),
+        }
+    }
+}
+
+fn loopback(port: u16) -> (SocketAddr, String) {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    (listen, format!("http://{listen}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_settings_give_the_same_settings() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("reveille.toml");
+        let wanted = Settings { shutdown_grace_seconds: 3, ..Settings::default() };
+        std::fs::write(&file, wanted.shown().unwrap()).unwrap();
+        assert_eq!(Settings::load(Some(&file), &[]).unwrap(), wanted);
+    }
+
+    #[test]
+    fn shown_settings_open_no_database_and_no_peer() {
+        let mut settings = Settings::default();
+        for owner in [
+            &mut settings.component_registry,
+            &mut settings.session_manager,
+            &mut settings.power_controller,
+            &mut settings.config_coordinator,
+        ] {
+            owner.database_url = "postgres://bos:s3cret@db.example/bos".into();
+        }
+        for shown in [settings.shown().unwrap(), format!("{settings:?}")] {
+            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 4, "{shown}");
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
+        settings.power.pcs.url = "https://bos:s3cret@pcs.example/v1".into();
+        let shown = settings.shown().unwrap();
+        assert!(shown.contains("url = \"https://…@pcs.example/v1\""), "{shown}");
+    }
+
+    #[test]
+    fn profiles_are_usable_and_give_way_to_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("reveille.toml");
+        std::fs::write(&file, "[power.pcs]\nurl = \"https://pcs.example\"\n").unwrap();
+        for (profile, simulated) in [
+            (Profile::Simulated, true),
+            (Profile::Csm, false),
+            (Profile::Openchami, false),
+            (Profile::Redfish, false),
+        ] {
+            let settings = Settings::default().or_from(profile, Some(&file), &[]).unwrap();
+            assert_eq!(settings.is_simulated(), simulated, "{profile:?}");
+            assert_eq!(settings.power.pcs.url, "https://pcs.example", "{profile:?}");
+        }
+    }
+
+    #[test]
+    fn later_sources_win() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("reveille.toml");
+        std::fs::write(&file, "[gateway]\nlisten = \"127.0.0.1:1\"\n").unwrap();
+        let overrides = [("gateway.listen".to_owned(), "127.0.0.1:2".to_owned())];
+        assert_eq!(Settings::load(Some(&file), &[]).unwrap().gateway.listen.port(), 1);
+        assert_eq!(Settings::load(Some(&file), &overrides).unwrap().gateway.listen.port(), 2);
+    }
+
+    #[test]
+    fn a_bad_source_says_what_is_wrong() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("reveille.toml");
+        for (text, told) in [
+            ("[gateway]\nlissen = \"127.0.0.1:1\"\n", "lissen"),
+            ("[gateway]\nlisten = \"nowhere\"\n", "listen"),
+            ("[gateway\n", "reveille.toml"),
+            ("[log]\nformat = \"loud\"\n", "loud"),
+            (
+                "[power]\ndriver = \"pcx\"\n",
+                "unknown variant `pcx`, expected one of `simulated`, `pcs`, `redfish` for key `power.driver`",
+            ),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = Settings::load(Some(&file), &[]).unwrap_err().to_string();
+            assert!(error.contains(told), "{text:?} gave {error:?}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Ready-made settings for the surroundings that machines have.
+
+use clap::ValueEnum;
+
+/// Which drivers serve the concerns. A settings file says the rest: addresses, credentials, authorities.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// A fleet that lives in the process
+    #[default]
+    Simulated,
+    /// HSM, PCS, BSS, CFS, IMS, S3 and TAPMS
+    Csm,
+    /// SMD, PCS and BSS; manifests in a directory
+    Openchami,
+    /// No other service: BMCs from a machine file, boot scripts from the gateway
+    Redfish,
+}
+
+impl Profile {
+    /// The settings of the profile as a TOML document, below those of files, environment and flags.
+    pub fn toml(self) -> &'static str {
+        match self {
+            Self::Simulated => include_str!("profiles/simulated.toml"),
+            Self::Csm => include_str!("profiles/csm.toml"),
+            Self::Openchami => include_str!("profiles/openchami.toml"),
+            Self::Redfish => include_str!("profiles/redfish.toml"),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What the hardware state manager answers, and what of it can be used.
+//!
+//! Hardware that cannot be used is left out: nothing is then done with it. A group or a lock that cannot be
+//! read spoils the whole answer, because without it something would be done with nodes that it protects.
+
+use std::collections::HashSet;
+
+use domain::id::ComponentId;
+use proto::inventory::{self as wire, Hardware};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+
+use crate::inventory::Locked;
+
+/// How much of an answer cannot be used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Unusable {
+    /// Hardware of another shape.
+    pub(super) unreadable: usize,
+    /// Ids that no component can have.
+    pub(super) impossible_ids: usize,
+    /// Hardware that was listed before.
+    pub(super) repeated: usize,
+}
+
+impl Unusable {
+    pub(super) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a component can have this id; counted if not.
+    fn is_id(&mut self, id: &str) -> bool {
+        let possible = ComponentId::parse(id).is_ok();
+        self.impossible_ids += usize::from(!possible);
+        possible
+    }
+}
+
+/// The answer to `GET /State/Components`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Components {
+    #[serde(rename = "Components")]
+    listed: Vec<Entry>,
+}
+
+/// One piece of hardware, or something else.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Component(Component),
+    Unreadable(IgnoredAny),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Component {
+    #[serde(rename = "ID")]
+    id: String,
+    r#type: Option<String>,
+    role: Option<String>,
+    sub_role: Option<String>,
+    arch: Option<String>,
+    enabled: Option<bool>,
+    #[serde(rename = "NID")]
+    nid: Option<Value>,
+}
+
+impl Components {
+    /// The hardware that can be used. Of hardware that is listed twice the first counts.
+    pub(super) fn usable(self, unusable: &mut Unusable) -> Vec<Hardware> {
+        let mut listed = HashSet::with_capacity(self.listed.len());
+        let mut hardware = Vec::with_capacity(self.listed.len());
+        for entry in self.listed {
+            match entry {
+                Entry::Unreadable(_) => unusable.unreadable += 1,
+                Entry::Component(component) if !unusable.is_id(&component.id) => {}
+                Entry::Component(component) if !listed.insert(component.id.clone()) => unusable.repeated += 1,
+                Entry::Component(component) => hardware.push(component.into()),
+            }
+        }
+        hardware
+    }
+}
+
+impl From<Component> for Hardware {
+    /// Hardware that is not said to be enabled is not.
+    fn from(component: Component) -> Self {
+        Self {
+            id: component.id,
+            r#type: component.r#type.unwrap_or_default(),
+            role: component.role.unwrap_or_default(),
+            sub_role: component.sub_role.unwrap_or_default(),
+            arch: component.arch.unwrap_or_default(),
+            enabled: component.enabled.unwrap_or(false),
+            locked: false,
+            nid: component.nid.as_ref().and_then(nid).unwrap_or(0),
+        }
+    }
+}
+
+/// A node number, which some versions write as a text. Negative ones stand for none.
+fn nid(value: &Value) -> Option<u32> {
+    let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+    u32::try_from(number).ok()
+}
+
+/// A group of the answer to `GET /groups`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Group {
+    label: String,
+    members: Members,
+}
+
+/// A partition of the answer to `GET /partitions`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Partition {
+    name: String,
+    members: Members,
+}
+
+#[derive(Debug, Deserialize)]
+struct Members {
+    /// `null` when there are none.
+    ids: Option<Vec<String>>,
+}
+
+impl Group {
+    pub(super) fn usable(self, unusable: &mut Unusable) -> wire::Group {
+        wire::Group { label: self.label, ids: self.members.usable(unusable) }
+    }
+}
+
+impl Partition {
+    pub(super) fn usable(self, unusable: &mut Unusable) -> wire::Group {
+        wire::Group { label: self.name, ids: self.members.usable(unusable) }
+    }
+}
+
+impl Members {
+    fn usable(self, unusable: &mut Unusable) -> Vec<String> {
+        self.ids.unwrap_or_default().into_iter().filter(|id| unusable.is_id(id)).collect()
+    }
+}
+
+/// The answer to `GET /locks/status`. Without the member nothing is locked (BOS reference 6.2).
+#[derive(Debug, Deserialize)]
+pub(super) struct Locks {
+    #[serde(rename = "Components")]
+    listed: Option<Vec<Lock>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Lock {
+    #[serde(rename = "ID")]
+    id: String,
+    locked: Option<bool>,
+}
+
+impl Locks {
+    /// Who is locked. An entry that says that its node is not is believed, whatever was asked for.
+    pub(super) fn ids(self) -> Locked {
+        let listed = self.listed.unwrap_or_default();
+        listed.into_iter().filter(|lock| lock.locked != Some(false)).map(|lock| lock.id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use expect_test::{Expect, expect};
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    fn check<T: DeserializeOwned, U: Debug>(rows: &[&str], used: impl Fn(T) -> U, expected: Expect) {
+        let lines = rows.iter().map(|row| match serde_json::from_str::<T>(row) {
+            Ok(answer) => format!("{row}\n    {:?}\n", used(answer)),
+            Err(error) => format!("{row}\n    refused: {error}\n"),
+        });
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn hardware_that_cannot_be_used_is_left_out_and_counted() {
+        let long = format!(r#"{{"Components": [{{"ID": "{}"}}, {{"ID": "x1"}}]}}"#, "x".repeat(128));
+        let full = r#"{"Components": [{"ID": "x1", "Type": "Node", "State": "On", "Flag": "OK", "Enabled": true,
+            "Role": "Compute", "SubRole": "GPU", "NID": 7, "Arch": "aRM", "Class": "River", "Locked": true}]}"#;
+        check::<Components, _>(
+            &[
+                r#"{"Components": []}"#,
+                full,
+                r#"{"Components": [{"ID": "x1", "NID": "8"}, {"ID": "x2", "NID": -1}, {"ID": "x3", "NID": null}]}"#,
+                r#"{"Components": [{"ID": "x1", "Role": "A"}, {"ID": "x1", "Role": "B"}, {"ID": "x1"}]}"#,
+                r#"{"Components": [{"ID": ""}, {"Type": "Node"}, {"ID": 3}, null, "x1", {"ID": "x2", "Enabled": "yes"}]}"#,
+                &long,
+                r#"{}"#,
+                r#"{"Components": null}"#,
+                r#"{"Components": {"ID": "x1"}}"#,
+                r#"[]"#,
+            ],
+            |components| {
+                let mut unusable = Unusable::default();
+                (components.usable(&mut unusable), unusable)
+            },
+            expect![[r#"
+                {"Components": []}
+                    ([], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                {"Components": [{"ID": "x1", "Type": "Node", "State": "On", "Flag": "OK", "Enabled": true,
+                            "Role": "Compute", "SubRole": "GPU", "NID": 7, "Arch": "aRM", "Class": "River", "Locked": true}]}
+                    ([Hardware { id: "x1", r#type: "Node", role: "Compute", sub_role: "GPU", arch: "aRM", enabled: true, locked: false, nid: 7 }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                {"Components": [{"ID": "x1", "NID": "8"}, {"ID": "x2", "NID": -1}, {"ID": "x3", "NID": null}]}
+                    ([Hardware { id: "x1", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 8 }, Hardware { id: "x2", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }, Hardware { id: "x3", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                {"Components": [{"ID": "x1", "Role": "A"}, {"ID": "x1", "Role": "B"}, {"ID": "x1"}]}
+                    ([Hardware { id: "x1", r#type: "", role: "A", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 2 })
+                {"Components": [{"ID": ""}, {"Type": "Node"}, {"ID": 3}, null, "x1", {"ID": "x2", "Enabled": "yes"}]}
+                    ([], Unusable { unreadable: 5, impossible_ids: 1, repeated: 0 })
+                {"Components": [{"ID": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}, {"ID": "x1"}]}
+                    ([Hardware { id: "x1", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], Unusable { unreadable: 0, impossible_ids: 1, repeated: 0 })
+                {}
+                    refused: missing field `Components` at line 1 column 2
+                {"Components": null}
+                    refused: invalid type: null, expected a sequence at line 1 column 19
+                {"Components": {"ID": "x1"}}
+                    refused: invalid type: map, expected a sequence at line 1 column 15
+                []
+                    refused: invalid length 0, expected struct Components with 1 element at line 1 column 2
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_read_spoils_the_answer() {
+        check::<Vec<Group>, _>(
+            &[
+                r#"[]"#,
+                r#"[{"label": "g", "description": "", "tags": [], "members": {"ids": ["x1", "", "x2"]}}]"#,
+                r#"[{"label": "g", "members": {"ids": null}}]"#,
+                r#"[{"label": "g", "members": {"ids": ["x1", 2]}}]"#,
+                r#"[{"label": "g"}]"#,
+                r#"[{"members": {"ids": []}}]"#,
+                r#"{"groups": []}"#,
+                "null",
+            ],
+            |groups| {
+                let mut unusable = Unusable::default();
+                let groups: Vec<_> = groups.into_iter().map(|group| group.usable(&mut unusable)).collect();
+                (groups, unusable)
+            },
+            expect![[r#"
+                []
+                    ([], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                [{"label": "g", "description": "", "tags": [], "members": {"ids": ["x1", "", "x2"]}}]
+                    ([Group { label: "g", ids: ["x1", "x2"] }], Unusable { unreadable: 0, impossible_ids: 1, repeated: 0 })
+                [{"label": "g", "members": {"ids": null}}]
+                    ([Group { label: "g", ids: [] }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                [{"label": "g", "members": {"ids": ["x1", 2]}}]
+                    refused: invalid type: integer `2`, expected a string at line 1 column 43
+                [{"label": "g"}]
+                    refused: missing field `members` at line 1 column 15
+                [{"members": {"ids": []}}]
+                    refused: missing field `label` at line 1 column 25
+                {"groups": []}
+                    refused: invalid type: map, expected a sequence at line 1 column 0
+                null
+                    refused: invalid type: null, expected a sequence at line 1 column 4
+            "#]],
+        );
+    }
+
+    #[test]
+    fn partitions_are_read_by_name() {
+        check::<Vec<Partition>, _>(
+            &[
+                r#"[{"name": "p1", "members": {"ids": ["x1"]}}]"#,
+                r#"[{"label": "p1", "members": {"ids": []}}]"#,
+            ],
+            |partitions| {
+                let mut unusable = Unusable::default();
+                partitions.into_iter().map(|one| one.usable(&mut unusable)).collect::<Vec<_>>()
+            },
+            expect![[r#"
+                [{"name": "p1", "members": {"ids": ["x1"]}}]
+                    [Group { label: "p1", ids: ["x1"] }]
+                [{"label": "p1", "members": {"ids": []}}]
+                    refused: missing field `name` at line 1 column 40
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_read_spoils_the_answer() {
+        check::<Locks, _>(
+            &[
+                r#"{"Components": [{"ID": "x1", "Locked": true, "Reserved": false, "ReservationDisabled": false}]}"#,
+                r#"{"Components": [{"ID": "x1", "Locked": false, "Reserved": true}, {"ID": "x2"}]}"#,
+                r#"{"Components": []}"#,
+                r#"{"Components": null}"#,
+                r#"{}"#,
+                r#"{"Components": [{"Locked": true}]}"#,
+                r#"{"Components": ["x1"]}"#,
+                r#"[]"#,
+            ],
+            |locks| {
+                let mut ids: Vec<_> = locks.ids().into_iter().collect();
+                ids.sort_unstable();
+                ids
+            },
+            expect![[r#"
+                {"Components": [{"ID": "x1", "Locked": true, "Reserved": false, "ReservationDisabled": false}]}
+                    ["x1"]
+                {"Components": [{"ID": "x1", "Locked": false, "Reserved": true}, {"ID": "x2"}]}
+                    ["x2"]
+                {"Components": []}
+                    []
+                {"Components": null}
+                    []
+                {}
+                    []
+                {"Components": [{"Locked": true}]}
+                    refused: missing field `ID` at line 1 column 32
+                {"Components": ["x1"]}
+                    refused: invalid type: string "x1", expected struct Lock at line 1 column 20
+                []
+                    refused: invalid length 0, expected struct Locks with 1 element at line 1 column 2
+            "#]],
+        );
+    }
+}

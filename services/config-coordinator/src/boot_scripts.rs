@@ -1,0 +1,48 @@
+//! The boot script service: hands out the scripts of our own to the gateway.
+//!
+//! A node that is not known, or that nothing was prepared for, has no script. Its firmware then goes on to its next
+//! boot device, as it does with other boot script services: a script that waits would keep nodes that boot from
+//! disks from doing so for ever, and a node that a session switches on has been prepared before.
+
+use chassis::Fault;
+use domain::invalid::Invalid;
+use proto::boot::{
+    GetBootScriptRequest, GetBootScriptResponse, boot_script_service_server::BootScriptService,
+    get_boot_script_request::Node,
+};
+use tonic::{Request, Response, Status};
+
+use crate::upstream::{boot_parameters::Driver, built_in::Caller};
+
+pub(crate) struct BootScriptRpc {
+    pub(crate) boot_parameters: Driver,
+}
+
+#[tonic::async_trait]
+impl BootScriptService for BootScriptRpc {
+    async fn get_boot_script(
+        &self,
+        request: Request<GetBootScriptRequest>,
+    ) -> Result<Response<GetBootScriptResponse>, Status> {
+        let Driver::BuiltIn(scripts) = &self.boot_parameters else {
+            return Err(Status::failed_precondition("boot scripts are served by another service"));
+        };
+        let (caller, name) = match request.into_inner().node {
+            Some(Node::Id(id)) => (Caller::Id(id.clone()), id),
+            Some(Node::Mac(mac)) => (Caller::Mac(mac.clone()), mac),
+            Some(Node::Nid(nid)) => (Caller::Nid(nid), nid.to_string()),
+            None => return Err(Fault::Invalid(Invalid::new("node", "is missing")).into()),
+        };
+        match scripts.script_for(caller) {
+            Ok(Some(script)) => {
+                tracing::info!(node = name, "boot script fetched");
+                Ok(Response::new(GetBootScriptResponse { script }))
+            }
+            Ok(None) => Err(Fault::not_found("boot_script", &name).into()),
+            Err(reason) => {
+                tracing::warn!(node = name, %reason, "there is no boot script of what was prepared");
+                Err(Fault::not_found("boot_script", &name).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What was learnt about one node, and how it is kept.
+
+use std::sync::Arc;
+
+use chassis::convert::time;
+use domain::{evaluation::ConfigurationObservation, id::ComponentId, time::Timestamp};
+use proto::configuration::{ConfigurationReading, ConfigurationState};
+
+/// What was learnt about one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sighting {
+    /// The upstream described it.
+    Known { desired: Option<String>, status: String },
+    /// The upstream does not have it.
+    Missing,
+    /// The upstream does not answer: who is waited for, since when, and the last error.
+    Lost(Arc<str>),
+}
+
+impl Sighting {
+    /// What an answer says; none if it cannot be used.
+    pub(crate) fn of(observation: ConfigurationObservation) -> Option<Self> {
+        match observation {
+            ConfigurationObservation::Known { desired, status } => Some(Self::Known { desired, status }),
+            ConfigurationObservation::Missing => Some(Self::Missing),
+            ConfigurationObservation::Unknown => None,
+        }
+    }
+
+    /// The state to keep instead of `kept`; none if that says the same.
+    pub(crate) fn replaces(
+        self,
+        kept: Option<&ConfigurationState>,
+        id: &ComponentId,
+        generation: u64,
+        at: Timestamp,
+    ) -> Option<ConfigurationState> {
+        let observed_at = match self {
+            Self::Known { .. } | Self::Missing => Some(time::to_wire(at)),
+            // When it was last known, so that people see how old that is.
+            Self::Lost(_) => kept.and_then(|kept| kept.observed_at),
+        };
+        let (reading, desired_configuration, status, error) = match self {
+            Self::Known { desired, status } => {
+                let error = standing_error(kept, generation, desired.as_deref());
+                (ConfigurationReading::Known, desired, status, error)
+            }
+            Self::Missing => (ConfigurationReading::Missing, None, String::new(), String::new()),
+            Self::Lost(error) => (ConfigurationReading::Unspecified, None, String::new(), error.to_string()),
+        };
+        let same = kept.is_some_and(|kept| {
+            kept.reading() == reading
+                && kept.desired_configuration == desired_configuration
+                && kept.status == status
+                && kept.error == error
+                && kept.generation == generation
+        });
+        (!same).then(|| ConfigurationState {
+            id: id.as_str().to_owned(),
+            reading: reading.into(),
+            desired_configuration,
+            status,
+            observed_at,
+            generation,
+            revision: 0,
+            error,
+        })
+    }
+}
+
+/// Why another configuration could not be set, as long as nothing else has been.
+fn standing_error(kept: Option<&ConfigurationState>, generation: u64, desired: Option<&str>) -> String {
+    let standing = kept.filter(|kept| {
+        kept.reading() == ConfigurationReading::Known
+            && kept.generation == generation
+            && kept.desired_configuration.as_deref() == desired
+    });
+    standing.map(|kept| kept.error.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::convert::observation;
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let id = ComponentId::parse("x1").unwrap();
+        let known = |desired: Option<&str>, status: &str| Sighting::Known {
+            desired: desired.map(str::to_owned),
+            status: status.to_owned(),
+        };
+        let at = Timestamp(7_000);
+        let kept = known(Some("base"), "pending").replaces(None, &id, 2, at).unwrap();
+        let mut rows = String::new();
+        for (sighting, generation) in [
+            (known(Some("base"), "pending"), 2),
+            (known(Some("base"), "configured"), 2),
+            (known(Some(""), "pending"), 2),
+            (known(None, "pending"), 2),
+            (known(Some("base"), "pending"), 3),
+            (Sighting::Missing, 2),
+            (Sighting::Lost("waiting for CFS".into()), 2),
+        ] {
+            let written = sighting.clone().replaces(Some(&kept), &id, generation, Timestamp(9_000));
+            let written = written.map(|state| {
+                let at = state.observed_at.map(|at| at.seconds);
+                (observation::configuration(Some(&state), generation), state.error, at)
+            });
+            rows += &format!("{sighting:?} of {generation}:\n    {written:?}\n");
+        }
+        expect![[r#"
+            Known { desired: Some("base"), status: "pending" } of 2:
+                None
+            Known { desired: Some("base"), status: "configured" } of 2:
+                Some((Known { desired: Some("base"), status: "configured" }, "", Some(9)))
+            Known { desired: Some(""), status: "pending" } of 2:
+                Some((Known { desired: Some(""), status: "pending" }, "", Some(9)))
+            Known { desired: None, status: "pending" } of 2:
+                Some((Known { desired: None, status: "pending" }, "", Some(9)))
+            Known { desired: Some("base"), status: "pending" } of 3:
+                Some((Known { desired: Some("base"), status: "pending" }, "", Some(9)))
+            Missing of 2:
+                Some((Missing, "", Some(9)))
+            Lost("waiting for CFS") of 2:
+                Some((Unknown, "waiting for CFS", Some(7)))
+        "#]]
+        .assert_eq(&rows);
+    }
+
+    #[test]
+    fn the_same_silence_is_written_once() {
+        let id = ComponentId::parse("x1").unwrap();
+        let lost = |text: &str| Sighting::Lost(text.into());
+        let kept = lost("waiting for CFS").replaces(None, &id, 2, Timestamp(7_000)).unwrap();
+        let again = |text: &str, generation| {
+            lost(text).replaces(Some(&kept), &id, generation, Timestamp(9_000)).is_some()
+        };
+        assert_eq!(
+            [again("waiting for CFS", 2), again("waiting for CFS", 3), again("waiting for another", 2)],
+            [false, true, true]
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! For how long an upstream has not answered.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long nobody may answer before what is known counts as unknown. A restart of the upstream is over by then,
+/// and every wait for the effect of an action is much longer.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// Time from the first failure in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Silence {
+    since: Option<Instant>,
+}
+
+impl Silence {
+    /// The upstream answered.
+    pub(crate) fn ends(&mut self) {
+        self.since = None;
+    }
+
+    /// The upstream did not answer a question that was asked at `asked`. Gives whether it is silent for too long.
+    pub(crate) fn lasts(&mut self, asked: Instant, now: Instant) -> bool {
+        now.duration_since(*self.since.get_or_insert(asked)) >= LONGEST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_silence_changes_nothing() {
+        let mut silence = Silence::default();
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(!silence.lasts(at(0), at(1)));
+        assert!(silence.lasts(at(2), at(3)));
+        silence.ends();
+        assert!(!silence.lasts(at(4), at(5)));
+        assert!(silence.lasts(at(6), at(26)), "a peer that hangs is silent from the question on");
+        silence.ends();
+        assert!(silence.lasts(at(30), at(50)));
+    }
+}

@@ -1,0 +1,143 @@
+//! What each node boots, for boot scripts of our own.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use chassis::{database, ledger::Table, resource::Resource};
+use domain::{artifacts::BootArtifacts, id::ComponentId};
+use sea_orm::{
+    ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*, sea_query::Query,
+};
+
+/// What one node boots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BootScript {
+    pub(crate) id: ComponentId,
+    /// Stands for the artifacts, and is shared by all nodes that were given them together.
+    pub(crate) token: Arc<str>,
+    pub(crate) artifacts: BootArtifacts,
+    pub(crate) revision: u64,
+}
+
+impl Resource for BootScript {
+    const KIND: &'static str = "boot_script";
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+}
+
+/// The tables of boot scripts: nodes with their tokens, and the data that tokens stand for, stored once.
+pub(crate) struct BootScripts;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "boot_scripts")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub revision: i64,
+    pub token: String,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+mod data {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[sea_orm(table_name = "boot_data")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub token: String,
+        pub kernel: Option<String>,
+        pub kernel_parameters: Option<String>,
+        pub initrd: Option<String>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+impl Table for BootScripts {
+    type Kind = BootScript;
+
+    async fn load(database: &DatabaseConnection) -> Result<Vec<BootScript>, DbErr> {
+        let data = data::Entity::find().all(database).await?.into_iter();
+        let data: HashMap<Arc<str>, _> =
+            data.map(|row| (row.token.as_str().into(), artifacts(row))).collect();
+        let scripts = Entity::find().all(database).await?.into_iter().map(|row| read(row, &data));
+        scripts.collect()
+    }
+
+    async fn save(transaction: &DatabaseTransaction, scripts: &[Arc<BootScript>]) -> Result<(), DbErr> {
+        let data: BTreeMap<_, _> = scripts.iter().map(|one| (&one.token, &one.artifacts)).collect();
+        let data = data.into_iter().map(|(token, artifacts)| data_row(token, artifacts)).collect();
+        database::upsert::<data::Entity, data::ActiveModel>(transaction, data::Column::Token, data).await?;
+        let rows = scripts.iter().map(|one| ActiveModel {
+            id: Set(one.id.as_str().to_owned()),
+            revision: Set(one.revision.cast_signed()),
+            token: Set(one.token.to_string()),
+        });
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await?;
+        delete_unused(transaction).await
+    }
+
+    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        database::delete::<Entity>(transaction, Column::Id, keys).await?;
+        delete_unused(transaction).await
+    }
+}
+
+/// Deletes data that no node boots any more.
+async fn delete_unused(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
+    let used = Query::select().column(Column::Token).from(Entity).to_owned();
+    data::Entity::delete_many().filter(data::Column::Token.not_in_subquery(used)).exec(transaction).await?;
+    Ok(())
+}
+
+fn data_row(token: &str, artifacts: &BootArtifacts) -> data::ActiveModel {
+    let text = |text: &Option<Arc<str>>| Set(text.as_deref().map(str::to_owned));
+    data::ActiveModel {
+        token: Set(token.to_owned()),
+        kernel: text(&artifacts.kernel),
+        kernel_parameters: text(&artifacts.kernel_parameters),
+        initrd: text(&artifacts.initrd),
+    }
+}
+
+fn artifacts(row: data::Model) -> BootArtifacts {
+    let text = |text: Option<String>| text.map(Arc::from);
+    BootArtifacts {
+        kernel: text(row.kernel),
+        kernel_parameters: text(row.kernel_parameters),
+        initrd: text(row.initrd),
+        timestamp: None,
+    }
+}
+
+fn read(row: Model, data: &HashMap<Arc<str>, BootArtifacts>) -> Result<BootScript, DbErr> {
+    let unreadable = |why: &dyn std::fmt::Display| database::unreadable(BootScript::KIND, &row.id, why);
+    let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
+    let (token, artifacts) =
+        data.get_key_value(row.token.as_str()).ok_or_else(|| unreadable(&"its boot data are missing"))?;
+    Ok(BootScript {
+        id,
+        token: Arc::clone(token),
+        artifacts: artifacts.clone(),
+        revision: row.revision.cast_unsigned(),
+    })
+}

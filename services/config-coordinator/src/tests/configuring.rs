@@ -1,0 +1,137 @@
+//! Knowing and setting configurations with the real service, or without any.
+
+use chassis::settings::ConfigurationDriver;
+
+use super::{peers::Trouble, *};
+
+async fn with_cfs() -> Site {
+    Site::start(Options::default(), |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
+}
+
+fn ids(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|index| format!("x{index:03}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_followed_while_they_matter_and_not_afterwards() {
+    let site = with_cfs().await;
+    site.peers.configure(ids(1), "base", "pending");
+    site.registry.put(booted("x000", "base"));
+    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.peers.configure(ids(1), "base", "configured");
+    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+
+    // Settled; and another that has not booted yet.
+    site.registry.put(Component { enabled: Some(false), ..booted("x000", "base") });
+    site.peers.configure(["x001".to_owned()], "base", "pending");
+    site.registry.put(Component {
+        status: Some(Status { phase: Some(Phase::PoweringOff), status_override: None }),
+        ..pending("x001", "base")
+    });
+    site.shows("x001", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    let asked = site.peers.heard("GET /cfs");
+    // Nothing shows that nothing happens but time: several periods of it.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let more = site.peers.heard("GET /cfs") - asked;
+    assert!(more <= 1, "{more} calls about nobody");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_fetch_answers_for_all_nodes() {
+    let site = with_cfs().await;
+    site.peers.state().page = 100;
+    site.peers.configure(ids(300), "base", "pending");
+    for id in ids(300) {
+        site.registry.put(booted(&id, "base"));
+    }
+    for id in ids(300) {
+        site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    }
+    let one_by_one = site.peers.heard("GET /cfs/v3/components/");
+    assert!(one_by_one <= 20, "{one_by_one} nodes were asked about one by one");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_counts_for_nothing_while_nobody_answers() {
+    let site = with_cfs().await;
+    site.peers.configure(ids(1), "base", "pending");
+    site.registry.put(booted("x000", "base"));
+    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.peers.state().trouble.insert("cfs", Trouble::Status(500));
+    let text = "waiting for CFS at HOST (failing since TIME: 500 Internal Server Error: out of order)";
+    site.shows("x000", &format!("unknown None \"\" of 7 {text:?}")).await;
+    site.peers.configure(ids(1), "base", "configured");
+    site.peers.state().trouble.clear();
+    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_complete_answer_says_that_a_node_is_missing() {
+    let site = with_cfs().await;
+    site.peers.state().page = 5;
+    site.peers.configure(ids(10), "base", "pending");
+    site.peers.state().trouble.insert("cfs", Trouble::SecondPage);
+    for id in ids(12) {
+        site.registry.put(booted(&id, "base"));
+    }
+    let text = "waiting for CFS at HOST (failing since TIME: 500 Internal Server Error)";
+    site.shows("x011", &format!("unknown None \"\" of 7 {text:?}")).await;
+    site.peers.state().trouble.clear();
+    site.shows("x011", "missing None \"\" of 7 \"\"").await;
+    site.shows("x009", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_node_is_told_its_configuration_once() {
+    let site = with_cfs().await;
+    site.peers.configure(ids(1), "old", "configured");
+    site.registry.put(booted("x000", "base"));
+    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    {
+        let state = site.peers.state();
+        let component = &state.cfs["x000"];
+        assert_eq!((&component["enabled"], component.get("state")), (&true.into(), None));
+    }
+    site.peers.configure(ids(1), "base", "configured");
+    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    assert_eq!(site.peers.heard("PATCH /cfs"), 1);
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_configures_a_booted_node_is_configured() {
+    let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::None;
+    let site = Site::start(Options::default(), adjust).await;
+    site.registry.put(booted("x000", "base"));
+    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.registry.put(Component { generation: 8, ..booted("x000", "other") });
+    site.shows("x000", "known Some(\"other\") \"configured\" of 8 \"\"").await;
+    assert_eq!(site.peers.heard(""), 0);
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_last_boot_left_is_forgotten_even_if_it_is_read_while_the_next_is_prepared() {
+    let site = Site::start(Options::default(), |settings| {
+        settings.configuration.driver = ConfigurationDriver::Cfs;
+        settings.boot_parameters.driver = chassis::settings::BootParametersDriver::Bss;
+    })
+    .await;
+    site.peers.configure(ids(1), "base", "configured");
+    // It has reported this boot before, so its configuration is followed.
+    site.registry.put(booted("x000", "base"));
+    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.peers.state().late_change = Some(Duration::from_millis(500));
+    let status = pending("x000", "base").status;
+    site.registry.put(Component { status, ..booted("x000", "base") });
+    eventually("a preparation", async || {
+        site.registry.get("x000").preparation.map(drop).ok_or_else(|| "none".to_owned())
+    })
+    .await;
+    assert_eq!(site.shown("x000").await, "known Some(\"base\") \"\" of 7 \"\"");
+    site.stop().await;
+}

@@ -1,0 +1,269 @@
+//! BSS, CFS and IMS over HTTP, as they are on the wire.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    future::pending,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Path, Query, State},
+    http::{Method, StatusCode, Uri},
+    response::{IntoResponse, Response},
+    routing::{get, patch, put},
+};
+use chassis::{Settings, settings};
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
+
+/// All three, in this process. They live as long as the test.
+#[derive(Clone)]
+pub(crate) struct Peers {
+    pub(crate) host: String,
+    state: Arc<Mutex<Played>>,
+}
+
+/// What they know and how they feel.
+pub(crate) struct Played {
+    pub(crate) cfs: BTreeMap<String, Value>,
+    /// Components on a page.
+    pub(crate) page: usize,
+    /// Boot data by host: token and body.
+    pub(crate) bss: BTreeMap<String, (String, Value)>,
+    /// By the first part of the path: `cfs`, `bss` or `ims`.
+    pub(crate) trouble: HashMap<&'static str, Trouble>,
+    /// Nobody takes anything that names one of these.
+    pub(crate) refused: BTreeSet<String>,
+    /// The next change of configurations takes effect only after this, and from then on CFS hangs.
+    pub(crate) late_change: Option<Duration>,
+    /// Method, path and query of every request.
+    pub(crate) heard: Vec<String>,
+    tokens: u32,
+}
+
+/// What is wrong with a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Hang,
+    Status(u16),
+    /// 200, and half a document.
+    Malformed,
+    /// 200, and what matters is left out.
+    Bare,
+    /// The second page and all that follow are 500.
+    SecondPage,
+    /// Every page is the first one.
+    Endless,
+}
+
+impl Peers {
+    pub(crate) async fn play() -> Self {
+        let played = Played {
+            cfs: BTreeMap::new(),
+            page: 1000,
+            bss: BTreeMap::new(),
+            trouble: HashMap::new(),
+            refused: BTreeSet::new(),
+            late_change: None,
+            heard: Vec::new(),
+            tokens: 0,
+        };
+        let state = Arc::new(Mutex::new(played));
+        let router = Router::new()
+            .route("/cfs/v3/components", get(list).patch(change))
+            .route("/cfs/v3/components/{id}", get(show))
+            .route("/bss/boot/v1/bootparameters", put(put_boot_parameters))
+            .route("/ims/v3/images/{id}", patch(tag_image))
+            .with_state(Arc::clone(&state));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { host, state }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, Played> {
+        self.state.lock()
+    }
+
+    /// Requests so far whose method and path begin like this.
+    pub(crate) fn heard(&self, like: &str) -> usize {
+        self.state().heard.iter().filter(|line| line.starts_with(like)).count()
+    }
+
+    /// Settings with which they are called.
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        let at = |peer: &mut settings::Peer, path: &str| {
+            peer.url = format!("http://{}{path}", self.host);
+            peer.plain_http = true;
+        };
+        at(&mut settings.boot_parameters.bss, "/bss/boot/v1");
+        at(&mut settings.configuration.cfs, "/cfs/v3");
+        at(&mut settings.images.ims, "/ims/v3");
+        settings
+    }
+
+    /// A text without what differs from run to run.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let text = text.replace(&self.host, "HOST");
+        match text.split_once("since ").and_then(|(before, after)| Some((before, after.split_once('Z')?.1))) {
+            Some((before, after)) => format!("{before}since TIME{after}"),
+            None => text,
+        }
+    }
+
+    /// Puts components into CFS.
+    pub(crate) fn configure(&self, ids: impl IntoIterator<Item = String>, desired: &str, status: &str) {
+        let components = ids.into_iter().map(|id| {
+            let component =
+                json!({"id": id, "desired_config": desired, "configuration_status": status, "tags": {}});
+            (id, component)
+        });
+        self.state().cfs.extend(components);
+    }
+}
+
+type Shared = State<Arc<Mutex<Played>>>;
+
+/// Notes the request, and answers it if the peer has trouble that does not depend on the request.
+async fn hear(state: &Arc<Mutex<Played>>, peer: &'static str, method: Method, uri: &Uri) -> Option<Response> {
+    let trouble = {
+        let mut state = state.lock();
+        state.heard.push(format!("{method} {uri}"));
+        state.trouble.get(peer).copied()
+    };
+    match trouble? {
+        Trouble::Hang => pending().await,
+        Trouble::Status(status) => {
+            let problem = json!({"detail": "out of order"}).to_string();
+            Some((StatusCode::from_u16(status).unwrap(), problem).into_response())
+        }
+        Trouble::Malformed => Some("{\"components\": [".into_response()),
+        Trouble::Bare | Trouble::SecondPage | Trouble::Endless => None,
+    }
+}
+
+fn refusal(id: &str) -> Response {
+    let problem = json!({"title": "Bad Request", "detail": format!("{id} is not known")});
+    (StatusCode::BAD_REQUEST, problem.to_string()).into_response()
+}
+
+async fn list(
+    State(state): Shared,
+    method: Method,
+    uri: Uri,
+    Query(query): Query<HashMap<String, String>>,
+) -> Response {
+    if let Some(answer) = hear(&state, "cfs", method, &uri).await {
+        return answer;
+    }
+    let state = state.lock();
+    let trouble = state.trouble.get("cfs").copied();
+    let after = query.get("after_id").map(String::as_str).filter(|_| trouble != Some(Trouble::Endless));
+    if trouble == Some(Trouble::SecondPage) && after.is_some() {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
+    let tag = query.get("tags").and_then(|tags| tags.split_once('='));
+    let picked = |component: &&Value| tag.is_none_or(|(name, value)| component["tags"][name] == value);
+    let all: Vec<_> = state
+        .cfs
+        .iter()
+        .filter(|(id, _)| after.is_none_or(|after| id.as_str() > after))
+        .map(|(_, component)| component)
+        .filter(picked)
+        .cloned()
+        .collect();
+    let (page, rest) = all.split_at(state.page.min(all.len()));
+    let next = (!rest.is_empty()).then(|| {
+        json!({
+            "ids": "", "status": "", "enabled": null, "config_name": "", "state_details": false,
+            "tags": query.get("tags"), "limit": state.page, "after_id": page.last().map(|last| &last["id"]),
+        })
+    });
+    json!({"components": page, "next": next}).to_string().into_response()
+}
+
+async fn show(State(state): Shared, method: Method, uri: Uri, Path(id): Path<String>) -> Response {
+    if let Some(answer) = hear(&state, "cfs", method, &uri).await {
+        return answer;
+    }
+    match state.lock().cfs.get(&id) {
+        Some(component) => component.to_string().into_response(),
+        None => (StatusCode::NOT_FOUND, json!({"title": "Component not found."}).to_string()).into_response(),
+    }
+}
+
+async fn change(State(state): Shared, method: Method, uri: Uri, body: Bytes) -> Response {
+    if let Some(answer) = hear(&state, "cfs", method, &uri).await {
+        return answer;
+    }
+    let late = state.lock().late_change.take();
+    if let Some(late) = late {
+        tokio::time::sleep(late).await;
+        state.lock().trouble.insert("cfs", Trouble::Hang);
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let ids = body["filters"]["ids"].as_str().unwrap().split(',').map(str::to_owned);
+    let mut state = state.lock();
+    let ids: Vec<_> = ids.collect();
+    if let Some(bad) = ids.iter().find(|id| state.refused.contains(*id)) {
+        return refusal(bad);
+    }
+    let mut taken = Vec::new();
+    for id in ids {
+        if let Some(component) = state.cfs.get_mut(&id) {
+            for (name, value) in body["patch"].as_object().unwrap() {
+                component[name] = value.clone();
+            }
+            component["configuration_status"] = json!("pending");
+            taken.push(id);
+        }
+    }
+    match state.trouble.get("cfs") {
+        Some(Trouble::Bare) => "{}".into_response(),
+        _ => json!({"component_ids": taken}).to_string().into_response(),
+    }
+}
+
+async fn put_boot_parameters(State(state): Shared, method: Method, uri: Uri, body: Bytes) -> Response {
+    if let Some(answer) = hear(&state, "bss", method, &uri).await {
+        return answer;
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let hosts: Vec<_> = body["hosts"].as_array().unwrap().iter().map(|host| host.as_str().unwrap()).collect();
+    let mut state = state.lock();
+    if let Some(bad) = hosts.iter().find(|host| state.refused.contains(**host)) {
+        return refusal(bad);
+    }
+    state.tokens += 1;
+    let token = format!("token-{}", state.tokens);
+    for host in hosts {
+        state.bss.insert(host.to_owned(), (token.clone(), body.clone()));
+    }
+    match state.trouble.get("bss") {
+        Some(Trouble::Bare) => StatusCode::OK.into_response(),
+        _ => ([("BSS-Referral-Token", token)], "").into_response(),
+    }
+}
+
+async fn tag_image(
+    State(state): Shared,
+    method: Method,
+    uri: Uri,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
+    if let Some(answer) = hear(&state, "ims", method, &uri).await {
+        return answer;
+    }
+    let wanted = json!({"metadata": {"operation": "set", "key": "sbps-project", "value": "true"}});
+    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), wanted);
+    if state.lock().refused.contains(&id) {
+        let problem = json!({"title": "Not Found", "detail": "image does not exist"});
+        return (StatusCode::NOT_FOUND, problem.to_string()).into_response();
+    }
+    json!({"id": id}).to_string().into_response()
+}

@@ -1,0 +1,224 @@
+//! Preparing power-ons with real peers.
+
+use chassis::settings::{BootParametersDriver, CatalogueDriver, ConfigurationDriver};
+
+use super::{peers::Trouble, *};
+
+async fn with_bss_and_cfs(options: Options) -> Site {
+    Site::start(options, |settings| {
+        settings.boot_parameters.driver = BootParametersDriver::Bss;
+        settings.configuration.driver = ConfigurationDriver::Cfs;
+    })
+    .await
+}
+
+fn ids(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|index| format!("x{index:03}"))
+}
+
+async fn prepared(site: &Site, count: usize) {
+    eventually("preparations", async || {
+        let all = site.registry.all();
+        let ready = |component: &&Component| {
+            component.preparation.as_ref().is_some_and(|preparation| preparation.error.is_empty())
+        };
+        let ready = all.iter().filter(ready).count();
+        if ready == count { Ok(()) } else { Err(format!("{ready} of {count}")) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_to_each_peer_prepares_all_that_boot_the_same() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(100), "old", "configured");
+    for id in ids(100) {
+        site.registry.put(pending(&id, "base"));
+    }
+    prepared(&site, 100).await;
+    let tokens = site.registry.tokens();
+    assert!(tokens.iter().all(|token| token.boot_artifacts.is_some()), "{tokens:?}");
+    for id in ids(100) {
+        let state = site.peers.state();
+        let component = &state.cfs[&id];
+        assert_eq!(
+            (&component["desired_config"], &component["enabled"], &component["tags"]["bos_session"]),
+            (&"base".into(), &false.into(), &"s1".into())
+        );
+        let token = site.registry.get(&id).desired_state.and_then(|desired| desired.bss_token);
+        assert_eq!(token.as_deref(), Some(state.bss[&id].0.as_str()));
+    }
+    // The registry shows the components in several pieces, each of which may begin a round.
+    let (bss, cfs) = (site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs"));
+    assert!(bss <= 20 && cfs <= 20, "{bss} {cfs}");
+    site.shows("x042", "known Some(\"base\") \"\" of 7 \"\"").await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_refused_spends_its_attempts_and_all_others_go_on() {
+    // The pause after a refusal is no longer than this wait.
+    let options = Options { max_power_on_wait_time: 1, ..Options::default() };
+    let site = with_bss_and_cfs(options).await;
+    site.peers.configure(ids(100), "", "unconfigured");
+    site.peers.state().refused.insert("x042".to_owned());
+    for id in ids(100) {
+        site.registry.put(pending(&id, "base"));
+    }
+    prepared(&site, 99).await;
+    let shown = eventually("the last attempt", async || {
+        let component = site.registry.get("x042");
+        let spent = component.event_stats.clone().and_then(|stats| stats.power_on_attempts);
+        if spent == Some(3) { Ok(preparation(&component)) } else { Err(preparation(&component)) }
+    })
+    .await;
+    assert_eq!(
+        site.peers.plain(&shown),
+        "3 \"Error encountered setting BSS information: BSS at HOST (refused PUT /bootparameters: 400 Bad \
+         Request: x042 is not known)\" token None, Some(3) spent"
+    );
+    let others: Vec<_> = site.registry.all().into_iter().filter(|one| one.id.as_str() != "x042").collect();
+    assert!(others.iter().all(|one| one.event_stats.as_ref().unwrap().power_on_attempts == Some(0)));
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(30), "", "unconfigured");
+    site.peers.state().trouble.insert("bss", Trouble::Status(500));
+    for id in ids(30) {
+        site.registry.put(pending(&id, "base"));
+    }
+    eventually("trouble", async || match site.registry.reports() {
+        0 => Err("no report".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+    {
+        let mut state = site.peers.state();
+        state.refused.insert("x017".to_owned());
+        state.trouble.clear();
+    }
+    // Only CFS is to refuse it.
+    eventually("boot data", async || {
+        let refused = site.registry.get("x017").preparation.is_some_and(|one| one.error.starts_with("Error"));
+        if refused { Ok(()) } else { Err(preparation(&site.registry.get("x017"))) }
+    })
+    .await;
+    prepared(&site, 29).await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_waited_for() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(3), "", "unconfigured");
+    for (peer, text) in [
+        ("bss", "waiting for BSS at HOST (failing since TIME: 503 Service Unavailable: out of order)"),
+        ("cfs", "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)"),
+    ] {
+        site.peers.state().trouble.insert(peer, Trouble::Status(503));
+        let generation = site.registry.all().iter().map(|one| one.generation).max().unwrap_or(6) + 1;
+        for id in ids(3) {
+            site.registry.put(Component { generation, ..pending(&id, "base") });
+        }
+        for id in ids(3) {
+            let shown = eventually(text, async || {
+                let shown = site.peers.plain(&preparation(&site.registry.get(&id)));
+                if shown.contains("waiting for") { Ok(shown) } else { Err(shown) }
+            });
+            assert_eq!(shown.await, format!("1 {text:?} token None, Some(0) spent"));
+        }
+        site.peers.state().trouble.clear();
+        prepared(&site, 3).await;
+    }
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wants_no_configuration_is_prepared_without_the_service() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(2), "", "unconfigured");
+    site.peers.state().trouble.insert("cfs", Trouble::Status(500));
+    site.registry.put(pending("x000", ""));
+    site.registry.put(pending("x001", "base"));
+    prepared(&site, 1).await;
+    assert_eq!(site.registry.get("x000").preparation.unwrap().error, "");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_node_boots_from_an_image_that_is_not_projected() {
+    let site = Site::start(Options::default(), |settings| {
+        settings.boot_parameters.driver = BootParametersDriver::Bss;
+        settings.configuration.driver = ConfigurationDriver::None;
+        settings.images.catalogue = CatalogueDriver::Ims;
+    })
+    .await;
+    site.peers.state().refused.insert("gone".to_owned());
+    let with = |id: &str, image: &str, parameters: &str| {
+        let mut component = pending(id, "base");
+        let kernel = format!("s3://boot-images/{image}/kernel");
+        component.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts(&kernel, parameters));
+        component
+    };
+    let projected = "root=sbps-s3:s3://boot-images/i1/rootfs";
+    for component in [
+        with("x1", "i1", projected),
+        with("x2", "i1", &format!("{projected} quiet")),
+        with("x3", "i2", "root=live"),
+        with("x4", "gone", projected),
+        with("x5", "deleted/i1", projected),
+    ] {
+        site.registry.put(component);
+    }
+    prepared(&site, 3).await;
+    let mut told = String::new();
+    for id in ["x4", "x5"] {
+        let shown = eventually("a refusal", async || {
+            let shown = preparation(&site.registry.get(id));
+            if shown.contains("Error") { Ok(shown) } else { Err(shown) }
+        });
+        told += &format!("{id}: {}\n", site.peers.plain(&shown.await));
+    }
+    expect_test::expect![[r#"
+        x4: 1 "Error encountered tagging images IMS at HOST (refused PATCH /images/gone: 404 Not Found: image does not exist)" token None, Some(1) spent
+        x5: 1 "Error encountered tagging images the image of the kernel 's3://boot-images/deleted/i1/kernel' is deleted" token None, Some(1) spent
+    "#]].assert_eq(&told);
+    let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(heard, ["x1", "x2", "x3"]);
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_missing_is_no_acceptance() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(1), "", "unconfigured");
+    site.peers.state().trouble.insert("bss", Trouble::Bare);
+    site.registry.put(pending("x000", "base"));
+    let shown = eventually("trouble", async || {
+        let shown = preparation(&site.registry.get("x000"));
+        if shown.contains("waiting") { Ok(shown) } else { Err(shown) }
+    });
+    assert_eq!(
+        site.peers.plain(&shown.await),
+        "1 \"waiting for BSS at http://HOST/bss/boot/v1: the answer has no header BSS-Referral-Token\" \
+         token None, Some(0) spent"
+    );
+    assert_eq!(site.peers.heard("PATCH /cfs"), 0, "the next step is not taken");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_attempts_are_prepared_as_soon_as_the_options_allow_them() {
+    let site = with_bss_and_cfs(Options { default_retry_policy: 0, ..Options::default() }).await;
+    site.peers.configure(ids(2), "", "unconfigured");
+    site.registry.put(pending("x000", "base"));
+    // It is looked at after the first.
+    site.registry.put(Component { retry_policy: Some(1), ..pending("x001", "base") });
+    prepared(&site, 1).await;
+    site.registry.set_options(Options::default());
+    prepared(&site, 2).await;
+    site.stop().await;
+}

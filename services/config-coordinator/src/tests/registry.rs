@@ -1,0 +1,268 @@
+//! A component registry that keeps components, takes preparations by the rules, and refuses everything else.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chassis::{
+    Context, Server,
+    convert::{self, time},
+};
+use domain::{
+    component::{Component, EventStats},
+    id::ComponentId,
+    options::Options,
+    report::{self, PreparationReport},
+};
+use futures_util::{StreamExt, stream, stream::BoxStream};
+use parking_lot::Mutex;
+use proto::{
+    component::{
+        AssignSessionRequest, AssignSessionResponse, BootToken, DeleteComponentRequest,
+        DeleteComponentResponse, GetComponentRequest, GetComponentResponse, ListComponentsRequest,
+        ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse, PutComponentsRequest,
+        PutComponentsResponse, ReportActionsRequest, ReportActionsResponse, ReportPreparationsRequest,
+        ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse, WatchComponentsRequest,
+        WatchComponentsResponse,
+        component_service_server::{ComponentService, ComponentServiceServer},
+        report_service_server::{ReportService, ReportServiceServer},
+    },
+    option::{
+        GetOptionsRequest, GetOptionsResponse, OptionsRecord, UpdateOptionsRequest, UpdateOptionsResponse,
+        WatchOptionsRequest, WatchOptionsResponse,
+        options_service_server::{OptionsService, OptionsServiceServer},
+    },
+};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, async_trait};
+
+#[derive(Clone)]
+pub(crate) struct Registry {
+    kept: Arc<Mutex<Kept>>,
+    revision: Arc<watch::Sender<u64>>,
+    options: Arc<watch::Sender<Options>>,
+    shutdown: CancellationToken,
+}
+
+#[derive(Default)]
+struct Kept {
+    components: BTreeMap<String, Component>,
+    tokens: Vec<BootToken>,
+    reports: usize,
+}
+
+impl Registry {
+    pub(crate) async fn serve(options: Options, context: &Context, listener: TcpListener) -> Self {
+        let revision = Arc::new(watch::Sender::new(1));
+        let options = Arc::new(watch::Sender::new(options));
+        let registry = Self { kept: Arc::default(), revision, options, shutdown: context.tasks.shutdown() };
+        let mut server = Server::default();
+        server.add(ComponentServiceServer::new(registry.clone()));
+        server.add(OptionsServiceServer::new(registry.clone()));
+        server.add(ReportServiceServer::new(registry.clone()));
+        chassis::serve(context, "registry", listener, server).await.unwrap().now().await;
+        registry
+    }
+
+    /// Puts a component.
+    pub(crate) fn put(&self, component: Component) {
+        self.change(|kept, revision| {
+            kept.components.insert(component.id.as_str().to_owned(), Component { revision, ..component });
+        });
+    }
+
+    /// Puts options in force.
+    pub(crate) fn set_options(&self, options: Options) {
+        self.options.send_replace(options);
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Component {
+        self.kept.lock().components[id].clone()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Component> {
+        self.kept.lock().components.values().cloned().collect()
+    }
+
+    pub(crate) fn tokens(&self) -> Vec<BootToken> {
+        self.kept.lock().tokens.clone()
+    }
+
+    /// Reports of preparations so far.
+    pub(crate) fn reports(&self) -> usize {
+        self.kept.lock().reports
+    }
+
+    fn change<A>(&self, change: impl FnOnce(&mut Kept, u64) -> A) -> A {
+        let revision = *self.revision.borrow() + 1;
+        let answer = change(&mut self.kept.lock(), revision);
+        self.revision.send_replace(revision);
+        answer
+    }
+
+    fn since(&self, resume: u64) -> WatchComponentsResponse {
+        let revision = *self.revision.borrow();
+        let kept = self.kept.lock();
+        let changed = kept.components.values().filter(|component| component.revision > resume);
+        let components = changed.map(convert::component::to_wire).collect();
+        WatchComponentsResponse { components, deletions: Vec::new(), revision, synced: resume == 0 }
+    }
+}
+
+/// A component of generation 7 that has not been tried to be switched on yet.
+pub(crate) fn component(id: &str) -> Component {
+    let mut component = Component::new(ComponentId::parse(id).unwrap());
+    component.enabled = Some(true);
+    component.generation = 7;
+    component.event_stats = Some(EventStats::zeros());
+    component.session = Some("s1".to_owned());
+    component
+}
+
+#[async_trait]
+impl ComponentService for Registry {
+    type ListComponentsStream = BoxStream<'static, Result<ListComponentsResponse, Status>>;
+    type WatchComponentsStream = BoxStream<'static, Result<WatchComponentsResponse, Status>>;
+
+    async fn list_components(
+        &self,
+        _: Request<ListComponentsRequest>,
+    ) -> Result<Response<Self::ListComponentsStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn get_component(
+        &self,
+        _: Request<GetComponentRequest>,
+    ) -> Result<Response<GetComponentResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch_components(
+        &self,
+        request: Request<WatchComponentsRequest>,
+    ) -> Result<Response<Self::WatchComponentsStream>, Status> {
+        let start = (self.clone(), self.revision.subscribe(), request.into_inner().resume_revision, true);
+        let responses = stream::unfold(start, async |(registry, mut revision, resume, first)| {
+            if !first {
+                revision.changed().await.ok()?;
+            }
+            let response = registry.since(resume);
+            let resume = response.revision;
+            Some((Ok(response), (registry, revision, resume, false)))
+        });
+        let shutdown = self.shutdown.clone().cancelled_owned();
+        Ok(Response::new(responses.take_until(Box::pin(shutdown)).boxed()))
+    }
+
+    async fn put_components(
+        &self,
+        _: Request<PutComponentsRequest>,
+    ) -> Result<Response<PutComponentsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn patch_components(
+        &self,
+        _: Request<PatchComponentsRequest>,
+    ) -> Result<Response<PatchComponentsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn delete_component(
+        &self,
+        _: Request<DeleteComponentRequest>,
+    ) -> Result<Response<DeleteComponentResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[async_trait]
+impl OptionsService for Registry {
+    type WatchOptionsStream = BoxStream<'static, Result<WatchOptionsResponse, Status>>;
+
+    async fn get_options(
+        &self,
+        _: Request<GetOptionsRequest>,
+    ) -> Result<Response<GetOptionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn update_options(
+        &self,
+        _: Request<UpdateOptionsRequest>,
+    ) -> Result<Response<UpdateOptionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch_options(
+        &self,
+        _: Request<WatchOptionsRequest>,
+    ) -> Result<Response<Self::WatchOptionsStream>, Status> {
+        let mut options = self.options.subscribe();
+        options.mark_changed();
+        let responses = stream::unfold((options, 1), async |(mut options, revision)| {
+            options.changed().await.ok()?;
+            let wire = Some(convert::options::to_wire(options.borrow_and_update().clone()));
+            let records = vec![OptionsRecord { options: wire, revision }];
+            let response = WatchOptionsResponse { records, revision, synced: revision == 1 };
+            Some((Ok(response), (options, revision + 1)))
+        });
+        let shutdown = self.shutdown.clone().cancelled_owned();
+        Ok(Response::new(responses.take_until(Box::pin(shutdown)).boxed()))
+    }
+}
+
+#[async_trait]
+impl ReportService for Registry {
+    async fn assign_session(
+        &self,
+        _: Request<AssignSessionRequest>,
+    ) -> Result<Response<AssignSessionResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn report_statuses(
+        &self,
+        _: Request<ReportStatusesRequest>,
+    ) -> Result<Response<ReportStatusesResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn report_actions(
+        &self,
+        _: Request<ReportActionsRequest>,
+    ) -> Result<Response<ReportActionsResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn report_preparations(
+        &self,
+        request: Request<ReportPreparationsRequest>,
+    ) -> Result<Response<ReportPreparationsResponse>, Status> {
+        let ReportPreparationsRequest { reports, tokens } = request.into_inner();
+        let stale_ids = self.change(|kept, revision| {
+            kept.tokens.extend(tokens);
+            kept.reports += reports.len();
+            let mut stale = Vec::new();
+            for one in reports {
+                let report = PreparationReport {
+                    id: ComponentId::parse(&one.id).unwrap(),
+                    generation: one.generation,
+                    attempt: one.attempt,
+                    bss_token: one.bss_token,
+                    error: one.error,
+                    refused: one.refused,
+                };
+                match report::preparation(&kept.components[&one.id], &report, time::now()) {
+                    Ok(Some(prepared)) => {
+                        kept.components.insert(one.id, Component { revision, ..prepared });
+                    }
+                    Ok(None) => {}
+                    Err(_) => stale.push(one.id),
+                }
+            }
+            stale
+        });
+        Ok(Response::new(ReportPreparationsResponse { stale_ids }))
+    }
+}

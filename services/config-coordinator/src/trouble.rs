@@ -1,0 +1,100 @@
+//! Why something is not in place for a component, in words that begin as those of BOS do (BOS reference A.3).
+
+use std::{fmt::Display, sync::Arc};
+
+use domain::evaluation::{ERROR_CONFIGURATION_REFUSED, WAITING_FOR};
+
+use crate::upstream::{Failure, FailureKind};
+
+/// A step of putting things in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Having the root file system of the image served.
+    Images,
+    /// Giving boot data to the boot script server.
+    BootParameters,
+    /// Telling the configuration service what is wanted.
+    Configuration,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// An upstream refused what was to be put in place for this very component. It counts as an attempt.
+    Refused(Arc<str>),
+    /// An upstream did not do it, whoever the component: it is waited for, and nothing is counted.
+    Awaited(Arc<str>),
+}
+
+impl Step {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Images => "Error encountered tagging images ",
+            Self::BootParameters => "Error encountered setting BSS information: ",
+            Self::Configuration => ERROR_CONFIGURATION_REFUSED,
+        }
+    }
+}
+
+impl Trouble {
+    /// What a failed call means to a component that the call was about, alone or with others that cannot be told
+    /// apart.
+    pub(crate) fn of(step: Step, failure: &Failure) -> Self {
+        match failure.kind {
+            FailureKind::Refused => Self::Refused(format!("{}{failure}", step.prefix()).into()),
+            FailureKind::Denied | FailureKind::Unreachable | FailureKind::Ambiguous => Self::awaited(failure),
+        }
+    }
+
+    /// Something else than an answer is waited for.
+    pub(crate) fn awaited(what: impl Display) -> Self {
+        Self::Awaited(waiting_for(what))
+    }
+
+    /// What people are told.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Refused(text) | Self::Awaited(text) => text,
+        }
+    }
+}
+
+/// The text about something that is waited for.
+pub(crate) fn waiting_for(what: impl Display) -> Arc<str> {
+    format!("{WAITING_FOR}{what}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn only_refusals_are_the_fault_of_the_component() {
+        let mut rows = String::new();
+        for step in [Step::Images, Step::BootParameters, Step::Configuration] {
+            for kind in
+                [FailureKind::Refused, FailureKind::Denied, FailureKind::Unreachable, FailureKind::Ambiguous]
+            {
+                let failure = Failure { kind, status: None, text: "PEER: its words".to_owned() };
+                rows += &format!("{:?}\n", Trouble::of(step, &failure));
+            }
+        }
+        expect![[r#"
+            Refused("Error encountered tagging images PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Refused("Error encountered setting BSS information: PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Refused("Error encountered setting CFS information: PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Awaited("waiting for PEER: its words")
+            Awaited("waiting for PEER: its words")
+        "#]]
+        .assert_eq(&rows);
+    }
+}

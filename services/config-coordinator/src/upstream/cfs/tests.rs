@@ -1,0 +1,292 @@
+//! The driver against the service as it is on the wire.
+
+use expect_test::expect;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    tests::peers::{Peers, Trouble},
+    upstream::configuration::Mode,
+};
+
+fn question(id: &str, session: &str) -> Question {
+    let id = ComponentId::parse(id).unwrap();
+    Question { id, generation: 1, wanted: None, session: session.to_owned() }
+}
+
+#[test]
+fn a_change_names_all_components_in_its_body() {
+    let ids = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
+    let order = |configuration, mode| Order { configuration, session: "s1", mode };
+    let told = [order("base", Mode::BeforeBoot), order("", Mode::Running)]
+        .map(|order| format!("{}\n", change(&ids, order)));
+    expect![[r#"
+        {"filters":{"ids":"x1,x2"},"patch":{"desired_config":"base","enabled":false,"state":[],"tags":{"bos_session":"s1"}}}
+        {"filters":{"ids":"x1,x2"},"patch":{"desired_config":"","enabled":true,"tags":{"bos_session":"s1"}}}
+    "#]].assert_eq(&told.concat());
+}
+
+#[test]
+fn the_next_page_is_asked_for_as_the_service_says() {
+    let rows = [
+        json!({"ids": "", "enabled": null, "state_details": false, "limit": 1000, "after_id": "x1 & x2"}),
+        json!({}),
+        json!({"after_id": null}),
+        json!({"after_id": ["x1"]}),
+    ];
+    let told: String = rows
+        .into_iter()
+        .map(|row| format!("{row}\n    {:?}\n", next_query(row.as_object().unwrap().clone())))
+        .collect();
+    expect![[r#"
+        {"after_id":"x1 & x2","enabled":null,"ids":"","limit":1000,"state_details":false}
+            Some([("after_id", "x1 & x2"), ("ids", ""), ("limit", "1000"), ("state_details", "false")])
+        {}
+            Some([])
+        {"after_id":null}
+            Some([])
+        {"after_id":["x1"]}
+            None
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_component_that_cannot_be_read_is_not_missing() {
+    let rows = [
+        json!({"id": "x1", "desired_config": "base", "configuration_status": "pending", "tags": {}}),
+        json!({"id": "x1", "desired_config": null, "configuration_status": null}),
+        json!({"id": "x1"}),
+        json!({"id": "x1", "desired_config": ["base"], "configuration_status": "pending"}),
+        json!({"id": "x1", "desired_config": "base", "configuration_status": 7}),
+        json!({"id": 7, "desired_config": "base", "configuration_status": "pending"}),
+        json!("x1"),
+    ];
+    let told: String = rows.into_iter().map(|row| format!("{row}\n    {:?}\n", said(row.clone()))).collect();
+    expect![[r#"
+        {"configuration_status":"pending","desired_config":"base","id":"x1","tags":{}}
+            Some(("x1", Known { desired: Some("base"), status: "pending" }))
+        {"configuration_status":null,"desired_config":null,"id":"x1"}
+            Some(("x1", Known { desired: None, status: "" }))
+        {"id":"x1"}
+            Some(("x1", Known { desired: None, status: "" }))
+        {"configuration_status":"pending","desired_config":["base"],"id":"x1"}
+            Some(("x1", Unknown))
+        {"configuration_status":7,"desired_config":"base","id":"x1"}
+            Some(("x1", Unknown))
+        {"configuration_status":"pending","desired_config":"base","id":7}
+            None
+        "x1"
+            None
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn few_sessions_with_plain_names_can_be_listed_by_their_tag() {
+    let about = |sessions: &[&str]| -> Vec<_> {
+        let each = sessions.iter().enumerate();
+        each.map(|(index, session)| question(&format!("x{index}"), session)).collect()
+    };
+    for (names, listed) in [
+        (&["s1"][..], Some(1)),
+        (&["s1", "s2", "s1"], Some(2)),
+        (&["s1", "s2", "s3", "s4"], Some(4)),
+        (&["s1", "s2", "s3", "s4", "s5"], None),
+        (&["s1", ""], None),
+        (&["s1,s2"], None),
+        (&["s1=s2"], None),
+    ] {
+        assert_eq!(sessions(&about(names)).map(|sessions| sessions.len()), listed, "{names:?}");
+    }
+}
+
+#[test]
+fn ids_stand_in_a_path_only_if_they_mean_nothing_there() {
+    for (id, fits) in [
+        ("x3000c0s1b0n0", true),
+        ("a-b_c.d~", true),
+        ("..", false),
+        (".", false),
+        ("a/b", false),
+        ("a?b", false),
+    ] {
+        assert_eq!(fits_into_path(id), fits, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_is_shared_by_those_who_asked_before_it_began() {
+    let shared = Shared::default();
+    let fetches = AtomicUsize::new(0);
+    let (release, released) = tokio::sync::oneshot::channel::<()>();
+    let fetch = async |wait: Option<tokio::sync::oneshot::Receiver<()>>| {
+        fetches.fetch_add(1, Ordering::SeqCst);
+        if let Some(wait) = wait {
+            wait.await.unwrap();
+        }
+        Ok(Listing::new())
+    };
+    let first = shared.fetched(fetch(Some(released)));
+    let later = async {
+        let waiting = futures_util::future::join_all((0..5).map(|_| shared.fetched(fetch(None))));
+        let (outcomes, ()) = tokio::join!(waiting, async { release.send(()).unwrap() });
+        outcomes.into_iter().all(|outcome| outcome.is_ok())
+    };
+    let (first, later) = tokio::join!(first, later);
+    assert!(first.is_ok() && later);
+    assert_eq!(fetches.load(Ordering::SeqCst), 2, "one under way, one for all who came meanwhile");
+}
+
+const SOON: Duration = Duration::from_millis(300);
+
+/// What is said of components `x0` to the one before `x{count}`, as one text.
+async fn asked(peers: &Peers, cfs: &Cfs, count: usize) -> String {
+    let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), "s1")).collect();
+    match cfs.ask(&about, SOON).await {
+        Ok(said) => said.iter().map(|(id, said)| format!("{id} {said:?}\n")).collect(),
+        Err(failure) => format!("{}: {}\n", failure.kind.word(), peers.plain(&failure.text)),
+    }
+}
+
+async fn played(count: usize, page: usize) -> (Peers, Cfs) {
+    let peers = Peers::play().await;
+    peers.configure((0..count).map(|index| format!("x{index}")), "base", "pending");
+    peers.state().page = page;
+    let cfs = Cfs::new(&peers.settings().configuration.cfs).unwrap();
+    (peers, cfs)
+}
+
+#[tokio::test]
+async fn everything_is_fetched_page_by_page_and_who_is_on_none_is_missing() {
+    let (peers, cfs) = played(7, 3).await;
+    peers.state().cfs.insert("x3".to_owned(), json!({"id": "x3", "desired_config": 7}));
+    peers.state().cfs.remove("x5");
+    let mut told = asked(&peers, &cfs, 8).await;
+    told += &peers.state().heard.join("\n");
+    expect![[r#"
+        x0 Known { desired: Some("base"), status: "pending" }
+        x1 Known { desired: Some("base"), status: "pending" }
+        x2 Known { desired: Some("base"), status: "pending" }
+        x3 Unknown
+        x4 Known { desired: Some("base"), status: "pending" }
+        x5 Missing
+        x6 Known { desired: Some("base"), status: "pending" }
+        x7 Missing
+        GET /cfs/v3/components
+        GET /cfs/v3/components?after_id=x2&config_name=&ids=&limit=3&state_details=false&status="#]]
+    .assert_eq(&told);
+}
+
+#[tokio::test]
+async fn a_handful_is_asked_about_one_by_one_until_one_is_not_there() {
+    let (peers, cfs) = played(3, 1000).await;
+    let mut told = asked(&peers, &cfs, 2).await;
+    told += &asked(&peers, &cfs, 4).await;
+    // Several are asked about at the same time.
+    let mut heard = peers.state().heard.clone();
+    heard.sort_unstable();
+    told += &heard.join("\n");
+    expect![[r#"
+        x0 Known { desired: Some("base"), status: "pending" }
+        x1 Known { desired: Some("base"), status: "pending" }
+        x0 Known { desired: Some("base"), status: "pending" }
+        x1 Known { desired: Some("base"), status: "pending" }
+        x2 Known { desired: Some("base"), status: "pending" }
+        x3 Missing
+        GET /cfs/v3/components
+        GET /cfs/v3/components/x0
+        GET /cfs/v3/components/x0
+        GET /cfs/v3/components/x1
+        GET /cfs/v3/components/x1
+        GET /cfs/v3/components/x2
+        GET /cfs/v3/components/x3"#]]
+    .assert_eq(&told);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_whole_is_none() {
+    let mut told = String::new();
+    for trouble in [
+        Trouble::Hang,
+        Trouble::Malformed,
+        Trouble::SecondPage,
+        Trouble::Endless,
+        Trouble::Status(400),
+        Trouble::Status(401),
+        Trouble::Status(404),
+        Trouble::Status(500),
+    ] {
+        let (peers, cfs) = played(9, 4).await;
+        peers.state().trouble.insert("cfs", trouble);
+        told += &format!("{trouble:?}\n    {}", asked(&peers, &cfs, 9).await);
+    }
+    expect![[r#"
+        Hang
+            ambiguous: CFS at HOST (failing since TIME: no answer within 300ms)
+        Malformed
+            ambiguous: CFS at HOST (failing since TIME: not the JSON that was expected: EOF while parsing a list at line 1 column 16)
+        SecondPage
+            ambiguous: CFS at HOST (failing since TIME: 500 Internal Server Error)
+        Endless
+            ambiguous: CFS at http://HOST/cfs/v3: pages of components do not come to an end
+        Status(400)
+            refused: CFS at HOST (refused GET /components: 400 Bad Request: out of order)
+        Status(401)
+            denied: CFS at HOST (refused GET /components since TIME: 401 Unauthorized: out of order)
+        Status(404)
+            denied: CFS at HOST (refused GET /components: 404 Not Found: out of order)
+        Status(500)
+            ambiguous: CFS at HOST (failing since TIME: 500 Internal Server Error: out of order)
+    "#]].assert_eq(&told);
+}
+
+#[tokio::test]
+async fn nodes_are_followed_by_their_session_and_strangers_in_another_way() {
+    let (peers, cfs) = played(20, 1000).await;
+    let ids: Vec<_> = (0..10).map(|index| ComponentId::parse(&format!("x{index}")).unwrap()).collect();
+    let order = Order { configuration: "base", session: "s1", mode: Mode::Running };
+    cfs.set(&ids, order, SOON).await.unwrap();
+    let follow = async |count: usize| {
+        peers.state().heard.clear();
+        let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), "s1")).collect();
+        let said = cfs.follow(&about, SOON).await.unwrap();
+        let heard = peers.state().heard.join("; ");
+        format!("{count} asked about, {} known: {heard}\n", said.len())
+    };
+    let told = follow(10).await + &follow(12).await + &follow(2).await;
+    expect![[r#"
+        10 asked about, 10 known: GET /cfs/v3/components?tags=bos_session%3Ds1
+        12 asked about, 12 known: GET /cfs/v3/components?tags=bos_session%3Ds1; GET /cfs/v3/components/x10; GET /cfs/v3/components/x11
+        2 asked about, 2 known: GET /cfs/v3/components/x0; GET /cfs/v3/components/x1
+    "#]].assert_eq(&told);
+}
+
+#[tokio::test]
+async fn only_what_is_confirmed_is_known() {
+    let (peers, cfs) = played(2, 1000).await;
+    let ids = ["x0", "x1", "x9"].map(|id| ComponentId::parse(id).unwrap());
+    let order = Order { configuration: "new", session: "s1", mode: Mode::BeforeBoot };
+    let mut told = format!("{:?}\n", cfs.set(&ids, order, SOON).await.unwrap());
+    peers.state().trouble.insert("cfs", Trouble::Bare);
+    told += &format!("{:?}\n", cfs.set(&ids, order, SOON).await.unwrap());
+    told += &format!("{:?}\n", cfs.set(&[], order, SOON).await.unwrap());
+    for trouble in [Trouble::Malformed, Trouble::Hang, Trouble::Status(404), Trouble::Status(409)] {
+        peers.state().trouble.insert("cfs", trouble);
+        let failure = cfs.set(&ids, order, SOON).await.unwrap_err();
+        told += &format!("{}: {}\n", failure.kind.word(), peers.plain(&failure.text));
+    }
+    let two = ComponentId::parse("x0,x1").unwrap();
+    told += &format!("{:?}\n", cfs.set(&[two], order, SOON).await.unwrap_err().kind);
+    told += &format!("{} calls", peers.heard("PATCH"));
+    expect![[r#"
+        [("x0", Known { desired: Some("new"), status: "" }), ("x1", Known { desired: Some("new"), status: "" })]
+        []
+        []
+        ambiguous: CFS at HOST (failing since TIME: not the JSON that was expected: EOF while parsing a list at line 1 column 16)
+        ambiguous: CFS at HOST (failing since TIME: no answer within 300ms)
+        denied: CFS at HOST (refused PATCH /components: 404 Not Found: out of order)
+        refused: CFS at HOST (refused PATCH /components: 409 Conflict: out of order)
+        Refused
+        6 calls"#]].assert_eq(&told);
+}

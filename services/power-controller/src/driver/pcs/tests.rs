@@ -1,0 +1,312 @@
+use std::fmt::Write as _;
+
+use expect_test::expect;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::testing::pcs::{FakePcs, Trouble};
+
+const DEADLINE: Duration = Duration::from_millis(300);
+
+fn ids(words: &str) -> Vec<String> {
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+fn driver(fake: &FakePcs) -> Pcs {
+    Pcs::new(&fake.settings()).unwrap()
+}
+
+fn show(mut readings: Vec<(String, Reading)>) -> String {
+    readings.sort_by(|a, b| a.0.cmp(&b.0));
+    let lines = readings.into_iter().map(|(id, Reading { reading, error, as_of })| {
+        let as_of = as_of.map(|at| format!(" as of {}", at.0)).unwrap_or_default();
+        format!("{id} {reading:?} {error:?}{as_of}\n")
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn only_on_and_off_are_states() {
+    let fake = FakePcs::start().await;
+    for (id, entry) in [
+        ("x1", json!({"xname": "x1", "powerState": "on", "error": null, "lastUpdated": ""})),
+        ("x2", json!({"xname": "x2", "powerState": "OFF", "lastUpdated": "2026-11-20T12:00:00.5Z"})),
+        (
+            "x3",
+            json!({"xname": "x3", "powerState": "off", "lastUpdated": "2026-11-20T13:00:00.123456789+01:00"}),
+        ),
+        ("x4", json!({"xname": "x4", "powerState": "undefined", "error": ""})),
+        ("x5", json!({"xname": "x5", "powerState": "", "error": "Component not found in component map."})),
+        ("x6", json!({"xname": "x6", "powerState": "on", "error": "BMC\n does not  answer"})),
+        ("x7", json!({"xname": "x7", "powerState": "dancing", "error": ""})),
+        ("x8", json!({"xname": "x8"})),
+        ("x9", json!({"xname": "stranger", "powerState": "on"})),
+    ] {
+        fake.set_entry(id, Some(entry));
+    }
+    let asked = "x1 x2 x3 x4 x5 x6 x7 x8 x9 x10";
+    let readings = driver(&fake).power(ids(asked), DEADLINE).await.unwrap();
+    expect![[r#"
+        stranger On ""
+        x1 On ""
+        x2 Off "" as of 1795176000500
+        x3 Off "" as of 1795176000123
+        x4 Undefined ""
+        x5 Undefined "Component not found in component map."
+        x6 On "BMC does not answer"
+        x7 Undefined "PCS reports the power state 'dancing'"
+        x8 Undefined ""
+    "#]]
+    .assert_eq(&show(readings));
+    assert_eq!(fake.last_body(), json!({"xname": ids(asked)}));
+    assert_eq!(fake.calls(), ["POST /power-status"]);
+}
+
+#[tokio::test]
+async fn one_bad_id_hides_no_other_and_costs_its_search_once() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    let mut asked: Vec<_> = (0..64).map(|n| format!("x{n:02}")).collect();
+    for id in &asked {
+        fake.set_power(&[id], "off", "");
+    }
+    asked.insert(20, "bogus".to_owned());
+    let readings: HashMap<_, _> = pcs.power(asked.clone(), DEADLINE).await.unwrap().into_iter().collect();
+    assert_eq!(readings.len(), 65);
+    assert_eq!(readings["x20"].reading, proto::power::PowerReading::Off);
+    let told = show(vec![("bogus".to_owned(), readings["bogus"].clone())]);
+    expect![[r#"
+        bogus Undefined "PCS at HOST (refused POST /power-status: 400 Bad Request: invalid xnames detected: bogus)"
+    "#]]
+    .assert_eq(&told.replace(fake.url.trim_start_matches("http://"), "HOST"));
+    let calls = fake.calls().len();
+    assert!(calls <= 15, "{calls}");
+    let again: HashMap<_, _> = pcs.power(asked, DEADLINE).await.unwrap().into_iter().collect();
+    assert_eq!(again, readings);
+    assert_eq!(fake.calls().len(), calls + 1);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_nothing() {
+    let fake = FakePcs::start().await;
+    assert_eq!(driver(&fake).power(Vec::new(), DEADLINE).await.unwrap(), []);
+    assert_eq!(fake.calls(), [] as [String; 0], "an empty list would mean every node");
+}
+
+#[tokio::test]
+async fn transitions_are_asked_for_as_the_service_knows_them() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    let mut bodies = String::new();
+    for action in [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully] {
+        let id = pcs.start(action, ids("x1 x2"), DEADLINE).await.unwrap();
+        writeln!(bodies, "{id}: {}", fake.last_body()).unwrap();
+    }
+    expect![[r#"
+        t-1: {"location":[{"xname":"x1"},{"xname":"x2"}],"operation":"On","taskDeadlineMinutes":1}
+        t-2: {"location":[{"xname":"x1"},{"xname":"x2"}],"operation":"Soft-Off","taskDeadlineMinutes":1}
+        t-3: {"location":[{"xname":"x1"},{"xname":"x2"}],"operation":"Force-Off","taskDeadlineMinutes":1}
+    "#]]
+    .assert_eq(&bodies);
+    let other = pcs.start(Action::SessionSetup, ids("x1"), DEADLINE).await;
+    assert!(matches!(other, Err(Failure::Refused(_))), "{other:?}");
+}
+
+/// What becomes of a transition and of a question about power in trouble.
+async fn in_trouble(trouble: Trouble) -> String {
+    let fake = FakePcs::start().await;
+    fake.set_power(&["x1", "x2"], "on", "");
+    for kind in ["create", "status"] {
+        fake.trouble(kind, Some(trouble.clone()));
+    }
+    let pcs = driver(&fake);
+    let kind = |failure: Failure| {
+        let (kind, text) = match failure {
+            Failure::Refused(text) => ("refused", text),
+            Failure::Denied(text) => ("denied", text),
+            Failure::Unreachable(text) => ("unreachable", text),
+            Failure::Ambiguous(text) => ("ambiguous", text),
+        };
+        assert!(text.contains("PCS"), "{text}");
+        kind.to_owned()
+    };
+    let started = pcs.start(Action::PoweringOn, ids("x1 x2"), DEADLINE).await;
+    let read = pcs.power(ids("x1 x2"), DEADLINE).await;
+    let read = read.map_or_else(kind, |readings| {
+        let known = readings.iter().filter(|(_, one)| one.error.is_empty()).count();
+        format!("{known} of {}", readings.len())
+    });
+    let most = pcs.most_nodes();
+    format!("{}, then at most {most}; power: {read}", started.unwrap_or_else(kind))
+}
+
+#[tokio::test]
+async fn trouble_is_told_by_what_it_did() {
+    let problem = |detail: &str| json!({"detail": detail}).to_string();
+    let rows = [
+        ("hangs", Trouble::Hangs),
+        ("bad request", Trouble::Answers(400, problem("invalid xnames"))),
+        ("unauthorised", Trouble::Answers(401, String::new())),
+        ("unknown path", Trouble::Answers(404, "no such page".into())),
+        ("too large for the proxy", Trouble::Over(1, 413, String::new())),
+        ("too large for the store", Trouble::Over(1, 500, problem("etcdserver: request is too large"))),
+        ("busy", Trouble::Answers(429, String::new())),
+        ("broken", Trouble::Answers(500, problem("etcdserver: leader changed"))),
+        ("restarting", Trouble::Answers(502, String::new())),
+        ("not JSON", Trouble::Answers(200, "<html>".into())),
+        ("JSON of something else", Trouble::Answers(200, "{}".into())),
+        ("an id that leads elsewhere", Trouble::Answers(200, r#"{"transitionID": "../locks"}"#.into())),
+        ("an answer about power without nodes", Trouble::Answers(200, r#"{"status": null}"#.into())),
+    ];
+    let mut table = String::new();
+    for (name, trouble) in rows {
+        writeln!(table, "{name}: {}", in_trouble(trouble).await).unwrap();
+    }
+    expect![[r#"
+        hangs: ambiguous, then at most 2500; power: ambiguous
+        bad request: refused, then at most 2500; power: 0 of 2
+        unauthorised: denied, then at most 2500; power: denied
+        unknown path: denied, then at most 2500; power: denied
+        too large for the proxy: refused, then at most 100; power: 2 of 2
+        too large for the store: refused, then at most 100; power: 2 of 2
+        busy: unreachable, then at most 2500; power: unreachable
+        broken: ambiguous, then at most 2500; power: ambiguous
+        restarting: ambiguous, then at most 2500; power: ambiguous
+        not JSON: ambiguous, then at most 2500; power: ambiguous
+        JSON of something else: ambiguous, then at most 2500; power: ambiguous
+        an id that leads elsewhere: ambiguous, then at most 2500; power: ambiguous
+        an answer about power without nodes: ambiguous, then at most 2500; power: ambiguous
+    "#]]
+    .assert_eq(&table);
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_there_was_not_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let pcs = Pcs::new(&settings::Peer { url, ..FakePcs::start().await.settings() }).unwrap();
+    let started = pcs.start(Action::PoweringOn, ids("x1"), DEADLINE).await;
+    assert!(matches!(started, Err(Failure::Unreachable(_))), "{started:?}");
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_named() {
+    let peer = |url: &str| settings::Peer { url: url.into(), ..settings::Power::default().pcs };
+    for url in ["", "http://pcs"] {
+        let error = Pcs::new(&peer(url)).err().expect("an error").to_string();
+        assert!(error.starts_with("power.pcs.url: "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    let task = |id: &str, status: &str, description: &str, error: &str| json!({"xname": id, "taskStatus": status, "taskStatusDescription": description, "error": error});
+    let tasks = [
+        task("x1", "new", "Gathering data", ""),
+        task("x2", "in-progress", "Confirming successful transition, on", ""),
+        task("x3", "succeeded", "Transition confirmed, on", ""),
+        task("x4", "failed", "Failed to achieve transition", "Unable to reserve component"),
+        task("x5", "failed", "", "Missing xname"),
+        task("x6", "failed", "Aborted. Last status - Gathering data", ""),
+        json!({"xname": "x7", "taskStatus": "failed"}),
+        task("x8", "unsupported", "", "Unsupported for transition operation"),
+        task("x9", "dancing", "", ""),
+    ];
+    let mut table = String::new();
+    for status in ["new", "in-progress", "abort-signaled", "completed", "aborted", "dancing"] {
+        fake.forget_transitions();
+        fake.add_transition(json!({"transitionID": "t", "transitionStatus": status, "tasks": tasks}));
+        let progress = pcs.follow("t", DEADLINE).await.unwrap();
+        writeln!(table, "{status}: ended {}", progress.ended).unwrap();
+        if status == "completed" {
+            progress
+                .tasks
+                .iter()
+                .for_each(|task| writeln!(table, "  {}: {:?}", task.id, task.state).unwrap());
+        }
+    }
+    let unknown = pcs.follow("u", DEADLINE).await.unwrap();
+    writeln!(table, "not known any more: ended {} {:?}", unknown.ended, unknown.tasks).unwrap();
+    expect![[r#"
+        new: ended false
+        in-progress: ended false
+        abort-signaled: ended false
+        completed: ended true
+          x1: Pending
+          x2: Pending
+          x3: Succeeded
+          x4: Failed("PCS: Unable to reserve component (Failed to achieve transition)")
+          x5: Failed("PCS: Missing xname")
+          x6: Failed("PCS: Aborted. Last status - Gathering data")
+          x7: Failed("PCS reports the task as failed")
+          x8: Failed("PCS: Unsupported for transition operation")
+          x9: Pending
+        aborted: ended true
+        dancing: ended false
+        not known any more: ended true []
+    "#]]
+    .assert_eq(&table);
+    fake.trouble("get", Some(Trouble::Answers(500, String::new())));
+    assert!(pcs.follow("t", DEADLINE).await.is_err());
+}
+
+#[tokio::test]
+async fn a_transition_is_ended_once_and_one_that_is_over_needs_no_end() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    for (id, status) in [("t1", "in-progress"), ("t2", "completed")] {
+        fake.add_transition(json!({"transitionID": id, "transitionStatus": status, "tasks": []}));
+    }
+    for id in ["t1", "t2", "t3"] {
+        assert_eq!(pcs.abort(id, DEADLINE).await, Ok(()), "{id}");
+    }
+    fake.trouble("abort", Some(Trouble::Answers(500, String::new())));
+    assert!(pcs.abort("t1", DEADLINE).await.is_err());
+}
+
+#[tokio::test]
+async fn only_transitions_that_may_be_ours_are_looked_into_the_newest_first() {
+    let fake = FakePcs::start().await;
+    let transition = |id: &str, operation: &str, time: &str, status: &str, nodes: &str| {
+        let tasks: Vec<_> = ids(nodes).into_iter().map(|id| json!({"xname": id})).collect();
+        json!({"transitionID": id, "operation": operation, "createTime": time,
+            "transitionStatus": status, "tasks": tasks})
+    };
+    for one in [
+        transition("before", "On", "2026-11-20T11:59:59Z", "in-progress", "x1 x2"),
+        transition("same", "on", "2026-11-20T12:00:00Z", "in-progress", "x2 x1"),
+        transition("other", "Off", "2026-11-20T12:00:01Z", "in-progress", "x1 x2"),
+        transition("known", "On", "2026-11-20T12:00:01Z", "in-progress", "x1 x2"),
+        transition("larger", "On", "2026-11-20T12:00:01Z", "in-progress", "x1 x2 x3"),
+        transition("over", "On", "2026-11-20T12:00:02Z", "completed", "x1 x3"),
+        transition("begun", "On", "2026-11-20T12:00:03Z", "new", ""),
+        transition("../evil", "On", "2026-11-20T12:00:04Z", "new", ""),
+    ] {
+        fake.add_transition(one);
+    }
+    let search = Search {
+        since: wire::time("2026-11-20T12:00:00Z").unwrap(),
+        actions: vec![Action::PoweringOn],
+        sizes: [2].into(),
+        known: ["known".to_owned()].into(),
+    };
+    let found = driver(&fake).find(&search, DEADLINE).await.unwrap();
+    let lines = found.iter().map(|one| {
+        let action = one.action.map(Action::word);
+        format!("{} {action:?} {:?} complete {} at {}\n", one.id, one.ids, one.complete, one.at.0)
+    });
+    expect![[r#"
+        begun Some("powering_on") [] complete false at 1795176003000
+        over Some("powering_on") ["x1", "x3"] complete true at 1795176002000
+        same Some("powering_on") ["x1", "x2"] complete true at 1795176000000
+    "#]]
+    .assert_eq(&lines.collect::<String>());
+    assert_eq!(
+        fake.calls(),
+        ["GET /transitions", "GET /transitions/begun", "GET /transitions/over", "GET /transitions/same"]
+    );
+}

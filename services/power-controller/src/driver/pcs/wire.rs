@@ -1,0 +1,201 @@
+//! What goes to the power control service and comes back (BOS reference 6.3).
+
+use chrono::DateTime;
+use domain::{bos_time, component::Action, time::Timestamp};
+use proto::power::PowerReading;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    driver::Reading,
+    progress::{Progress, Task, TaskState},
+};
+
+/// Longest text of the service that is taken over, in characters.
+const LONGEST: usize = 300;
+
+/// Body of `POST /power-status`. An empty list would ask for everything.
+#[derive(Debug, Serialize)]
+pub(super) struct PowerQuery<'a> {
+    pub(super) xname: &'a [String],
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct PowerAnswer {
+    pub(super) status: Vec<NodePower>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NodePower {
+    pub(super) xname: String,
+    power_state: Option<String>,
+    error: Option<String>,
+    last_updated: Option<String>,
+}
+
+impl NodePower {
+    /// What the entry says. Only the two words that are known count as a state.
+    pub(super) fn reading(self) -> Reading {
+        let error = one_line(&self.error.unwrap_or_default());
+        let state = self.power_state.unwrap_or_default();
+        let (reading, error) = match state.to_ascii_lowercase().as_str() {
+            "on" => (PowerReading::On, error),
+            "off" => (PowerReading::Off, error),
+            "" | "undefined" => (PowerReading::Undefined, error),
+            _ if error.is_empty() => {
+                (PowerReading::Undefined, format!("PCS reports the power state '{}'", one_line(&state)))
+            }
+            _ => (PowerReading::Undefined, error),
+        };
+        Reading { reading, error, as_of: self.last_updated.as_deref().and_then(time) }
+    }
+}
+
+/// Body of `POST /transitions`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewTransition<'a> {
+    pub(super) operation: &'static str,
+    pub(super) task_deadline_minutes: u64,
+    pub(super) location: Vec<Location<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Location<'a> {
+    pub(super) xname: &'a str,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Created {
+    #[serde(rename = "transitionID")]
+    pub(super) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct TransitionList {
+    pub(super) transitions: Vec<Transition>,
+}
+
+/// A transition as it is listed, without tasks, or by itself with them.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Transition {
+    #[serde(rename = "transitionID")]
+    pub(super) id: String,
+    #[serde(default)]
+    operation: String,
+    create_time: Option<String>,
+    #[serde(default)]
+    transition_status: String,
+    task_counts: Option<TaskCounts>,
+    tasks: Option<Vec<WireTask>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TaskCounts {
+    #[serde(default)]
+    total: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireTask {
+    xname: String,
+    #[serde(default)]
+    task_status: String,
+    task_status_description: Option<String>,
+    error: Option<String>,
+}
+
+impl Transition {
+    /// None: an operation that we never ask for.
+    pub(super) fn action(&self) -> Option<Action> {
+        ACTIONS.into_iter().find(|action| {
+            operation_of(*action).is_some_and(|operation| operation.eq_ignore_ascii_case(&self.operation))
+        })
+    }
+
+    /// When it was taken. Without a time of its own it may be as recent as any.
+    pub(super) fn created_at(&self) -> Timestamp {
+        self.create_time.as_deref().and_then(time).unwrap_or(Timestamp(i64::MAX))
+    }
+
+    /// How many nodes it has; none: not told, or still being worked out.
+    pub(super) fn size(&self) -> Option<usize> {
+        let total = self.task_counts.as_ref()?.total;
+        (total > 0 && !self.is_new()).then_some(total)
+    }
+
+    /// Its nodes, sorted, and whether those are all: its tasks are made only after it was accepted.
+    pub(super) fn nodes(&self) -> (Vec<String>, bool) {
+        let mut ids: Vec<_> = self.tasks.iter().flatten().map(|task| task.xname.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let complete = self.is_over() || (!self.is_new() && !ids.is_empty());
+        (ids, complete)
+    }
+
+    /// How it goes. It holds the nodes until all of it is over, whatever their tasks say.
+    pub(super) fn progress(self) -> Progress {
+        let ended = self.is_over();
+        let tasks = self.tasks.into_iter().flatten().map(WireTask::task);
+        Progress { tasks: tasks.collect(), ended }
+    }
+
+    fn is_new(&self) -> bool {
+        self.transition_status.eq_ignore_ascii_case("new")
+    }
+
+    fn is_over(&self) -> bool {
+        ["completed", "aborted"].iter().any(|word| word.eq_ignore_ascii_case(&self.transition_status))
+    }
+}
+
+impl WireTask {
+    fn task(self) -> Task {
+        let state = match self.task_status.to_ascii_lowercase().as_str() {
+            "succeeded" => TaskState::Succeeded,
+            "failed" | "unsupported" | "un-supported" => TaskState::Failed(self.words()),
+            _ => TaskState::Pending,
+        };
+        Task { id: self.xname, state }
+    }
+
+    /// Why it failed.
+    fn words(&self) -> String {
+        let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or_default());
+        match (text(&self.error).as_str(), text(&self.task_status_description).as_str()) {
+            ("", "") => format!("PCS reports the task as {}", self.task_status),
+            (error, "") => format!("PCS: {error}"),
+            ("", description) => format!("PCS: {description}"),
+            (error, description) => format!("PCS: {error} ({description})"),
+        }
+    }
+}
+
+const ACTIONS: [Action; 3] =
+    [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully];
+
+/// What the service calls the action; none if it has nothing to do with power.
+pub(super) fn operation_of(action: Action) -> Option<&'static str> {
+    match action {
+        Action::PoweringOn => Some("On"),
+        Action::PoweringOffGracefully => Some("Soft-Off"),
+        Action::PoweringOffForcefully => Some("Force-Off"),
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            None
+        }
+    }
+}
+
+/// A time in RFC 3339; one without a zone is in UTC.
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    let zoned = DateTime::parse_from_rfc3339(text).map(|time| Timestamp(time.timestamp_millis()));
+    zoned.ok().or_else(|| bos_time::read(text))
+}
+
+/// Fit for a record: one line of bounded length, without control characters.
+fn one_line(text: &str) -> String {
+    let printable = text.replace(char::is_control, " ");
+    printable.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST).collect()
+}

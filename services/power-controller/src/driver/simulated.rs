@@ -1,0 +1,258 @@
+//! The simulated fleet as the power upstream.
+
+use std::{error::Error, io, sync::Arc, time::Duration};
+
+use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time, within};
+use domain::{bos_time, component::Action, time::Timestamp};
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use proto::{
+    power::PowerReading,
+    simulation::{
+        CreateTransitionRequest, GetPowerRequest, ListTransitionsRequest, NodePower, TransitionOperation,
+        WatchPowerRequest, fleet_service_client::FleetServiceClient,
+    },
+};
+use tonic::{Code, ConnectError, Status};
+
+use super::{Accepted, Failure, Reading, Readings, Search};
+
+/// How long a watch may take to begin. It is answered before anything happens, so a peer that needs longer
+/// than this is not there.
+const WATCH_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The simulated fleet at one address.
+#[derive(Clone)]
+pub(crate) struct Simulated {
+    client: FleetServiceClient<Channel>,
+    url: Arc<str>,
+    /// Since when it does not answer.
+    silent_since: Arc<Mutex<Option<Timestamp>>>,
+}
+
+impl Simulated {
+    /// Drives the fleet at `url`.
+    ///
+    /// # Errors
+    /// When `url` is not an address.
+    pub(crate) fn new(url: &str) -> anyhow::Result<Self> {
+        let client = FleetServiceClient::new(chassis::channel(url)?);
+        let client = client.max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self { client, url: url.into(), silent_since: Arc::default() })
+    }
+
+    pub(crate) async fn power(
+        &self,
+        ids: Vec<String>,
+        deadline: Duration,
+    ) -> Result<Vec<(String, Reading)>, Failure> {
+        let mut client = self.client.clone();
+        let answer = self.told(within(deadline, client.get_power(GetPowerRequest { ids })).await)?;
+        Ok(answer.into_inner().nodes.into_iter().map(reading).collect())
+    }
+
+    pub(crate) async fn watch_power(&self) -> Result<Readings, Failure> {
+        let mut client = self.client.clone();
+        let messages = within(WATCH_DEADLINE, client.watch_power(WatchPowerRequest {})).await;
+        let (messages, fleet) = (self.told(messages)?.into_inner(), self.clone());
+        let end = stream::once(async { Err(Status::unavailable("it ended the watch of power")) });
+        Ok(Box::pin(messages.chain(end).map(move |message| {
+            let nodes = fleet.told(message)?.nodes.into_iter();
+            Ok(nodes.map(reading).collect())
+        })))
+    }
+
+    pub(crate) async fn start(
+        &self,
+        action: Action,
+        ids: Vec<String>,
+        deadline: Duration,
+    ) -> Result<String, Failure> {
+        let Some(operation) = operation_of(action) else {
+            return Err(Failure::Refused(format!("'{}' is not an action on power", action.word())));
+        };
+        let mut client = self.client.clone();
+        let request = CreateTransitionRequest { operation: operation.into(), ids };
+        let answer = within(deadline, client.create_transition(request)).await;
+        Ok(self.told(answer)?.into_inner().transition_id)
+    }
+
+    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
+        let mut client = self.client.clone();
+        let since = Some(time::to_wire(search.since.max(Timestamp::default())));
+        let answer = within(deadline, client.list_transitions(ListTransitionsRequest { since })).await;
+        let accepted = self.told(answer)?.into_inner().transitions.into_iter().map(|one| {
+            let action = action_of(one.operation());
+            // Without a time of its own it may be as recent as any.
+            let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
+            let mut ids = one.ids;
+            ids.sort_unstable();
+            Accepted { id: one.transition_id, action, ids, complete: true, at }
+        });
+        Ok(accepted.filter(|one| search.may_be(&one.id, one.action, one.at)).collect())
+    }
+
+    /// The outcome of a call, with a text that names the fleet and, while it does not answer, since when.
+    fn told<T>(&self, outcome: Result<T, Status>) -> Result<T, Failure> {
+        let failure = match outcome {
+            Ok(answer) => {
+                *self.silent_since.lock() = None;
+                return Ok(answer);
+            }
+            Err(status) => Failure::from(status),
+        };
+        let silent = |error: String| {
+            let since = *self.silent_since.lock().get_or_insert_with(time::now);
+            format!("simulated fleet at {} (failing since {}Z: {error})", self.url, bos_time::text(since))
+        };
+        Err(match failure {
+            Failure::Unreachable(error) => Failure::Unreachable(silent(error)),
+            Failure::Ambiguous(error) => Failure::Ambiguous(silent(error)),
+            refused @ (Failure::Refused(_) | Failure::Denied(_)) => refused,
+        })
+    }
+}
+
+impl From<Status> for Failure {
+    /// Sorts a failed call. Only what certainly had no effect may count as refused or unreachable: a repeated
+    /// power action would be the price of a wrong guess.
+    fn from(status: Status) -> Self {
+        let text = status.message().to_owned();
+        match status.code() {
+            _ if never_connected(&status) => Self::Unreachable(text),
+            Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Self::Refused(text),
+            Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented => Self::Denied(text),
+            Code::Ok
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::AlreadyExists
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss => Self::Ambiguous(text),
+        }
+    }
+}
+
+/// What the fleet says of one node. A peer that names no reading does not know it.
+fn reading(node: NodePower) -> (String, Reading) {
+    let reading = match node.reading() {
+        PowerReading::Unspecified => PowerReading::Undefined,
+        known @ (PowerReading::On | PowerReading::Off | PowerReading::Undefined | PowerReading::Missing) => {
+            known
+        }
+    };
+    (node.id, Reading { reading, error: node.error, as_of: None })
+}
+
+/// What the upstream has to do for an action; none if the action has nothing to do with power.
+fn operation_of(action: Action) -> Option<TransitionOperation> {
+    match action {
+        Action::PoweringOn => Some(TransitionOperation::On),
+        Action::PoweringOffGracefully => Some(TransitionOperation::SoftOff),
+        Action::PoweringOffForcefully => Some(TransitionOperation::ForceOff),
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            None
+        }
+    }
+}
+
+/// The action of an upstream's operation; none if it has no name.
+fn action_of(operation: TransitionOperation) -> Option<Action> {
+    match operation {
+        TransitionOperation::Unspecified => None,
+        TransitionOperation::On => Some(Action::PoweringOn),
+        TransitionOperation::SoftOff => Some(Action::PoweringOffGracefully),
+        TransitionOperation::ForceOff => Some(Action::PoweringOffForcefully),
+    }
+}
+
+/// Whether there was no connection over which the call could have gone.
+fn never_connected(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        let refused = error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if refused || error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn only_what_had_no_effect_counts_as_refused() {
+        let mut seen = String::new();
+        for code in 0..17 {
+            let failure = match Status::new(Code::from_i32(code), "words of the peer").into() {
+                Failure::Refused(_) => "refused",
+                Failure::Denied(_) => "denied",
+                Failure::Unreachable(_) => "unreachable",
+                Failure::Ambiguous(_) => "ambiguous",
+            };
+            seen += &format!("{:?}: {failure}\n", Code::from_i32(code));
+        }
+        expect![[r#"
+            Ok: ambiguous
+            Cancelled: ambiguous
+            Unknown: ambiguous
+            InvalidArgument: refused
+            DeadlineExceeded: ambiguous
+            NotFound: refused
+            AlreadyExists: ambiguous
+            PermissionDenied: denied
+            ResourceExhausted: ambiguous
+            FailedPrecondition: refused
+            Aborted: ambiguous
+            OutOfRange: ambiguous
+            Unimplemented: denied
+            Internal: ambiguous
+            Unavailable: ambiguous
+            DataLoss: ambiguous
+            Unauthenticated: denied
+        "#]]
+        .assert_eq(&seen);
+    }
+
+    async fn start(listener: Option<TcpListener>, url: &str) -> Failure {
+        let peer = tokio::spawn(async move {
+            let Some(listener) = listener else { return };
+            // Takes the call and vanishes.
+            let (connection, _) = listener.accept().await.unwrap();
+            connection.readable().await.unwrap();
+        });
+        let fleet = Simulated::new(url).unwrap();
+        let started = fleet.start(Action::PoweringOn, vec!["x1".into()], Duration::from_secs(5)).await;
+        peer.await.unwrap();
+        started.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_is_not_there_was_not_reached() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let failure = start(None, &url).await;
+        assert!(matches!(failure, Failure::Unreachable(_)), "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_vanishes_during_the_call_leaves_a_doubt() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let failure = start(Some(listener), &url).await;
+        assert!(matches!(failure, Failure::Ambiguous(_)), "{failure:?}");
+    }
+}

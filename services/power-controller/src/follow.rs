@@ -1,0 +1,155 @@
+//! Follows the transitions that the upstream took, until it has ended them.
+//!
+//! The result of a node is known long before the transition ends, and is used at once. But until the end the
+//! upstream holds all of its nodes and refuses everything else that is asked of them.
+
+use std::{collections::HashSet, convert::Infallible, sync::Arc};
+
+use anyhow::Context as _;
+use chassis::{convert::time, pause};
+use domain::{power, time::Timestamp};
+use proto::power::{Delivery, Transition, TransitionMember};
+use tokio::{task::JoinSet, time::Instant};
+use tracing::Instrument;
+
+use crate::{
+    act::Actor,
+    convert,
+    driver::Failure,
+    outcome::{self, News},
+    progress::Progress,
+};
+
+/// Looks at a time; the upstream's own limit of calls is lower.
+const MOST_LOOKS: usize = 64;
+
+impl Actor {
+    /// Looks at open transitions whenever their time has come.
+    pub(crate) async fn follow(self: Arc<Self>) -> anyhow::Result<Infallible> {
+        let (mut looks, mut looked_at) = (JoinSet::new(), HashSet::new());
+        loop {
+            tokio::select! {
+                ids = self.queues.unfollowed.next(MOST_LOOKS), if looks.len() < MOST_LOOKS => {
+                    for id in ids {
+                        // Of two looks at once, the one that answers last might know less.
+                        if !looked_at.insert(Arc::clone(&id)) {
+                            self.queues.unfollowed.mark_at(id, Instant::now() + self.follow_pause);
+                            continue;
+                        }
+                        let actor = Arc::clone(&self);
+                        let look = async move {
+                            actor.look(&id).await;
+                            id
+                        };
+                        looks.spawn(look.in_current_span());
+                    }
+                }
+                Some(ended) = looks.join_next() => {
+                    looked_at.remove(&ended.context("a look at a transition")?);
+                }
+            }
+        }
+    }
+
+    async fn look(&self, id: &str) {
+        let Some(transition) = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted) else {
+            return;
+        };
+        let (upstream_id, deadline) = (&transition.upstream_id, self.known.upstream_deadline());
+        if self.notes.take_abort(id) {
+            tracing::info!(transition = id, upstream_id, "power-off takes too long, ending it");
+            if let Err(error) = self.driver.abort(upstream_id, deadline).await {
+                tracing::warn!(transition = id, upstream_id, %error, "cannot end the transition");
+                if may_be_asked_again(&error) {
+                    self.notes.abort_later(id);
+                }
+            }
+        }
+        let asked_at = time::now();
+        match self.driver.follow(upstream_id, deadline).await {
+            Ok(progress) => self.take_progress(Transition::clone(&transition), progress, asked_at).await,
+            Err(failure) => self.unheard(Transition::clone(&transition), &failure).await,
+        }
+    }
+
+    /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
+    async fn take_progress(&self, mut transition: Transition, progress: Progress, asked_at: Timestamp) {
+        self.notes.heard(&transition.id);
+        let ended = progress.ended;
+        let news = outcome::take_over(&mut transition, progress);
+        self.spread(&transition, &news, asked_at).await;
+        if ended {
+            return self.end(transition, "").await;
+        }
+        if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), true, time::now()) {
+            return self.end(transition, "the upstream did not end it in time").await;
+        }
+        self.effects.follow(&transition, true);
+        self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + self.follow_pause);
+        if !news.is_empty() {
+            self.journal.put(transition).await;
+        }
+    }
+
+    /// Tells those who have to know what became of members.
+    async fn spread(&self, transition: &Transition, news: &News, asked_at: Timestamp) {
+        for member in &news.failed {
+            tracing::debug!(
+                transition = transition.id,
+                node = member.id,
+                error = member.error,
+                "task failed"
+            );
+        }
+        // What we ended ourselves is no failure of theirs: the next action is due already.
+        if !self.notes.is_aborted(&transition.id) {
+            let failed = news.failed.iter().map(|member| (member, member.error.as_str()));
+            self.reporter.report(convert::failures(transition, failed)).await;
+        }
+        convert::component_ids(&news.failed).for_each(|id| self.effects.cancel(&id));
+        self.queues.unread.mark(convert::component_ids(&news.failed));
+        self.show_power(transition, &news.succeeded, asked_at).await;
+    }
+
+    async fn show_power(&self, transition: &Transition, members: &[TransitionMember], at: Timestamp) {
+        let Some(action) = convert::action(transition).filter(|_| !members.is_empty()) else { return };
+        let shown = members.iter().filter_map(|member| convert::shown(action, member, at)).collect();
+        // Nobody listens only when the process ends, and after a restart everything is read anew.
+        let _stopping = self.results.send(shown).await;
+    }
+
+    /// The upstream has ended the transition, or will never say so. Of members without a result their power
+    /// tells.
+    async fn end(&self, transition: Transition, error: &str) {
+        let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
+        let nodes = transition.members.len();
+        tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
+        self.effects.ended(&transition, time::now());
+        let finished =
+            Transition { delivery: Delivery::Finished.into(), error: error.to_owned(), ..transition };
+        self.finish(finished).await;
+    }
+
+    /// The upstream did not say how the transition goes. Until it does, the power of the nodes is read.
+    async fn unheard(&self, transition: Transition, failure: &Failure) {
+        let failures = self.notes.failed(&transition.id);
+        if failures == 1 {
+            tracing::warn!(transition = transition.id, error = %failure, "cannot follow a transition, trying again");
+            self.effects.follow(&transition, false);
+            self.queues.unread.mark(convert::component_ids(&transition.members));
+        }
+        if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), false, time::now()) {
+            return self.end(transition, &failure.to_string()).await;
+        }
+        let pause = pause::after(failures).max(self.follow_pause);
+        self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + pause);
+    }
+}
+
+/// Whether a call that failed may do better later on.
+fn may_be_asked_again(failure: &Failure) -> bool {
+    match failure {
+        Failure::Unreachable(_) | Failure::Ambiguous(_) => true,
+        Failure::Refused(_) | Failure::Denied(_) => false,
+    }
+}

@@ -1,0 +1,110 @@
+//! What became of a transition on its nodes. Values in, values out.
+
+use std::collections::HashMap;
+
+use proto::power::{TaskOutcome, Transition, TransitionMember};
+
+use crate::progress::{Progress, TaskState};
+
+/// What a look at a transition showed for the first time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct News {
+    /// Members that are as was asked for.
+    pub(crate) succeeded: Vec<TransitionMember>,
+    /// Members that are not and will not be, with the upstream's words.
+    pub(crate) failed: Vec<TransitionMember>,
+}
+
+impl News {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.succeeded.is_empty() && self.failed.is_empty()
+    }
+}
+
+/// Takes over what the upstream says of the tasks of its nodes. The first result of a node stays; tasks of others
+/// than its members mean nothing, and of several for one node the last counts.
+pub(crate) fn take_over(transition: &mut Transition, progress: Progress) -> News {
+    let mut states: HashMap<_, _> = progress.tasks.into_iter().map(|task| (task.id, task.state)).collect();
+    let mut news = News::default();
+    for member in transition.members.iter_mut().filter(|member| is_unresolved(member)) {
+        match states.remove(&member.id) {
+            Some(TaskState::Succeeded) => {
+                member.outcome = TaskOutcome::Succeeded.into();
+                news.succeeded.push(member.clone());
+            }
+            Some(TaskState::Failed(error)) => {
+                member.outcome = TaskOutcome::Failed.into();
+                member.error = error;
+                news.failed.push(member.clone());
+            }
+            Some(TaskState::Pending) | None => {}
+        }
+    }
+    news
+}
+
+/// Whether nothing is known of what became of a member.
+pub(crate) fn is_unresolved(member: &TransitionMember) -> bool {
+    match member.outcome() {
+        TaskOutcome::Unspecified => true,
+        TaskOutcome::Succeeded | TaskOutcome::Failed => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::progress::Task;
+
+    fn tasks(words: &str) -> Progress {
+        let tasks = words.split_whitespace().map(|word| {
+            let (id, state) = word.split_once(':').unwrap();
+            let state = match state {
+                "pending" => TaskState::Pending,
+                "succeeded" => TaskState::Succeeded,
+                error => TaskState::Failed(error.to_owned()),
+            };
+            Task { id: id.to_owned(), state }
+        });
+        Progress { tasks: tasks.collect(), ended: false }
+    }
+
+    fn names(members: &[TransitionMember]) -> String {
+        let names = members.iter().map(|member| match member.error.as_str() {
+            "" => member.id.clone(),
+            error => format!("{} ({error})", member.id),
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn every_node_gets_the_first_result_of_its_own_task() {
+        let member = |id: &str| TransitionMember { id: id.to_owned(), ..TransitionMember::default() };
+        let mut transition =
+            Transition { members: ["x1", "x2", "x3"].map(member).to_vec(), ..Transition::default() };
+        let mut rows = String::new();
+        for look in [
+            "",
+            "x1:pending x2:pending x3:pending",
+            "x1:succeeded x2:pending x9:succeeded",
+            "x1:succeeded x2:locked",
+            "x1:failed-later x2:succeeded x3:pending",
+            "x3:gone x3:succeeded",
+        ] {
+            let news = take_over(&mut transition, tasks(look));
+            rows += &format!("{look}: on [{}] no [{}]\n", names(&news.succeeded), names(&news.failed));
+        }
+        expect![[r#"
+            : on [] no []
+            x1:pending x2:pending x3:pending: on [] no []
+            x1:succeeded x2:pending x9:succeeded: on [x1] no []
+            x1:succeeded x2:locked: on [] no [x2 (locked)]
+            x1:failed-later x2:succeeded x3:pending: on [] no []
+            x3:gone x3:succeeded: on [x3] no []
+        "#]]
+        .assert_eq(&rows);
+        assert_eq!(transition.members.iter().filter(|member| is_unresolved(member)).count(), 0);
+    }
+}

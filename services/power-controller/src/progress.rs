@@ -1,0 +1,29 @@
+//! How an action that an upstream was asked for goes, node by node.
+
+/// How one node's part of an action goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TaskState {
+    /// It has no result yet.
+    Pending,
+    /// The power of the node is what was asked for.
+    Succeeded,
+    /// It ended without the effect, for this reason in the upstream's words.
+    Failed(String),
+}
+
+/// One node's part of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The node.
+    pub(crate) id: String,
+    pub(crate) state: TaskState,
+}
+
+/// How an action goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// One per node.
+    pub(crate) tasks: Vec<Task>,
+    /// Whether nothing will change any more.
+    pub(crate) ended: bool,
+}

@@ -1,0 +1,214 @@
+//! The actions that were begun, and how each goes.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+use crate::progress::{Progress, Task, TaskState};
+
+use super::reset::Reset;
+
+/// How long an ended action is remembered. Whoever follows it looks every second or so.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// The actions of this process that are under way or ended not long ago.
+#[derive(Default)]
+pub(super) struct Actions {
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    actions: HashMap<String, Begun>,
+    /// What is being done to nodes, and how many actions do it.
+    under_way: HashMap<String, (Reset, usize)>,
+}
+
+struct Begun {
+    tasks: Vec<Task>,
+    /// Where the task of each node is.
+    places: HashMap<String, usize>,
+    pending: usize,
+    /// When the last task got its result.
+    ended: Option<Instant>,
+}
+
+impl Actions {
+    /// Begins an action and gives its id, and the nodes that it may be done to. The others failed already: the
+    /// opposite is being done to them, and which of the two would come last is not known.
+    pub(super) fn begin(&self, reset: Reset, ids: Vec<String>) -> (String, Vec<String>) {
+        let id = uuid::Uuid::new_v4().to_string();
+        let mut book = self.book.lock();
+        book.forget(Instant::now());
+        let (mut tasks, mut places, mut taken) = (Vec::new(), HashMap::new(), Vec::new());
+        for node in ids {
+            let Entry::Vacant(place) = places.entry(node.clone()) else { continue };
+            place.insert(tasks.len());
+            let state = match book.claim(&node, reset) {
+                Ok(()) => {
+                    taken.push(node.clone());
+                    TaskState::Pending
+                }
+                Err(other) => {
+                    TaskState::Failed(format!("{} not begun: a {} is under way", reset.word(), other.word()))
+                }
+            };
+            tasks.push(Task { id: node, state });
+        }
+        let ended = taken.is_empty().then(Instant::now);
+        book.actions.insert(id.clone(), Begun { tasks, places, pending: taken.len(), ended });
+        (id, taken)
+    }
+
+    /// An action that ends as it begins, for the reason `text` on every node. Gives its id.
+    pub(super) fn refuse(&self, ids: Vec<String>, text: &str) -> String {
+        let id = uuid::Uuid::new_v4().to_string();
+        let failed = |id| Task { id, state: TaskState::Failed(text.to_owned()) };
+        let tasks = ids.into_iter().map(failed).collect();
+        let ended = Some(Instant::now());
+        let begun = Begun { tasks, places: HashMap::new(), pending: 0, ended };
+        let mut book = self.book.lock();
+        book.forget(Instant::now());
+        book.actions.insert(id.clone(), begun);
+        id
+    }
+
+    /// Records how a task ended.
+    pub(super) fn end(&self, id: &str, node: &str, result: Result<(), String>) {
+        let mut book = self.book.lock();
+        let Some(task) = book.actions.get_mut(id).and_then(|begun| begun.pending_task(node)) else { return };
+        task.state = match result {
+            Ok(()) => TaskState::Succeeded,
+            Err(text) => TaskState::Failed(text),
+        };
+        book.release(node);
+        if let Some(begun) = book.actions.get_mut(id) {
+            begun.pending -= 1;
+            begun.ended = (begun.pending == 0).then(Instant::now);
+        }
+    }
+
+    /// How an action goes; none if it is not known.
+    pub(super) fn progress(&self, id: &str) -> Option<Progress> {
+        let mut book = self.book.lock();
+        book.forget(Instant::now());
+        let begun = book.actions.get(id)?;
+        Some(Progress { tasks: begun.tasks.clone(), ended: begun.ended.is_some() })
+    }
+}
+
+impl Book {
+    /// Takes the node for an action, unless the opposite has it.
+    fn claim(&mut self, node: &str, reset: Reset) -> Result<(), Reset> {
+        match self.under_way.get_mut(node) {
+            Some((other, _)) if other.target() != reset.target() => Err(*other),
+            Some((_, count)) => {
+                *count += 1;
+                Ok(())
+            }
+            None => {
+                self.under_way.insert(node.to_owned(), (reset, 1));
+                Ok(())
+            }
+        }
+    }
+
+    fn release(&mut self, node: &str) {
+        if let Some((_, count)) = self.under_way.get_mut(node) {
+            *count -= 1;
+            if *count == 0 {
+                self.under_way.remove(node);
+            }
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let fresh = |ended| now.saturating_duration_since(ended) < REMEMBERED;
+        self.actions.retain(|_, begun| begun.ended.is_none_or(fresh));
+    }
+}
+
+impl Begun {
+    fn pending_task(&mut self, node: &str) -> Option<&mut Task> {
+        let task = self.tasks.get_mut(*self.places.get(node)?)?;
+        (task.state == TaskState::Pending).then_some(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn ids(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|&id| id.to_owned()).collect()
+    }
+
+    #[test]
+    fn an_action_ends_with_its_last_task() {
+        let actions = Actions::default();
+        let (id, taken) = actions.begin(Reset::On, ids(&["x1", "x2", "x1"]));
+        assert_eq!(taken, ["x1", "x2"]);
+        actions.end(&id, "x2", Err("no fan".into()));
+        assert!(!actions.progress(&id).unwrap().ended);
+        actions.end(&id, "x1", Ok(()));
+        actions.end(&id, "x1", Err("told twice".into()));
+        actions.end(&id, "x9", Ok(()));
+        expect![[r#"
+            Some(
+                Progress {
+                    tasks: [
+                        Task {
+                            id: "x1",
+                            state: Succeeded,
+                        },
+                        Task {
+                            id: "x2",
+                            state: Failed(
+                                "no fan",
+                            ),
+                        },
+                    ],
+                    ended: true,
+                },
+            )
+        "#]]
+        .assert_debug_eq(&actions.progress(&id));
+        assert_eq!(actions.progress("of another process"), None);
+    }
+
+    #[test]
+    fn the_opposite_waits_for_the_end() {
+        let actions = Actions::default();
+        let (off, _) = actions.begin(Reset::GracefulOff, ids(&["x1"]));
+        let (forced, taken) = actions.begin(Reset::ForcedOff, ids(&["x1"]));
+        assert_eq!(taken, ["x1"], "both switch it off");
+        for ended in [&off, &forced] {
+            let (on, taken) = actions.begin(Reset::On, ids(&["x1"]));
+            assert!(taken.is_empty());
+            let progress = actions.progress(&on).unwrap();
+            let text = "power on not begun: a graceful power off is under way";
+            assert_eq!(progress.tasks, [Task { id: "x1".into(), state: TaskState::Failed(text.into()) }]);
+            assert!(progress.ended);
+            actions.end(ended, "x1", Ok(()));
+        }
+        assert_eq!(actions.begin(Reset::On, ids(&["x1"])).1, ["x1"]);
+    }
+
+    #[test]
+    fn ended_actions_are_forgotten_after_a_while() {
+        let actions = Actions::default();
+        let (ended, _) = actions.begin(Reset::On, ids(&["x1"]));
+        let (pending, _) = actions.begin(Reset::On, ids(&["x2"]));
+        actions.end(&ended, "x1", Ok(()));
+        actions.book.lock().forget(Instant::now());
+        assert!(actions.progress(&ended).is_some());
+        actions.book.lock().forget(Instant::now() + REMEMBERED);
+        assert!(actions.progress(&ended).is_none());
+        assert!(actions.progress(&pending).is_some());
+    }
+}

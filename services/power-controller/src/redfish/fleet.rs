@@ -1,0 +1,118 @@
+//! The nodes and BMCs that the machine file lists now.
+
+use std::{collections::HashMap, sync::Arc};
+
+use anyhow::Context as _;
+use chassis::settings;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Semaphore;
+use upstream::{
+    Family,
+    machine::{self, Machine, MachineFile},
+};
+
+use super::{bmc::Bmc, node::Node};
+
+/// What is shown of a node that has no BMC.
+const NO_BMC: &str = "the machine file names no BMC for the node";
+
+/// Everything in the machine file. A BMC that is listed as before stays as it is, with its session.
+pub(super) struct Fleet {
+    file: MachineFile,
+    common: Common,
+    known: Mutex<Known>,
+}
+
+/// What holds for all BMCs.
+struct Common {
+    family: Family,
+    /// Where the credentials are of BMCs for which the file names none.
+    credentials: String,
+    slots: Arc<Semaphore>,
+}
+
+/// What was made of a machine file.
+struct Known {
+    machine: Arc<Machine>,
+    nodes: HashMap<String, Node>,
+    bmcs: HashMap<String, Entry>,
+}
+
+/// A BMC as the file lists it, and what calls it or why it cannot be called.
+type Entry = (machine::Bmc, Result<Arc<Bmc>, String>);
+
+impl Fleet {
+    /// What `file` lists. No BMC is called yet.
+    ///
+    /// # Errors
+    /// When a setting, or the address or credentials of a BMC cannot be used.
+    pub(super) fn open(file: MachineFile, settings: &settings::Peer) -> anyhow::Result<Self> {
+        let family = Family::new("redfish", settings).context("power.redfish")?;
+        let slots = usize::try_from(settings.calls_in_flight)?.min(Semaphore::MAX_PERMITS);
+        let (credentials, slots) = (settings.credentials.clone(), Arc::new(Semaphore::new(slots)));
+        let common = Common { family, credentials, slots };
+        let known = common.know(file.current(), HashMap::new());
+        for (_, bmc) in known.bmcs.values() {
+            bmc.as_ref().map_err(|reason| anyhow::anyhow!("{reason}"))?;
+        }
+        Ok(Self { file, common, known: Mutex::new(known) })
+    }
+
+    /// Nodes by their ids; none for those that are not listed.
+    pub(super) fn find(&self, ids: Vec<String>) -> Vec<(String, Option<Node>)> {
+        let known = self.known();
+        let found = ids.into_iter().map(|id| {
+            let node = known.nodes.get(&id).cloned();
+            (id, node)
+        });
+        found.collect()
+    }
+
+    /// The BMCs that can be called.
+    pub(super) fn bmcs(&self) -> Vec<Arc<Bmc>> {
+        self.known.lock().bmcs.values().filter_map(|(_, bmc)| bmc.as_ref().ok().cloned()).collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        let mut known = self.known.lock();
+        let machine = self.file.current();
+        if !Arc::ptr_eq(&known.machine, &machine) {
+            let before = std::mem::take(&mut known.bmcs);
+            *known = self.common.know(machine, before);
+        }
+        known
+    }
+}
+
+impl Common {
+    /// What `machine` lists, with the BMCs from `before` that are listed as they were.
+    fn know(&self, machine: Arc<Machine>, mut before: HashMap<String, Entry>) -> Known {
+        let bmcs = machine.bmcs.iter().map(|listed| {
+            let entry = match before.remove(&listed.name) {
+                Some(entry) if entry.0 == *listed => entry,
+                Some(_) | None => (listed.clone(), self.bmc(listed)),
+            };
+            (listed.name.clone(), entry)
+        });
+        let bmcs: HashMap<_, _> = bmcs.collect();
+        let nodes = machine.nodes.iter().map(|listed| (listed.id.clone(), node(listed, &bmcs)));
+        Known { nodes: nodes.collect(), machine, bmcs }
+    }
+
+    fn bmc(&self, listed: &machine::Bmc) -> Result<Arc<Bmc>, String> {
+        let place = if listed.credentials.is_empty() { &self.credentials } else { &listed.credentials };
+        let peer = self.family.peer(format!("BMC {}", listed.name), &listed.url, place);
+        match peer {
+            Ok(peer) => Ok(Arc::new(Bmc::new(peer, Arc::clone(&self.slots)))),
+            Err(error) => Err(format!("BMC {} of the machine file: {error}", listed.name)),
+        }
+    }
+}
+
+fn node(listed: &machine::Node, bmcs: &HashMap<String, Entry>) -> Node {
+    let bmc = match bmcs.get(&listed.bmc) {
+        Some((_, bmc)) => bmc.clone(),
+        None => Err(NO_BMC.to_owned()),
+    };
+    Node { bmc, system: listed.system.as_str().into() }
+}

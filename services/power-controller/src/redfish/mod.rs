@@ -1,0 +1,181 @@
+//! The BMCs of the machine file, each driven directly by Redfish (DSP0266).
+//!
+//! A BMC has no transitions that could be followed: it is asked for a reset, and its `PowerState` tells what
+//! became of it. So an action is followed here, node by node, and what is known of it ends with the process.
+//! After a restart the power of the nodes tells.
+//!
+//! Each BMC is called by one caller at a time, many BMCs at once. One that hangs keeps others that want the same
+//! BMC waiting, and nobody else.
+
+mod access;
+mod actions;
+mod bmc;
+mod fleet;
+mod node;
+mod reset;
+mod system;
+mod task;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use chassis::settings;
+use domain::component::Action;
+use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
+use proto::power::PowerReading;
+use tokio::{task::JoinSet, time::timeout};
+use tracing::Instrument;
+use upstream::machine::MachineFile;
+
+use crate::{driver::Reading, progress::Progress};
+
+use self::{actions::Actions, fleet::Fleet, reset::Reset, system::Power};
+
+/// Longest time that can be set. Whoever asks for more has mistaken the unit.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// All BMCs of a machine file. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Redfish {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    fleet: Fleet,
+    actions: Arc<Actions>,
+    /// What carries actions out. It ends with the last clone.
+    running: Mutex<JoinSet<()>>,
+    /// Time for the effect of an action.
+    patience: Duration,
+    /// Time between looks at what is under way.
+    pause: Duration,
+}
+
+impl Redfish {
+    /// Drives the BMCs that `file` lists. None is called yet.
+    ///
+    /// # Errors
+    /// When a setting, or the address or credentials of a BMC cannot be used.
+    pub(crate) fn new(file: MachineFile, settings: &settings::Power) -> anyhow::Result<Self> {
+        let inner = Inner {
+            fleet: Fleet::open(file, &settings.redfish)?,
+            actions: Arc::default(),
+            running: Mutex::default(),
+            patience: seconds("power.effect_seconds", settings.effect_seconds)?,
+            pause: seconds("power.follow_seconds", settings.follow_seconds)?,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// How long the effect of an action is waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        self.inner.patience
+    }
+
+    /// Puts nodes together that have the same BMC. Those that have none are together too.
+    pub(crate) fn by_bmc<N>(&self, nodes: Vec<N>, id: impl Fn(&N) -> &str) -> Vec<Vec<N>> {
+        let ids = nodes.iter().map(|node| id(node).to_owned()).collect();
+        let bmcs = self.inner.fleet.find(ids).into_iter().map(|(_, node)| {
+            let bmc = node?.bmc.ok()?;
+            Some(bmc.name().to_owned())
+        });
+        let mut groups: BTreeMap<Option<String>, Vec<N>> = BTreeMap::new();
+        for (node, bmc) in nodes.into_iter().zip(bmcs) {
+            groups.entry(bmc).or_default().push(node);
+        }
+        groups.into_values().collect()
+    }
+
+    /// The power of nodes as their BMCs say it now. Nodes that the machine file does not list are left out. A
+    /// BMC in trouble gives its nodes an error, never a state.
+    ///
+    /// A BMC has `deadline` to be free, and then what `power.redfish` allows for its calls.
+    pub(crate) async fn power(&self, ids: Vec<String>, deadline: Duration) -> Vec<(String, Reading)> {
+        let readings = self.inner.fleet.find(ids).into_iter().filter_map(|(id, node)| {
+            let node = node?;
+            Some(async move {
+                let power = node.power(deadline).await;
+                (id, reading(power))
+            })
+        });
+        join_all(readings).await
+    }
+
+    /// Begins the action on every node and returns at once with an id under which [`Self::follow`] tells how it
+    /// goes. A node to which the opposite is being done fails.
+    pub(crate) fn start(&self, action: Action, ids: Vec<String>) -> String {
+        let Inner { fleet, actions, patience, pause, .. } = &*self.inner;
+        let Some(reset) = Reset::of(action) else {
+            return actions.refuse(ids, &format!("'{}' is not an action on power", action.word()));
+        };
+        let (id, taken) = actions.begin(reset, ids);
+        let (patience, pause) = (*patience, *pause);
+        let tasks = fleet.find(taken).into_iter().map(|(node_id, node)| {
+            let (id, actions) = (id.clone(), Arc::clone(actions));
+            async move {
+                let result = match &node {
+                    Some(node) => node.carry_out(reset, patience, pause).await,
+                    None => Err(format!("{node_id} is not in the machine file")),
+                };
+                actions.end(&id, &node_id, result);
+            }
+        });
+        // Not `self`, which would keep this running for ever.
+        let tasks = join_all(tasks);
+        self.running().spawn(async { drop(tasks.await) }.in_current_span());
+        id
+    }
+
+    /// How a begun action goes. None: it is not known, because an earlier process began it, or it ended some
+    /// minutes ago.
+    pub(crate) fn follow(&self, id: &str) -> Option<Progress> {
+        drop(self.running());
+        self.inner.actions.progress(id)
+    }
+
+    /// Ends the sessions at the BMCs, as far as that is possible within `patience`: they have only a few, and
+    /// keep them for half an hour otherwise. To be called last.
+    pub(crate) async fn close(&self, patience: Duration) {
+        let bmcs = self.inner.fleet.bmcs();
+        let log_outs = bmcs.iter().map(|bmc| timeout(patience, bmc.log_out()));
+        let late = join_all(log_outs).await.into_iter().filter(Result::is_err).count();
+        if late > 0 {
+            tracing::info!(bmcs = late, "sessions not ended in time, the BMCs will end them");
+        }
+    }
+
+    /// What is running, without what has ended. A panic goes on here, since nothing else would tell of it.
+    fn running(&self) -> MutexGuard<'_, JoinSet<()>> {
+        let mut running = self.inner.running.lock();
+        while let Some(ended) = running.try_join_next() {
+            if let Err(error) = ended
+                && let Ok(panic) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        running
+    }
+}
+
+/// What is told of a node. Whatever is neither on nor off is no state.
+fn reading(power: Result<Power, String>) -> Reading {
+    let known = |reading| Reading { reading, error: String::new(), as_of: None };
+    match power {
+        Ok(Power::On) => known(PowerReading::On),
+        Ok(Power::Off) => known(PowerReading::Off),
+        Ok(Power::Other(text)) | Err(text) => Reading::undefined(text),
+    }
+}
+
+fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() && duration <= LONGEST => Ok(duration),
+        Ok(_) | Err(_) => {
+            anyhow::bail!("{key}: has to be more than 0 and at most {} seconds", LONGEST.as_secs())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! One node and where its power is.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{bmc::Bmc, reset::Reset, system::Power, task::Task};
+
+/// A node of the machine file.
+#[derive(Clone)]
+pub(super) struct Node {
+    /// Its BMC, or why there is none that can be called.
+    pub(super) bmc: Result<Arc<Bmc>, String>,
+    /// Path of its system at the BMC; empty: the only one.
+    pub(super) system: Arc<str>,
+}
+
+impl Node {
+    /// The power of the node, or why it is not known. The BMC has `deadline` to be free.
+    pub(super) async fn power(&self, deadline: Duration) -> Result<Power, String> {
+        let bmc = self.bmc.as_ref().map_err(String::clone)?;
+        let Ok(mut turn) = timeout_at(Instant::now() + deadline, bmc.turn()).await else {
+            return Err(format!(
+                "{} was not asked within {deadline:?}: it was busy, or so many others that \
+                 power.redfish.calls_in_flight allowed no more",
+                bmc.name()
+            ));
+        };
+        turn.system(&self.system).await.map(|(_, system)| system.power).map_err(|failure| failure.text)
+    }
+
+    /// Does `reset`, and looks every `pause` until its effect shows, for as long as `patience` lasts.
+    ///
+    /// # Errors
+    /// Says why it did not come.
+    pub(super) async fn carry_out(
+        &self,
+        reset: Reset,
+        patience: Duration,
+        pause: Duration,
+    ) -> Result<(), String> {
+        let bmc = self.bmc.as_ref().map_err(String::clone)?;
+        Task { bmc, system: &self.system, reset, patience, pause }.carry_out().await
+    }
+}

@@ -1,0 +1,210 @@
+//! Keeps what is known about the power of every component current: asks when a component begins a new
+//! generation, and listens for changes. An upstream that does not tell of changes is asked again and again
+//! about nodes that are being acted on.
+//!
+//! One task does all of it, so that an older reading cannot overwrite a newer one.
+
+mod rhythm;
+mod silence;
+mod take;
+
+use std::{collections::HashMap, convert::Infallible, time::Duration};
+
+use anyhow::Context as _;
+use domain::{component::Component, id::ComponentId, power::Shown};
+use futures_util::{Stream, StreamExt};
+use proto::power::{PowerReading, PowerState};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+use tracing::Instrument;
+
+pub(crate) use self::silence::SILENCE;
+use self::{rhythm::Rhythm, silence::Silence};
+use crate::{
+    act::Queues,
+    driver::{Driver, Failure, Reading},
+    effects::Effects,
+    known::Known,
+    pushes::{Push, pushes},
+};
+
+/// Messages of the upstream that are stored together, so that a burst of single changes costs few commits.
+const MOST_PUSHES: usize = 4096;
+
+/// The task that reads power states.
+pub(crate) struct Sense {
+    known: Known,
+    driver: Driver,
+    queues: Queues,
+    effects: Effects,
+    /// What results of actions show.
+    results: mpsc::Receiver<Vec<PowerState>>,
+    /// When nodes are asked for again; none: the upstream tells of changes.
+    rhythm: Option<Rhythm>,
+    seen: HashMap<ComponentId, Seen>,
+    /// What results of actions showed last, so that readings from before are recognised.
+    shown: HashMap<ComponentId, Shown>,
+    silence: Silence,
+    /// Counts the times that listening began. Readings from before may have missed changes.
+    listening: u64,
+    /// Counts questions, pushes and results, to tell which came first.
+    clock: u64,
+    failures: u32,
+}
+
+/// When the stored reading of a component was obtained.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    listening: u64,
+    clock: u64,
+    /// Until when it need not be asked for again; none: until a change is told.
+    fresh_until: Option<Instant>,
+}
+
+/// Nodes that were asked for together.
+struct Question {
+    nodes: Vec<(ComponentId, u64)>,
+    clock: u64,
+    listening: u64,
+    asked_at: Instant,
+}
+
+type Answer = (Question, Result<Vec<(String, Reading)>, Failure>);
+
+impl Sense {
+    /// `pause`: how long a node is left alone that is being acted on, where the upstream does not tell of changes.
+    pub(crate) fn new(
+        known: Known,
+        driver: Driver,
+        queues: Queues,
+        effects: Effects,
+        results: mpsc::Receiver<Vec<PowerState>>,
+        pause: Duration,
+    ) -> Self {
+        let rhythm = (!driver.tells()).then(|| Rhythm::new(Instant::now(), pause));
+        let (seen, shown, silence) = (HashMap::new(), HashMap::new(), Silence::default());
+        let (listening, clock, failures) = (0, 0, 0);
+        Self {
+            known,
+            driver,
+            queues,
+            effects,
+            results,
+            rhythm,
+            seen,
+            shown,
+            silence,
+            listening,
+            clock,
+            failures,
+        }
+    }
+
+    /// Reads and listens for ever.
+    pub(crate) async fn run(mut self) -> anyhow::Result<Infallible> {
+        self.known.components.reached(1).await;
+        let states = self.known.states.view().all();
+        let gone = states.iter().filter(|state| self.known.components.get(&state.id).is_none());
+        self.forget(gone.map(|state| state.id.clone()).collect()).await;
+
+        let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
+        let mut questions = JoinSet::new();
+        loop {
+            let most = self.driver.most_nodes();
+            tokio::select! {
+                pushed = next(&mut pushes) => self.take_pushes(pushed).await,
+                Some(results) = self.results.recv() => self.take_results(results).await,
+                Some(answer) = questions.join_next() => {
+                    let mut answers = vec![answer.context("a question")?];
+                    while let Some(more) = questions.try_join_next() {
+                        answers.push(more.context("a question")?);
+                    }
+                    self.take_answers(answers).await;
+                }
+                ids = self.queues.unread.next(most), if questions.len() < self.driver.most_questions() => {
+                    self.ask(ids, &mut questions).await;
+                }
+            }
+        }
+    }
+
+    /// Asks for those that need it. What is kept about components that are gone is deleted.
+    async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
+        let (mut nodes, mut gone) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.known.components.get(id.as_str()) {
+                Some(component) if self.is_wanted(&component) => nodes.push((id, component.generation)),
+                Some(_) => {}
+                None => gone.push(id.as_str().to_owned()),
+            }
+        }
+        self.forget(gone).await;
+        if nodes.is_empty() {
+            return;
+        }
+        self.clock += 1;
+        let (clock, listening, asked_at) = (self.clock, self.listening, Instant::now());
+        for nodes in self.driver.apart(nodes, |(id, _)| id.as_str()) {
+            let question = Question { nodes, clock, listening, asked_at };
+            let (driver, deadline) = (self.driver.clone(), self.known.upstream_deadline());
+            let ask = async move {
+                let ids = question.nodes.iter().map(|(id, _)| id.as_str().to_owned()).collect();
+                let answer = driver.power(ids, deadline).await;
+                (question, answer)
+            };
+            questions.spawn(ask.in_current_span());
+        }
+    }
+
+    /// Whether the stored reading is no evidence for the component as it is now, and nobody will tell.
+    fn is_wanted(&self, component: &Component) -> bool {
+        let id = component.id.as_str();
+        let state = self.known.states.view().get(id);
+        let state = state.as_deref();
+        let known =
+            state.is_some_and(|state| state.generation == component.generation && !is_doubtful(state));
+        // Whoever follows an action hears its result, and not that the upstream can be asked for power again.
+        let told = self.effects.is_followed(id)
+            && state.is_none_or(|state| state.reading() != PowerReading::Unspecified);
+        let now = Instant::now();
+        let heard = self.seen.get(id).is_some_and(|seen| {
+            seen.listening == self.listening && seen.fresh_until.is_none_or(|until| now < until)
+        });
+        component.is_enabled() && !(known && heard) && !told
+    }
+
+    /// Deletes the states of components that are gone. Where that fails, the next start does it.
+    async fn forget(&mut self, ids: Vec<String>) {
+        if ids.is_empty() {
+            return;
+        }
+        for id in &ids {
+            self.seen.remove(id.as_str());
+            self.shown.remove(id.as_str());
+            self.silence.heard(id);
+        }
+        let deleted = self.known.states.write(move |draft| {
+            ids.iter().for_each(|id| draft.delete(id));
+            Ok(())
+        });
+        if let Err(fault) = deleted.await {
+            tracing::debug!(%fault, "cannot delete the power states of components that are gone");
+        }
+    }
+}
+
+/// The next pushes; waits for ever if there are none, which the stream rules out by not ending.
+async fn next(pushes: &mut (impl Stream<Item = Vec<Push>> + Unpin)) -> Vec<Push> {
+    match pushes.next().await {
+        Some(pushes) => pushes,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a reading says nothing about the power of a node.
+fn is_doubtful(state: &PowerState) -> bool {
+    let read = match state.reading() {
+        PowerReading::On | PowerReading::Off => true,
+        PowerReading::Unspecified | PowerReading::Undefined | PowerReading::Missing => false,
+    };
+    !read || !state.error.is_empty()
+}

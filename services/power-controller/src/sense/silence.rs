@@ -1,0 +1,60 @@
+//! For how long nothing could be read of nodes.
+
+use std::{collections::HashMap, time::Duration};
+
+use domain::id::ComponentId;
+use tokio::time::Instant;
+
+/// How long nothing may be read before what is known counts as unknown. A restart of the upstream is over by
+/// then, and every wait for the effect of an action is much longer.
+pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+
+/// The nodes of which nothing could be read, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Silence {
+    since: HashMap<ComponentId, Instant>,
+}
+
+impl Silence {
+    /// Something was read of the node.
+    pub(super) fn heard(&mut self, id: &str) {
+        self.since.remove(id);
+    }
+
+    /// Nothing could be read of these nodes, which were asked for at `asked_at`. Gives those of which nothing
+    /// could be read for too long.
+    pub(super) fn unheard(
+        &mut self,
+        ids: &[ComponentId],
+        asked_at: Instant,
+        now: Instant,
+    ) -> Vec<ComponentId> {
+        let lost = |id: &&ComponentId| {
+            let since = *self.since.entry(ComponentId::clone(id)).or_insert(asked_at);
+            now.saturating_duration_since(since) >= SILENCE
+        };
+        ids.iter().filter(lost).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_lost_when_nothing_was_read_of_it_for_a_while() {
+        let (start, mut silence) = (Instant::now(), Silence::default());
+        let ids = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
+        let unheard = |silence: &mut Silence, asked_at, now| {
+            let [asked_at, now] = [asked_at, now].map(|after| start + Duration::from_millis(after));
+            silence.unheard(&ids, asked_at, now).len()
+        };
+        assert_eq!(unheard(&mut silence, 0, 1), 0);
+        assert_eq!(unheard(&mut silence, 2_990, 2_999), 0);
+        silence.heard("x2");
+        assert_eq!(unheard(&mut silence, 2_999, 3_000), 1);
+        assert_eq!(unheard(&mut silence, 5_000, 6_000), 2);
+        ids.iter().for_each(|id| silence.heard(id.as_str()));
+        assert_eq!(unheard(&mut silence, 6_000, 9_000), 2, "one question took so long");
+    }
+}

@@ -1,0 +1,289 @@
+//! What is made of answers, changes and results.
+
+use std::{collections::HashMap, time::Duration};
+
+use chassis::{convert::time, pause};
+use domain::{
+    evaluation::WAITING_FOR,
+    id::ComponentId,
+    options::Options,
+    power::{self, Outlook},
+    time::Timestamp,
+};
+use proto::power::{PowerReading, PowerState};
+use tokio::time::Instant;
+
+use super::{Answer, Question, Seen, Sense, is_doubtful};
+use crate::{
+    convert,
+    driver::{Failure, Reading},
+    pushes::Push,
+};
+
+/// How soon a node is asked for again that was missing or whose power was not known. Not every upstream
+/// tells when such a node is back.
+const DOUBTFUL: Duration = Duration::from_secs(30);
+
+impl Sense {
+    /// Answers that came at the same time are stored together. Of two about one node the one that was asked for
+    /// last counts.
+    pub(super) async fn take_answers(&mut self, mut answers: Vec<Answer>) {
+        answers.sort_by_key(|(question, _)| question.clock);
+        let mut states = HashMap::new();
+        for (question, answer) in answers {
+            match answer {
+                Ok(readings) => {
+                    self.failures = 0;
+                    question.nodes.iter().for_each(|(id, _)| self.silence.heard(id.as_str()));
+                    let read = self.weigh(question, readings.into_iter().collect());
+                    states.extend(read.into_iter().map(|(id, state, seen)| (id, (state, seen))));
+                }
+                Err(failure) => self.take_failure(question, &failure).await,
+            }
+        }
+        self.store(states.into_iter().map(|(id, (state, seen))| (id, state, seen)).collect()).await;
+    }
+
+    async fn take_failure(&mut self, question: Question, failure: &Failure) {
+        if self.failures == 0 {
+            tracing::warn!(error = %failure, "cannot read power states, trying again");
+        }
+        let ids: Vec<_> = question.nodes.into_iter().map(|(id, _)| id).collect();
+        let lost = self.silence.unheard(&ids, question.asked_at, Instant::now());
+        self.lose_touch(lost, &failure.to_string()).await;
+        self.ask_again_later(ids);
+    }
+
+    /// What an answer is evidence for. Nodes of which it is none are asked for again.
+    fn weigh(
+        &mut self,
+        question: Question,
+        mut readings: HashMap<String, Reading>,
+    ) -> Vec<(ComponentId, PowerState, Seen)> {
+        let now = time::now();
+        let options = self.known.options.in_force();
+        let seen = self.seen_at(question.clock, question.listening);
+        let mut states = Vec::new();
+        for (id, generation) in question.nodes {
+            // Another generation has begun meanwhile: its own question is on the way.
+            if self.known.components.get(id.as_str()).is_none_or(|one| one.generation != generation) {
+                continue;
+            }
+            let reading = readings.remove(id.as_str()).unwrap_or_else(Reading::missing);
+            if self.is_outdated(&id, &reading, now) {
+                self.seen.remove(&id);
+                self.ask_at(&id, seen.fresh_until.into_iter());
+                continue;
+            }
+            let state = convert::power_state(&id, reading, generation, now);
+            // Something newer came in while the upstream was asked; if it says otherwise, nobody knows which
+            // of the two is true now.
+            let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > question.clock);
+            if overtaken && self.contradicts(&state) {
+                self.seen.remove(&id);
+                self.queues.unread.mark([id]);
+            } else {
+                states.push((id, self.evidence(state, &options, now), seen));
+            }
+        }
+        states
+    }
+
+    /// Whether the reading is of a time before the last action on the node had its result.
+    fn is_outdated(&self, id: &ComponentId, reading: &Reading, now: Timestamp) -> bool {
+        let rule_reading = convert::rule_reading(reading.reading);
+        let shown = self.shown.get(id);
+        shown.is_some_and(|shown| power::is_outdated(rule_reading, reading.as_of, *shown, now))
+    }
+
+    /// The answer to a question as what it is evidence for: the generation that it was asked for, or the one
+    /// before while an older action may still change the power.
+    fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
+        match self.effects.outlook(&state, state.generation, options, now) {
+            Outlook::Settled => state,
+            Outlook::Pending { .. } => PowerState { generation: self.read_generation(&state.id), ..state },
+        }
+    }
+
+    pub(super) async fn take_pushes(&mut self, pushes: Vec<Push>) {
+        let now = time::now();
+        let mut newest = HashMap::new();
+        for push in pushes {
+            match push {
+                Push::Lost(error) => {
+                    let enabled = self.known.components.enabled().collect();
+                    self.lose_touch(enabled, &error).await;
+                }
+                Push::Began => self.begin_to_listen(),
+                Push::Changed(readings) => {
+                    let seen = self.seen_now();
+                    newest.extend(readings.into_iter().map(|(id, reading)| (id, (reading, seen))));
+                }
+            }
+        }
+        let states = newest.into_iter().filter_map(|(id, (reading, seen))| {
+            let component = self.known.components.get(&id)?;
+            let state = convert::power_state(&component.id, reading, self.read_generation(&id), now);
+            Some((component.id.clone(), state, seen))
+        });
+        let states = states.collect();
+        self.store(states).await;
+    }
+
+    /// What the results of actions show. They belong to the generation of their action; if a newer one has been
+    /// read meanwhile, that is read again.
+    pub(super) async fn take_results(&mut self, results: Vec<PowerState>) {
+        let (options, now, seen) = (self.known.options.in_force(), time::now(), self.seen_now());
+        let mut states = Vec::new();
+        for state in results {
+            let Some(component) = self.known.components.get(&state.id) else { continue };
+            let id = component.id.clone();
+            self.shown.insert(id.clone(), convert::as_shown(&state));
+            if self.is_overtaken(&state) {
+                self.effects.settle(&state, &options, now);
+                self.seen.remove(&id);
+                self.queues.unread.mark([id]);
+            } else {
+                states.push((id, state, seen));
+            }
+        }
+        self.store(states).await;
+    }
+
+    /// Whether what is stored was read after the result, or for a newer generation, and says otherwise.
+    fn is_overtaken(&self, result: &PowerState) -> bool {
+        self.known.states.view().get(&result.id).is_some_and(|known| {
+            known.generation > result.generation
+                || (self.contradicts(result) && convert::observed_at(&known) > convert::observed_at(result))
+        })
+    }
+
+    /// The generation for which a component was asked for last. What is told without being asked may have been
+    /// on its way since before the newest generation, and so is no evidence for it until its answer is here.
+    fn read_generation(&self, id: &str) -> u64 {
+        self.known.states.view().get(id).map_or(0, |state| state.generation)
+    }
+
+    /// What was read before the upstream fell silent is no evidence for what is so now. It is shown with its age,
+    /// and with what the upstream's trouble was when that was found out.
+    async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
+        let view = self.known.states.view();
+        let lost = ids.into_iter().filter_map(|id| match view.get(id.as_str()) {
+            Some(state) if state.reading() == PowerReading::Unspecified => None,
+            Some(state) => Some(PowerState::clone(&state)),
+            None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
+        });
+        let (reading, error) = (PowerReading::Unspecified.into(), format!("{WAITING_FOR}{error}"));
+        let lost: Vec<_> = lost.map(|state| PowerState { reading, error: error.clone(), ..state }).collect();
+        if lost.is_empty() {
+            return;
+        }
+        let written = self.known.states.write(move |draft| {
+            lost.into_iter().for_each(|state| draft.put(state));
+            Ok(())
+        });
+        if let Err(fault) = written.await {
+            tracing::warn!(%fault, "cannot record that the power upstream is silent");
+        }
+    }
+
+    /// Whatever changed while nobody listened has to be asked for.
+    fn begin_to_listen(&mut self) {
+        self.listening += 1;
+        self.queues.unread.mark(self.known.components.enabled());
+    }
+
+    fn seen_now(&mut self) -> Seen {
+        self.clock += 1;
+        self.seen_at(self.clock, self.listening)
+    }
+
+    fn seen_at(&self, clock: u64, listening: u64) -> Seen {
+        Seen { listening, clock, fresh_until: self.rhythm.map(|rhythm| rhythm.next(Instant::now())) }
+    }
+
+    /// Stores what differs from what is known.
+    async fn store(&mut self, states: Vec<(ComponentId, PowerState, Seen)>) {
+        let changed: Vec<_> =
+            states.iter().map(|(_, state, _)| state).filter(|state| self.differs(state)).cloned().collect();
+        if !changed.is_empty() {
+            let written = self.known.states.write(move |draft| {
+                changed.into_iter().for_each(|state| draft.put(state));
+                Ok(())
+            });
+            if let Err(fault) = written.await {
+                tracing::debug!(%fault, "cannot store power states, asking again");
+                let ids = states.into_iter().map(|(id, ..)| id).collect();
+                return self.ask_again_later(ids);
+            }
+        }
+        let (options, now) = (self.known.options.in_force(), time::now());
+        // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
+        self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
+        for (id, state, seen) in states {
+            self.look_again(&id, &state, seen, &options, now);
+            self.note(id, seen);
+        }
+    }
+
+    /// Has a component looked at again as soon as its power may be known, or known for its generation, or may
+    /// have changed.
+    fn look_again(
+        &self,
+        id: &ComponentId,
+        state: &PowerState,
+        seen: Seen,
+        options: &Options,
+        now: Timestamp,
+    ) {
+        let Some(component) = self.known.components.get(id.as_str()) else { return };
+        let generation = component.generation;
+        if self.effects.settle(state, options, now).is_some_and(|settled| settled < generation) {
+            self.queues.unread.mark([id.clone()]);
+        }
+        let after = |pause| Instant::now() + pause;
+        let doubt = is_doubtful(state).then(|| after(DOUBTFUL));
+        let effect = match self.effects.outlook(state, generation, options, now) {
+            Outlook::Pending { until } => until.map(|until| after(until.since(now))),
+            Outlook::Settled => None,
+        };
+        let change = seen.fresh_until.filter(|_| component.is_enabled());
+        self.ask_at(id, doubt.into_iter().chain(effect).chain(change));
+    }
+
+    /// Has the component looked at again at the first of these times.
+    fn ask_at(&self, id: &ComponentId, times: impl Iterator<Item = Instant>) {
+        if let Some(at) = times.min() {
+            self.queues.unread.mark_at(id.clone(), at);
+        }
+    }
+
+    /// Remembers when a reading was obtained; one that only confirms a newer one does not make it older.
+    fn note(&mut self, id: ComponentId, seen: Seen) {
+        let known = self.seen.entry(id).or_insert(seen);
+        known.listening = known.listening.max(seen.listening);
+        known.clock = known.clock.max(seen.clock);
+        known.fresh_until = known.fresh_until.max(seen.fresh_until);
+    }
+
+    /// Whether what is stored, of whichever generation, says something else about the power of the node.
+    fn contradicts(&self, state: &PowerState) -> bool {
+        let known = self.known.states.view().get(&state.id);
+        known.is_some_and(|known| (known.reading, &known.error) != (state.reading, &state.error))
+    }
+
+    fn differs(&self, state: &PowerState) -> bool {
+        self.known.states.view().get(&state.id).is_none_or(|known| {
+            (known.reading, &known.error, known.generation) != (state.reading, &state.error, state.generation)
+        })
+    }
+
+    fn ask_again_later(&mut self, ids: Vec<ComponentId>) {
+        self.failures = self.failures.saturating_add(1);
+        let at = Instant::now() + pause::after(self.failures);
+        for id in ids {
+            self.seen.remove(&id);
+            self.queues.unread.mark_at(id, at);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What the tests of this crate have around it: a power control service and a registry, both in the process.
+
+pub(crate) mod pcs;
+pub(crate) mod registry;
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::Instant;
+
+/// Longest wait for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until `look` finds something.
+pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,274 @@
+//! A power control service that does as it is told by a test, in the service's own wire format.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Path, State},
+    http::{Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use chassis::settings;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The service at an address of its own. It is gone when it is dropped.
+pub(crate) struct FakePcs {
+    pub(crate) url: String,
+    world: Arc<Mutex<World>>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct World {
+    /// Entries of power-status by node. Nodes that have none are left out of answers.
+    nodes: BTreeMap<String, Value>,
+    transitions: Vec<Value>,
+    /// Every call: method, path, and body.
+    calls: Vec<(String, Value)>,
+    troubles: BTreeMap<&'static str, Trouble>,
+}
+
+/// What is wrong with calls of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// They are taken and never answered, and have no effect.
+    Hangs,
+    /// They have their effect and are not answered.
+    LosesAnswers,
+    /// This is the answer, and they have no effect.
+    Answers(u16, String),
+    /// Bodies about more than so many nodes are refused with this answer.
+    Over(usize, u16, String),
+}
+
+impl FakePcs {
+    pub(crate) async fn start() -> Self {
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    pub(crate) async fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let world = Arc::new(Mutex::new(World::default()));
+        let routes = Router::new()
+            .route("/power-status", post(serve))
+            .route("/transitions", get(serve).post(serve))
+            .route("/transitions/{id}", get(serve_one).delete(serve_one))
+            .with_state(Arc::clone(&world));
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self { url, world, serving }
+    }
+
+    /// Settings with which it is called.
+    pub(crate) fn settings(&self) -> settings::Peer {
+        settings::Peer {
+            url: self.url.clone(),
+            plain_http: true,
+            answer_seconds: 1.0,
+            total_seconds: 2.0,
+            ..settings::Power::default().pcs
+        }
+    }
+
+    /// Sets the power of nodes, as it is known since `last_updated`; an empty one is left out.
+    pub(crate) fn set_power(&self, ids: &[&str], power: &str, last_updated: &str) {
+        let mut world = self.world.lock();
+        for id in ids {
+            let entry = json!({"xname": id, "powerState": power, "managementState": "available",
+                "error": null, "supportedPowerTransitions": ["On"], "lastUpdated": last_updated});
+            world.nodes.insert((*id).to_owned(), entry);
+        }
+    }
+
+    /// Sets the whole entry of a node; none leaves it out of answers.
+    pub(crate) fn set_entry(&self, id: &str, entry: Option<Value>) {
+        let mut world = self.world.lock();
+        match entry {
+            Some(entry) => world.nodes.insert(id.to_owned(), entry),
+            None => world.nodes.remove(id),
+        };
+    }
+
+    /// `kind`: `status`, `create`, `list`, `get` or `abort`.
+    pub(crate) fn trouble(&self, kind: &'static str, trouble: Option<Trouble>) {
+        let mut world = self.world.lock();
+        match trouble {
+            Some(trouble) => world.troubles.insert(kind, trouble),
+            None => world.troubles.remove(kind),
+        };
+    }
+
+    /// Sets how far the tasks of these nodes are, in the newest transition.
+    pub(crate) fn set_tasks(&self, ids: &[&str], status: &str, description: &str, error: &str) {
+        let mut world = self.world.lock();
+        let transition = world.transitions.last_mut().expect("a transition");
+        for task in transition["tasks"].as_array_mut().unwrap() {
+            if ids.contains(&task["xname"].as_str().unwrap()) {
+                task["taskStatus"] = status.into();
+                task["taskStatusDescription"] = description.into();
+                if !error.is_empty() {
+                    task["error"] = error.into();
+                }
+            }
+        }
+    }
+
+    /// Sets the status of the newest transition.
+    pub(crate) fn set_status(&self, status: &str) {
+        self.world.lock().transitions.last_mut().expect("a transition")["transitionStatus"] = status.into();
+    }
+
+    pub(crate) fn add_transition(&self, transition: Value) {
+        self.world.lock().transitions.push(transition);
+    }
+
+    pub(crate) fn forget_transitions(&self) {
+        self.world.lock().transitions.clear();
+    }
+
+    /// Operation and nodes of every transition that was taken.
+    pub(crate) fn taken(&self) -> Vec<String> {
+        let taken = |transition: &Value| {
+            let tasks = transition["tasks"].as_array().unwrap().iter();
+            let ids: Vec<_> = tasks.map(|task| task["xname"].as_str().unwrap()).collect();
+            format!("{} {}", transition["operation"].as_str().unwrap(), ids.join(" "))
+        };
+        self.world.lock().transitions.iter().map(taken).collect()
+    }
+
+    /// The calls so far, each as method and path.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.world.lock().calls.iter().map(|(call, _)| call.clone()).collect()
+    }
+
+    /// How many calls there were so far whose method and path begin like this.
+    pub(crate) fn count(&self, call: &str) -> usize {
+        self.calls().iter().filter(|one| one.starts_with(call)).count()
+    }
+
+    /// The body of the last call.
+    pub(crate) fn last_body(&self) -> Value {
+        self.world.lock().calls.last().expect("a call").1.clone()
+    }
+}
+
+impl Drop for FakePcs {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+type Shared = State<Arc<Mutex<World>>>;
+
+async fn serve(state: Shared, method: Method, uri: Uri, body: Bytes) -> Response {
+    serve_one(state, Path(String::new()), method, uri, body).await
+}
+
+async fn serve_one(
+    State(world): Shared,
+    Path(id): Path<String>,
+    method: Method,
+    uri: Uri,
+    body: Bytes,
+) -> Response {
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let kind = match (&method, uri.path(), id.as_str()) {
+        (_, "/power-status", _) => "status",
+        (&Method::POST, ..) => "create",
+        (&Method::DELETE, ..) => "abort",
+        (_, _, "") => "list",
+        _ => "get",
+    };
+    let trouble = {
+        let mut world = world.lock();
+        world.calls.push((format!("{method} {uri}"), body.clone()));
+        world.troubles.get(kind).cloned()
+    };
+    match trouble {
+        Some(Trouble::Hangs) => std::future::pending().await,
+        Some(Trouble::Answers(status, text)) => answer(status, text),
+        Some(Trouble::Over(most, status, text)) if nodes(&body) > most => answer(status, text),
+        Some(Trouble::LosesAnswers) => {
+            let _lost = world.lock().answer(kind, &id, &body);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            answer(500, String::new())
+        }
+        Some(Trouble::Over(..)) | None => {
+            let (status, value) = world.lock().answer(kind, &id, &body);
+            answer(status, value.to_string())
+        }
+    }
+}
+
+fn answer(status: u16, text: String) -> Response {
+    let kind = if status < 400 { "application/json" } else { "application/problem+json" };
+    (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// How many nodes a body is about.
+fn nodes(body: &Value) -> usize {
+    let list = body["xname"].as_array().or(body["location"].as_array());
+    list.map_or(0, Vec::len)
+}
+
+fn problem(status: u16, detail: &str) -> (u16, Value) {
+    (status, json!({"type": "about:blank", "detail": detail, "status": status, "title": "Trouble"}))
+}
+
+impl World {
+    fn answer(&mut self, kind: &str, id: &str, body: &Value) -> (u16, Value) {
+        match kind {
+            "status" => self.status(body),
+            "create" => self.create(body),
+            "list" => (200, json!({"transitions": self.transitions.iter().map(listed).collect::<Vec<_>>()})),
+            kind => match self.transitions.iter_mut().find(|one| one["transitionID"] == id) {
+                None => problem(404, "transition does not exist"),
+                Some(one) if kind == "get" => (200, one.clone()),
+                Some(one) if one["transitionStatus"] == "completed" => {
+                    problem(400, "Transition is already finished and cannot be aborted.")
+                }
+                Some(one) => {
+                    one["transitionStatus"] = "abort-signaled".into();
+                    (202, json!({"abortStatus": "Accepted - abort initiated"}))
+                }
+            },
+        }
+    }
+
+    fn status(&self, body: &Value) -> (u16, Value) {
+        let asked: Vec<_> = body["xname"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        let bad: Vec<_> = asked.iter().filter(|id| !id.starts_with('x')).copied().collect();
+        if !bad.is_empty() {
+            return problem(400, &format!("invalid xnames detected: {}", bad.join(" ")));
+        }
+        let status: Vec<_> = asked.iter().filter_map(|id| self.nodes.get(*id)).collect();
+        (200, json!({"status": status}))
+    }
+
+    fn create(&mut self, body: &Value) -> (u16, Value) {
+        let id = format!("t-{}", self.transitions.len() + 1);
+        let task = |location: &Value| {
+            json!({"xname": location["xname"], "taskStatus": "in-progress",
+                "taskStatusDescription": "Applying transition"})
+        };
+        let tasks: Vec<_> = body["location"].as_array().unwrap().iter().map(task).collect();
+        let operation = body["operation"].clone();
+        let now = chrono::Utc::now().to_rfc3339();
+        self.transitions.push(json!({"transitionID": id, "operation": operation, "createTime": now,
+            "transitionStatus": "in-progress", "tasks": tasks}));
+        (200, json!({"transitionID": id, "operation": operation}))
+    }
+}
+
+/// A transition as it is listed: with the number of its tasks in place of the tasks.
+fn listed(transition: &Value) -> Value {
+    let mut listed = transition.clone();
+    let total = transition["tasks"].as_array().map_or(0, Vec::len);
+    listed["taskCounts"] = json!({"total": total});
+    listed.as_object_mut().unwrap().remove("tasks");
+    listed
+}

@@ -1,0 +1,253 @@
+//! A component registry that keeps its records in memory and applies the rules to reports.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chassis::{
+    Context, Server,
+    convert::{self, component, options},
+};
+use domain::{component::Component, id::ComponentId, options::Options, report};
+use futures_util::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
+use proto::{
+    component::{
+        AssignSessionRequest, AssignSessionResponse, DeleteComponentRequest, DeleteComponentResponse,
+        GetComponentRequest, GetComponentResponse, ListComponentsRequest, ListComponentsResponse,
+        PatchComponentsRequest, PatchComponentsResponse, PutComponentsRequest, PutComponentsResponse,
+        ReportActionsRequest, ReportActionsResponse, ReportPreparationsRequest, ReportPreparationsResponse,
+        ReportStatusesRequest, ReportStatusesResponse, WatchComponentsRequest, WatchComponentsResponse,
+        component_service_server::{ComponentService, ComponentServiceServer},
+        report_service_server::{ReportService, ReportServiceServer},
+    },
+    option::{
+        GetOptionsRequest, GetOptionsResponse, OptionsRecord, UpdateOptionsRequest, UpdateOptionsResponse,
+        WatchOptionsRequest, WatchOptionsResponse,
+        options_service_server::{OptionsService, OptionsServiceServer},
+    },
+};
+use tokio::{net::TcpListener, sync::watch};
+use tonic::{Request, Response, Status, async_trait};
+
+/// The registry. Clones share it.
+#[derive(Clone)]
+pub(crate) struct FakeRegistry {
+    world: Arc<watch::Sender<World>>,
+    reports: Arc<Mutex<Vec<report::ActionReport>>>,
+}
+
+#[derive(Clone, Default)]
+struct World {
+    revision: u64,
+    components: BTreeMap<String, Component>,
+    options: Options,
+}
+
+type Responses<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl FakeRegistry {
+    /// Serves on an address of its own until the context ends, and gives that address.
+    pub(crate) async fn start(context: &Context, options: Options) -> (Self, String) {
+        let world = World { revision: 1, components: BTreeMap::new(), options };
+        let registry = Self { world: Arc::new(watch::Sender::new(world)), reports: Arc::default() };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mut server = Server::default();
+        server.add(ComponentServiceServer::new(registry.clone()));
+        server.add(ReportServiceServer::new(registry.clone()));
+        server.add(OptionsServiceServer::new(registry.clone()));
+        chassis::serve(context, "registry", listener, server).await.unwrap().now().await;
+        (registry, url)
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Component {
+        self.world.borrow().components[id].clone()
+    }
+
+    /// Stores components as they are, under new revisions and all at once.
+    pub(crate) fn put(&self, components: impl IntoIterator<Item = Component>) {
+        self.world.send_modify(|world| components.into_iter().for_each(|component| world.put(component)));
+    }
+
+    /// Changes a component.
+    pub(crate) fn change(&self, id: &str, change: impl FnOnce(&mut Component)) {
+        let mut component = self.get(id);
+        change(&mut component);
+        self.put([component]);
+    }
+
+    /// The reports so far, one line each.
+    pub(crate) fn reports(&self) -> Vec<String> {
+        let line = |one: &report::ActionReport| {
+            let failed = if one.failed { " failed" } else { "" };
+            format!("{} {} {}{failed} '{}'", one.id, one.action.word(), one.attempt, one.error)
+        };
+        self.reports.lock().iter().map(line).collect()
+    }
+}
+
+impl World {
+    fn put(&mut self, component: Component) {
+        self.revision += 1;
+        let component = Component { revision: self.revision, ..component };
+        self.components.insert(component.id.as_str().to_owned(), component);
+    }
+
+    fn report(&mut self, report: &report::ActionReport) -> bool {
+        let Some(component) = self.components.get(report.id.as_str()) else { return false };
+        match report::action(component, report, convert::time::now()) {
+            Ok(Some(changed)) => {
+                self.put(changed);
+                true
+            }
+            Ok(None) => true,
+            Err(report::Stale) => false,
+        }
+    }
+
+    fn components_since(&self, revision: u64, synced: bool) -> WatchComponentsResponse {
+        let changed = self.components.values().filter(|one| one.revision > revision);
+        WatchComponentsResponse {
+            components: changed.map(component::to_wire).collect(),
+            deletions: Vec::new(),
+            revision: self.revision,
+            synced,
+        }
+    }
+}
+
+#[async_trait]
+impl ComponentService for FakeRegistry {
+    type ListComponentsStream = Responses<ListComponentsResponse>;
+    type WatchComponentsStream = Responses<WatchComponentsResponse>;
+
+    async fn watch_components(
+        &self,
+        _: Request<WatchComponentsRequest>,
+    ) -> Result<Response<Self::WatchComponentsStream>, Status> {
+        let mut changes = self.world.subscribe();
+        changes.mark_changed();
+        let responses = stream::unfold((changes, None), |(mut changes, told)| async move {
+            changes.changed().await.ok()?;
+            let response = changes.borrow_and_update().components_since(told.unwrap_or(0), told.is_none());
+            let revision = response.revision;
+            Some((Ok(response), (changes, Some(revision))))
+        });
+        Ok(Response::new(responses.boxed()))
+    }
+
+    async fn list_components(
+        &self,
+        _: Request<ListComponentsRequest>,
+    ) -> Result<Response<Self::ListComponentsStream>, Status> {
+        Err(unused())
+    }
+
+    async fn get_component(
+        &self,
+        _: Request<GetComponentRequest>,
+    ) -> Result<Response<GetComponentResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn put_components(
+        &self,
+        _: Request<PutComponentsRequest>,
+    ) -> Result<Response<PutComponentsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn patch_components(
+        &self,
+        _: Request<PatchComponentsRequest>,
+    ) -> Result<Response<PatchComponentsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn delete_component(
+        &self,
+        _: Request<DeleteComponentRequest>,
+    ) -> Result<Response<DeleteComponentResponse>, Status> {
+        Err(unused())
+    }
+}
+
+#[async_trait]
+impl ReportService for FakeRegistry {
+    async fn report_actions(
+        &self,
+        request: Request<ReportActionsRequest>,
+    ) -> Result<Response<ReportActionsResponse>, Status> {
+        let mut stale_ids = Vec::new();
+        for wire in request.into_inner().reports {
+            let report = report::ActionReport {
+                id: ComponentId::parse(&wire.id).unwrap(),
+                generation: wire.generation,
+                action: component::action_from_wire(wire.action).unwrap(),
+                attempt: wire.attempt,
+                error: wire.error,
+                failed: wire.failed,
+            };
+            self.world.send_modify(|world| {
+                if !world.report(&report) {
+                    stale_ids.push(wire.id);
+                }
+            });
+            self.reports.lock().push(report);
+        }
+        Ok(Response::new(ReportActionsResponse { stale_ids }))
+    }
+
+    async fn assign_session(
+        &self,
+        _: Request<AssignSessionRequest>,
+    ) -> Result<Response<AssignSessionResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn report_statuses(
+        &self,
+        _: Request<ReportStatusesRequest>,
+    ) -> Result<Response<ReportStatusesResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn report_preparations(
+        &self,
+        _: Request<ReportPreparationsRequest>,
+    ) -> Result<Response<ReportPreparationsResponse>, Status> {
+        Err(unused())
+    }
+}
+
+#[async_trait]
+impl OptionsService for FakeRegistry {
+    type WatchOptionsStream = Responses<WatchOptionsResponse>;
+
+    async fn watch_options(
+        &self,
+        _: Request<WatchOptionsRequest>,
+    ) -> Result<Response<Self::WatchOptionsStream>, Status> {
+        let options = options::to_wire(self.world.borrow().options.clone());
+        let record = OptionsRecord { options: Some(options), revision: 1 };
+        let response = WatchOptionsResponse { records: vec![record], revision: 1, synced: true };
+        Ok(Response::new(stream::iter([Ok(response)]).chain(stream::pending()).boxed()))
+    }
+
+    async fn get_options(
+        &self,
+        _: Request<GetOptionsRequest>,
+    ) -> Result<Response<GetOptionsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn update_options(
+        &self,
+        _: Request<UpdateOptionsRequest>,
+    ) -> Result<Response<UpdateOptionsResponse>, Status> {
+        Err(unused())
+    }
+}
+
+fn unused() -> Status {
+    Status::unimplemented("the power controller does not need it")
+}

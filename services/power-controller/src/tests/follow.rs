@@ -1,0 +1,195 @@
+//! Transitions that the upstream takes and works on.
+
+use domain::component::Action;
+use proto::power::TaskOutcome;
+
+use super::*;
+use crate::testing::pcs::Trouble;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_readings_are_not() {
+    let mesh = Mesh::started().await;
+    mesh.power_on(&["x1", "x2"]);
+    assert_eq!(mesh.until_taken(1).await, ["On x1 x2"]);
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.until_called("GET /transitions/t-1", 1).await;
+    let read = mesh.pcs.count("POST /power-status");
+    mesh.until_called("GET /transitions/t-1", 10).await;
+    assert_eq!(mesh.pcs.count("POST /power-status"), read, "who is followed is not asked about");
+
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, on", "");
+    let state = mesh.until_read("x1", PowerReading::On).await;
+    assert_eq!((state.generation, state.error.as_str()), (1, ""));
+    // It is told before it is on record.
+    let shown = "PoweringOn Accepted x1 Succeeded, x2 Unspecified";
+    until(shown, || async { mesh.transitions().await.pop().filter(|one| summary(one) == shown) }).await;
+
+    // What the service noted before the result says "off".
+    mesh.until_called("POST /power-status", 3).await;
+    assert_eq!(mesh.state("x1").await.unwrap().reading(), PowerReading::On);
+
+    mesh.pcs.set_power(&["x2"], "on", &now());
+    mesh.pcs.set_status("completed");
+    let finished = mesh.until_delivery(Delivery::Finished).await;
+    assert_eq!(summary(&finished), "PoweringOn Finished x1 Succeeded, x2 Unspecified");
+    mesh.until_read("x2", PowerReading::On).await;
+    assert_eq!(mesh.state("x1").await.unwrap().reading(), PowerReading::On);
+    let reports = mesh.registry.reports();
+    assert_eq!(reports, ["x1 powering_on 1 ''", "x2 powering_on 1 ''"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_opposite_is_asked_for_while_the_upstream_holds_the_nodes() {
+    let mesh = Mesh::started().await;
+    mesh.power_off(&["x1", "x2"]);
+    assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1 x2"]);
+    mesh.pcs.set_tasks(&["x1", "x2"], "succeeded", "Transition confirmed, gracefulshutdown", "");
+    mesh.until_read("x1", PowerReading::Off).await;
+    mesh.registry.change("x1", wants_power_on);
+    mesh.until_called("GET /transitions/t-1", 5).await;
+    assert_eq!(mesh.pcs.taken().len(), 1, "the transition still holds x1");
+    mesh.pcs.set_status("completed");
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_task_is_told_once_and_of_its_node_alone() {
+    let mesh = Mesh::started().await;
+    mesh.power_on(&["x1", "x2", "x3"]);
+    mesh.until_taken(1).await;
+    mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Unable to reserve component");
+    let words = "PCS: Unable to reserve component (Failed to achieve transition)";
+    let failed = mesh.until_component("x2", "failed", |one| !one.power_error.is_empty()).await;
+    assert_eq!((failed.power_error.as_str(), failed.last_action_failed()), (words, true));
+    assert_eq!(attempts(&failed, Action::PoweringOn), 1);
+    mesh.until_called("GET /transitions/t-1", 3).await;
+    mesh.pcs.set_tasks(&["x1", "x3"], "succeeded", "", "");
+    mesh.pcs.set_status("completed");
+    let finished = mesh.until_delivery(Delivery::Finished).await;
+    let shown = format!("PoweringOn Finished x1 Succeeded, x2 Failed ({words}), x3 Succeeded");
+    assert_eq!(summary(&finished), shown);
+    let others = ["x1", "x3"].map(|id| mesh.registry.get(id));
+    assert!(others.iter().all(|one| one.power_error.is_empty() && !one.last_action_failed()));
+    let told = mesh.registry.reports();
+    assert_eq!(told.iter().filter(|report| report.contains("failed")).count(), 1, "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() {
+    let options = Options { max_power_off_wait_time: 1, ..Options::default() };
+    let mut mesh = Mesh::new(options).await;
+    mesh.start().await;
+    mesh.power_off(&["x1"]);
+    assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
+    mesh.until_called("DELETE /transitions/t-1", 1).await;
+    mesh.until_called("GET /transitions/t-1", 3).await;
+    assert_eq!(mesh.pcs.taken().len(), 1, "it has not ended yet");
+    assert_eq!(mesh.pcs.count("DELETE"), 1);
+    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Waiting", "Transition aborted");
+    mesh.pcs.set_status("aborted");
+    assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
+    let node = mesh.registry.get("x1");
+    assert_eq!((node.power_error.as_str(), attempts(&node, Action::PoweringOffForcefully)), ("", 1));
+    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
+    let options = Options { max_power_off_wait_time: 1, ..Options::default() };
+    let mut mesh = Mesh::new(options).await;
+    mesh.start().await;
+    mesh.pcs.trouble("abort", Some(Trouble::Answers(503, String::new())));
+    mesh.power_off(&["x1"]);
+    mesh.until_called("DELETE /transitions/t-1", 1).await;
+    mesh.pcs.trouble("abort", None);
+    mesh.until_called("DELETE /transitions/t-1", 1).await;
+    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Waiting", "Transition aborted");
+    mesh.pcs.set_status("aborted");
+    assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
+    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_goes_on_following_and_sends_nothing_again() {
+    let mut mesh = Mesh::started().await;
+    mesh.power_on(&["x1", "x2"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.stop().await;
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "", "");
+    mesh.pcs.set_tasks(&["x2"], "failed", "", "Missing xname");
+    mesh.start().await;
+    mesh.until_read("x1", PowerReading::On).await;
+    mesh.until_component("x2", "failed", |one| one.last_action_failed()).await;
+    mesh.pcs.set_status("completed");
+    mesh.until_delivery(Delivery::Finished).await;
+    assert_eq!(mesh.pcs.taken().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_transition_that_is_forgotten_power_tells_what_became() {
+    let mesh = Mesh::started().await;
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.pcs.forget_transitions();
+    let finished = mesh.until_delivery(Delivery::Finished).await;
+    assert_eq!(finished.members[0].outcome(), TaskOutcome::Unspecified);
+    mesh.pcs.set_power(&["x1"], "on", &now());
+    mesh.until_read("x1", PowerReading::On).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_that_never_ends_is_given_up_after_a_while() {
+    let mut mesh = Mesh::started().await;
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(1).await;
+    let accepted = mesh.until_delivery(Delivery::Accepted).await;
+    mesh.stop().await;
+    mesh.age(&accepted, Duration::from_secs(91)).await;
+    mesh.start().await;
+    let finished = mesh.until_delivery(Delivery::Finished).await;
+    assert_eq!(finished.error, "the upstream did not end it in time");
+    assert_eq!(summary(&finished), "PoweringOn Finished x1 Unspecified");
+}
+
+impl Mesh {
+    /// Rewrites the record of a transition as if it had been sent that much earlier.
+    async fn age(&self, transition: &Transition, age: Duration) {
+        let context = Context::new(self.settings.clone());
+        let url = context.database_url("power-controller", "").unwrap();
+        let database = chassis::database::connect::<crate::Migrator>(&url).await.unwrap();
+        let ledger = chassis::ledger::Ledger::<crate::Transitions>::open(&context, database.clone());
+        let ledger = ledger.await.unwrap();
+        let mut aged = transition.clone();
+        let sent_at = aged.sent_at.as_mut().unwrap();
+        sent_at.seconds -= i64::try_from(age.as_secs()).unwrap();
+        let write = ledger.write(move |draft| {
+            draft.put(aged);
+            Ok(())
+        });
+        write.await.unwrap();
+        context.tasks.shutdown().cancel();
+        context.tasks.finished(Duration::from_secs(10)).await.unwrap();
+        database.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() {
+    let mesh = Mesh::started().await;
+    let ids: Vec<_> = (0..20).map(|n| format!("x{n:02}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    mesh.pcs.set_power(&ids, "on", LONG_AGO);
+    let known = |id: &&str| Component { enabled: Some(*id < "x10"), ..node(id, Phase::Configuring) };
+    mesh.registry.put(ids.iter().map(known));
+    mesh.until_called("POST /power-status", 5).await;
+    let asked = mesh.pcs.last_body();
+    assert_eq!(asked["xname"].as_array().unwrap().len(), 10, "{asked}");
+    mesh.registry
+        .put(ids.iter().map(|id| Component { enabled: Some(false), ..node(id, Phase::Configuring) }));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let calls = mesh.pcs.calls().len();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(mesh.pcs.calls().len(), calls, "nothing is enabled");
+}

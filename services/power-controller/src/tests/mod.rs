@@ -1,0 +1,182 @@
+//! The whole service with a power control service and a registry around it.
+
+mod follow;
+mod redfish;
+mod trouble;
+
+use std::time::Duration;
+
+use chassis::{Context, Settings, settings::PowerDriver};
+use domain::{
+    component::{Action, BootPreparation, Component, EventStats, LastAction, Phase, Status},
+    id::ComponentId,
+    options::Options,
+    time::Timestamp,
+};
+use futures_util::StreamExt;
+use proto::power::{
+    Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading, PowerState, Transition,
+    power_service_client::PowerServiceClient,
+};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use crate::testing::{pcs::FakePcs, registry::FakeRegistry, until};
+
+/// A time long before every test.
+const LONG_AGO: &str = "2020-01-01T00:00:00Z";
+
+/// The time as the service notes it.
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339()
+}
+
+struct Mesh {
+    pcs: FakePcs,
+    registry: FakeRegistry,
+    around: Context,
+    settings: Settings,
+    running: Option<(Context, PowerServiceClient<chassis::Channel>)>,
+    _directory: TempDir,
+}
+
+impl Mesh {
+    /// A mesh whose power controller is not running yet, for a second-long patience with the service.
+    async fn new(options: Options) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let pcs = FakePcs::start().await;
+        let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
+        settings.power.driver = PowerDriver::Pcs;
+        settings.power.pcs = pcs.settings();
+        settings.power.pcs.total_seconds = 1.0;
+        settings.power.follow_seconds = 0.05;
+        settings.power.poll_seconds = 0.2;
+        let around = Context::new(settings.clone());
+        let (registry, url) = FakeRegistry::start(&around, options).await;
+        settings.component_registry.url = url;
+        Self { pcs, registry, around, settings, running: None, _directory: directory }
+    }
+
+    async fn started() -> Self {
+        let mut mesh = Self::new(Options::default()).await;
+        mesh.start().await;
+        mesh
+    }
+
+    async fn start(&mut self) {
+        let context = Context::new(self.settings.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        crate::start(context.clone(), listener).await.unwrap();
+        self.running = Some((context, PowerServiceClient::new(chassis::channel(&url).unwrap())));
+    }
+
+    async fn stop(&mut self) {
+        let (context, _) = self.running.take().unwrap();
+        context.tasks.shutdown().cancel();
+        context.tasks.finished(Duration::from_secs(10)).await.unwrap();
+    }
+
+    fn client(&self) -> PowerServiceClient<chassis::Channel> {
+        self.running.as_ref().unwrap().1.clone()
+    }
+
+    /// Nodes that are off and are to be switched on.
+    fn power_on(&self, ids: &[&str]) {
+        self.pcs.set_power(ids, "off", LONG_AGO);
+        self.registry.put(ids.iter().map(|id| node(id, Phase::PoweringOn)));
+    }
+
+    /// Nodes that are on and are to be switched off.
+    fn power_off(&self, ids: &[&str]) {
+        self.pcs.set_power(ids, "on", LONG_AGO);
+        self.registry.put(ids.iter().map(|id| node(id, Phase::PoweringOff)));
+    }
+
+    async fn transitions(&self) -> Vec<Transition> {
+        let listed = self.client().list_transitions(ListTransitionsRequest::default()).await.unwrap();
+        let pages: Vec<_> = listed.into_inner().collect().await;
+        pages.into_iter().flat_map(|page| page.unwrap().transitions).collect()
+    }
+
+    async fn state(&self, id: &str) -> Option<PowerState> {
+        let request = ListPowerStatesRequest { ids: vec![id.to_owned()] };
+        let listed = self.client().list_power_states(request).await.unwrap();
+        let pages: Vec<_> = listed.into_inner().collect().await;
+        pages.into_iter().flat_map(|page| page.unwrap().power_states).next()
+    }
+
+    async fn until_read(&self, id: &str, reading: PowerReading) -> PowerState {
+        let look = || async { self.state(id).await.filter(|state| state.reading() == reading) };
+        until(&format!("{id} is {reading:?}"), look).await
+    }
+
+    async fn until_taken(&self, count: usize) -> Vec<String> {
+        let look = || async { Some(self.pcs.taken()).filter(|taken| taken.len() >= count) };
+        until(&format!("{count} transitions"), look).await
+    }
+
+    /// Waits until the newest transition is as far as that.
+    async fn until_delivery(&self, delivery: Delivery) -> Transition {
+        let look = || async { self.transitions().await.pop().filter(|newest| newest.delivery() == delivery) };
+        until(&format!("{delivery:?}"), look).await
+    }
+
+    async fn until_component(&self, id: &str, what: &str, is: impl Fn(&Component) -> bool) -> Component {
+        until(what, || async { Some(self.registry.get(id)).filter(|component| is(component)) }).await
+    }
+
+    /// Waits until the service has been asked so many times more, so that what it said was taken in.
+    async fn until_called(&self, call: &str, more: usize) {
+        let wanted = self.pcs.count(call) + more;
+        until(call, || async { (self.pcs.count(call) >= wanted).then_some(()) }).await;
+    }
+}
+
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        self.around.tasks.shutdown().cancel();
+        if let Some((context, _)) = &self.running {
+            context.tasks.shutdown().cancel();
+        }
+    }
+}
+
+/// A node in the phase, in its first generation, of which nothing has been done yet.
+fn node(id: &str, phase: Phase) -> Component {
+    Component {
+        enabled: Some(true),
+        generation: 1,
+        status: Some(Status { phase: Some(phase), status_override: Some(String::new()) }),
+        last_action: Some(LastAction {
+            action: Some(Action::SessionSetup),
+            failed: Some(false),
+            last_updated: Some(chassis::convert::time::now()),
+        }),
+        event_stats: Some(EventStats::zeros()),
+        preparation: Some(BootPreparation { generation: 1, attempt: 1, error: String::new() }),
+        ..Component::new(ComponentId::parse(id).unwrap())
+    }
+}
+
+/// The node is switched off and is to be switched on again, in the same generation.
+fn wants_power_on(component: &mut Component) {
+    component.status.get_or_insert_default().phase = Some(Phase::PoweringOn);
+}
+
+fn summary(transition: &Transition) -> String {
+    let members = transition.members.iter().map(|member| {
+        let error = if member.error.is_empty() { String::new() } else { format!(" ({})", member.error) };
+        format!("{} {:?}{error}", member.id, member.outcome())
+    });
+    let members: Vec<_> = members.collect();
+    format!("{:?} {:?} {}", transition.action(), transition.delivery(), members.join(", "))
+}
+
+fn attempts(component: &Component, action: Action) -> u32 {
+    component.attempts(action)
+}
+
+fn timestamp(time: Option<Timestamp>) -> Timestamp {
+    time.unwrap_or_default()
+}

@@ -1,0 +1,206 @@
+//! An upstream that does not answer, or answers wrongly.
+
+use domain::{component::Action, evaluation::WAITING_FOR};
+
+use super::*;
+use crate::testing::pcs::Trouble;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::LosesAnswers));
+    mesh.pcs.trouble("list", Some(Trouble::Answers(500, String::new())));
+    mesh.power_on(&["x1", "x2"]);
+    mesh.until_taken(1).await;
+    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    mesh.until_component("x1", "shows why it waits", waits).await;
+    mesh.pcs.trouble("list", None);
+    let accepted = mesh.until_delivery(Delivery::Accepted).await;
+    assert_eq!(accepted.upstream_id, "t-1");
+    mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(mesh.pcs.taken().len(), 1);
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_did_not_arrive_is_made_again_as_the_same_attempt() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Hangs));
+    mesh.power_on(&["x1"]);
+    mesh.until_delivery(Delivery::Unknown).await;
+    mesh.pcs.trouble("create", None);
+    assert_eq!(mesh.until_taken(1).await, ["On x1"]);
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(attempts(&node, Action::PoweringOn), 1);
+    assert!(mesh.registry.reports().iter().all(|report| report.starts_with("x1 powering_on 1 ")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_that_is_too_large_is_split_and_spends_nothing() {
+    let mesh = Mesh::started().await;
+    let text = r#"{"detail": "etcdserver: request is too large"}"#;
+    mesh.pcs.trouble("create", Some(Trouble::Over(2, 500, text.into())));
+    let ids = ["x1", "x2", "x3", "x4", "x5"];
+    mesh.power_on(&ids);
+    let mut taken = mesh.until_taken(3).await;
+    taken.sort();
+    assert_eq!(taken, ["On x1 x2", "On x3", "On x4 x5"]);
+    assert_eq!(ids.map(|id| attempts(&mesh.registry.get(id), Action::PoweringOn)), [1; 5]);
+    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_node_shows_the_words_and_spends_its_attempt() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(400, r#"{"detail": "no such node"}"#.into())));
+    mesh.power_on(&["x1"]);
+    let refused = mesh.until_component("x1", "refused", |one| one.last_action_failed()).await;
+    assert!(refused.power_error.contains("no such node"), "{}", refused.power_error);
+    assert_eq!(attempts(&refused, Action::PoweringOn), 1);
+    mesh.until_delivery(Delivery::Refused).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
+    let mut mesh = Mesh::started().await;
+    let ids = ["x1", "x2"];
+    mesh.pcs.set_power(&ids, "on", LONG_AGO);
+    mesh.registry.put(ids.map(|id| node(id, Phase::Configuring)));
+    mesh.until_read("x1", PowerReading::On).await;
+    mesh.until_read("x2", PowerReading::On).await;
+
+    let address = mesh.pcs.url.trim_start_matches("http://").to_owned();
+    mesh.pcs = FakePcs::start().await;
+    mesh.registry.put(ids.map(|id| node(id, Phase::PoweringOff)));
+    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waiting = mesh.until_component("x1", "shows that it waits", waits).await;
+    let begin = format!("{WAITING_FOR}PCS at {address} (failing since ");
+    assert!(waiting.power_error.starts_with(&begin), "{}", waiting.power_error);
+    let silent = mesh.until_read("x1", PowerReading::Unspecified).await;
+    assert!(silent.error.starts_with(&begin), "{}", silent.error);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(mesh.state("x1").await.unwrap(), silent, "the text stays");
+    assert_eq!(mesh.registry.get("x1"), waiting, "that of the component too");
+
+    mesh.pcs = FakePcs::start_at(&address).await;
+    mesh.pcs.set_power(&ids, "on", LONG_AGO);
+    assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1 x2"]);
+    mesh.until_read("x1", PowerReading::On).await;
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(attempts(&node, Action::PoweringOffGracefully), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_is_unlocked() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+    mesh.power_on(&["x1", "x2"]);
+    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let counted = mesh.until_component("x1", "waits", waits).await;
+    mesh.registry.change("x1", |one| one.locked = true);
+    mesh.pcs.trouble("create", None);
+    assert_eq!(mesh.until_taken(1).await, ["On x2"]);
+    mesh.registry.change("x1", |one| one.locked = false);
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+    let begun = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(attempts(&begun, Action::PoweringOn), 1);
+    assert!(
+        timestamp(begun.last_action_at()) > timestamp(counted.last_action_at()),
+        "its time runs from when it was taken"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_id_and_a_node_that_is_left_out_hide_nobody() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.set_power(&["x1", "x2"], "off", LONG_AGO);
+    mesh.registry.put(["x1", "bogus", "x2", "x3"].map(|id| node(id, Phase::PoweringOn)));
+    let bogus = mesh.until_read("bogus", PowerReading::Undefined).await;
+    assert!(bogus.error.contains("invalid xnames detected: bogus"), "{}", bogus.error);
+    mesh.until_read("x3", PowerReading::Missing).await;
+    mesh.until_read("x2", PowerReading::Off).await;
+    assert_eq!(mesh.until_taken(1).await, ["On x1 x2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_transition_cannot_be_looked_at_the_power_of_its_nodes_tells() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("get", Some(Trouble::Answers(500, String::new())));
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.pcs.set_power(&["x1"], "on", &now());
+    mesh.until_read("x1", PowerReading::On).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.pcs.trouble("get", None);
+    mesh.pcs.set_status("completed");
+    mesh.until_delivery(Delivery::Finished).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_settings_are_named_at_the_start() {
+    let mesh = Mesh::new(Options::default()).await;
+    for (key, change) in [
+        ("power.pcs.url", (|settings| settings.power.pcs.url = String::new()) as fn(&mut Settings)),
+        ("power.pcs.url", |settings| settings.power.pcs.plain_http = false),
+        ("power.follow_seconds", |settings| settings.power.follow_seconds = 0.0),
+        ("power.poll_seconds", |settings| settings.power.poll_seconds = f64::NAN),
+        ("machine_file", |settings| settings.power.driver = PowerDriver::Redfish),
+    ] {
+        let mut settings = mesh.settings.clone();
+        change(&mut settings);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let error = crate::start(Context::new(settings), listener).await.unwrap_err();
+        assert!(format!("{error:#}").starts_with(&format!("{key}: ")), "{error:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_not_let_in_waits_until_people_have_mended_that() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(401, String::new())));
+    mesh.power_on(&["x1"]);
+    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waiting = mesh.until_component("x1", "waits", waits).await;
+    assert!(waiting.power_error.contains("401"), "{}", waiting.power_error);
+    mesh.until_called("POST /transitions", 2).await;
+    mesh.pcs.trouble("create", None);
+    assert_eq!(mesh.until_taken(1).await, ["On x1"]);
+    let begun = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(attempts(&begun, Action::PoweringOn), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_transition_goes_on_after_an_outage_is_read_again() {
+    let mesh = Mesh::started().await;
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    for kind in ["get", "status"] {
+        mesh.pcs.trouble(kind, Some(Trouble::Answers(503, String::new())));
+    }
+    mesh.until_read("x1", PowerReading::Unspecified).await;
+    // The transition is heard of first.
+    mesh.pcs.trouble("get", None);
+    mesh.until_called("GET /transitions/t-1", 2).await;
+    mesh.pcs.trouble("status", None);
+    let read = mesh.until_read("x1", PowerReading::Off).await;
+    assert_eq!((read.generation, read.error.as_str()), (1, ""));
+    assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_needs_no_action_after_a_restart_does_not_go_on_waiting() {
+    let mut mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Hangs));
+    mesh.pcs.trouble("list", Some(Trouble::Answers(500, String::new())));
+    mesh.power_on(&["x1"]);
+    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    mesh.until_component("x1", "waits", waits).await;
+    mesh.stop().await;
+    mesh.pcs.set_power(&["x1"], "on", &now());
+    mesh.pcs.trouble("list", None);
+    mesh.start().await;
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(attempts(&node, Action::PoweringOn), 1);
+    assert!(mesh.pcs.taken().is_empty());
+}

@@ -1,0 +1,105 @@
+//! Which nodes a tenant has (BOS reference 6.6, 9).
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use chassis::settings::{self, TenantsDriver};
+use domain::id::{ComponentId, Tenant};
+use http::StatusCode;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use upstream::{Peer, Request};
+
+use crate::{
+    answers::Answers,
+    setback::{Outage, Setback},
+};
+
+/// Who does not answer, in texts for people.
+const TENANTS: &str = "tenant service";
+
+/// How long an answer is used, so that sessions that are created one after another need one call. Nodes change
+/// hands by hand, which takes longer.
+const AGE: Duration = Duration::from_secs(3);
+
+/// Who is asked about tenants.
+#[derive(Clone)]
+enum Driver {
+    /// Nobody: every tenant may use every node.
+    None,
+    /// The tenant and partition management service.
+    Tapms(Peer),
+}
+
+/// The nodes of tenants, for many setups at a time.
+pub(crate) struct Tenants {
+    driver: Driver,
+    nodes: Answers<Tenant, Arc<BTreeSet<ComponentId>>>,
+}
+
+/// The part of an answer that counts. Lists that are empty may be left out; a tenant without status is one that
+/// nobody has given its nodes to yet.
+#[derive(Deserialize)]
+struct Answer {
+    status: Status,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    tenantresources: Option<Vec<Resource>>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    xnames: Option<Vec<String>>,
+}
+
+impl Tenants {
+    /// Tenants as the settings say who knows them.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(crate) fn new(settings: &settings::Tenants) -> anyhow::Result<Self> {
+        let driver = match settings.driver {
+            TenantsDriver::None => Driver::None,
+            TenantsDriver::Tapms => {
+                Driver::Tapms(Peer::new("TAPMS", &settings.tapms).context("tenants.tapms")?)
+            }
+        };
+        Ok(Self { driver, nodes: Answers::new(AGE) })
+    }
+
+    /// The nodes that `tenant` may use; `None`: every node.
+    ///
+    /// # Errors
+    /// [`Setback::Wait`] when nobody tells, [`Setback::Fail`] when there is no such tenant.
+    pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Option<Arc<BTreeSet<ComponentId>>>, Setback> {
+        match &self.driver {
+            Driver::Tapms(tapms) if !tenant.is_none() => {
+                self.nodes.get(tenant.clone(), || ask(tapms, tenant.as_str())).await.map(Some)
+            }
+            Driver::Tapms(_) | Driver::None => Ok(None),
+        }
+    }
+}
+
+async fn ask(tapms: &Peer, name: &str) -> Result<Arc<BTreeSet<ComponentId>>, Setback> {
+    let unknown = || Setback::Fail(format!("tenant '{name}' does not exist"));
+    // No path leads to a tenant with such a name, however it is encoded.
+    if [".", ".."].contains(&name) {
+        return Err(unknown());
+    }
+    let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
+    match tapms.json::<Answer>(Request::get("tenant_get", path)).await {
+        Ok(answer) => Ok(Arc::new(nodes(answer))),
+        Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Err(unknown()),
+        Err(failure) => Err(Setback::Wait(Outage::from_upstream(TENANTS, failure))),
+    }
+}
+
+/// The nodes of all resources together. What has no possible id is no node of anybody.
+fn nodes(answer: Answer) -> BTreeSet<ComponentId> {
+    let resources = answer.status.tenantresources.into_iter().flatten();
+    let names = resources.flat_map(|resource| resource.xnames.unwrap_or_default());
+    names.filter_map(|name| ComponentId::parse(&name).ok()).collect()
+}

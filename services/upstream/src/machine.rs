@@ -1,0 +1,130 @@
+//! The machine file: nodes and their BMCs in one TOML document, for sites that have no service for them.
+
+use serde::Deserialize;
+
+mod check;
+mod file;
+
+pub use file::MachineFile;
+
+/// Everything that the file says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The nodes, `[[node]]`.
+    #[serde(default, rename = "node")]
+    pub nodes: Vec<Node>,
+    /// The BMCs, `[[bmc]]`.
+    #[serde(default, rename = "bmc")]
+    pub bmcs: Vec<Bmc>,
+}
+
+/// A machine that boots.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Location name, such as `x1000c0s0b0n0`.
+    pub id: String,
+    /// What it is for.
+    #[serde(default = "compute")]
+    pub role: String,
+    /// Refines the role; empty: none.
+    #[serde(default)]
+    pub sub_role: String,
+    /// `X86`, `ARM`, `Other` or `UNKNOWN`.
+    #[serde(default = "x86")]
+    pub arch: String,
+    /// Numeric node id; 0: none.
+    #[serde(default)]
+    pub nid: u32,
+    /// Whether the node may be used.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Whether the node is locked against power operations.
+    #[serde(default)]
+    pub locked: bool,
+    /// MAC addresses that it may boot from, by which it is known when it asks for its boot script.
+    #[serde(default)]
+    pub macs: Vec<String>,
+    /// Groups that it belongs to.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// Partition that it belongs to; empty: none.
+    #[serde(default)]
+    pub partition: String,
+    /// Name of its BMC; empty: it has none, and its power cannot be switched.
+    #[serde(default)]
+    pub bmc: String,
+    /// Path of its system at the BMC, such as `/redfish/v1/Systems/Self`; empty: the only one.
+    #[serde(default)]
+    pub system: String,
+}
+
+/// A baseboard management controller.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bmc {
+    /// By which nodes refer to it.
+    pub name: String,
+    /// Its address, such as `https://10.1.0.17`.
+    pub url: String,
+    /// Where its credentials are, as `file:PATH` or `env:NAME`; empty: those of `power.redfish`.
+    #[serde(default)]
+    pub credentials: String,
+}
+
+/// Why the file cannot be used: the place and the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {reason}")]
+pub struct MachineError {
+    /// The file.
+    pub path: String,
+    /// What is wrong, with line and column where that is known.
+    pub reason: String,
+}
+
+impl Machine {
+    /// Reads and checks a document: every node has a valid id of its own and names a BMC that is listed and a
+    /// system that is no other node's, no MAC address belongs to two nodes, and every BMC can be called. MAC
+    /// addresses get their usual form, `a4:bf:01:2e:7c:10`. The error names the place and the reason.
+    fn parse(text: &str) -> Result<Self, String> {
+        let machine = toml::from_str(text).map_err(|error| located(&error, text))?;
+        check::checked(machine)
+    }
+
+    /// The node that boots from the network card with the address `mac`, in any of its usual forms.
+    pub fn node_by_mac(&self, mac: &str) -> Option<&Node> {
+        let mac = check::mac(mac)?;
+        self.nodes.iter().find(|node| node.macs.contains(&mac))
+    }
+
+    /// The node called `id`.
+    pub fn node(&self, id: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+}
+
+/// The parser's error in one line, with the place where it is.
+fn located(error: &toml::de::Error, text: &str) -> String {
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return error.message().to_owned();
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
+}
+
+fn compute() -> String {
+    "Compute".into()
+}
+
+fn x86() -> String {
+    "X86".into()
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests;
