@@ -1,9 +1,14 @@
 //! The REST contract as a client uses it.
 
+use std::time::Duration;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::eventually;
+use crate::{eventually, eventually_shown};
+
+/// Longer than the gateway takes for any request, and so only a gateway that hangs takes as long.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// A client of one gateway.
 #[derive(Clone)]
@@ -29,7 +34,8 @@ impl Bos {
     /// A client of the gateway at `url`.
     #[must_use]
     pub fn new(url: &str) -> Self {
-        Self { client: reqwest::Client::new(), url: url.to_owned(), tenant: None }
+        let client = reqwest::Client::builder().timeout(LONGEST).build().expect("a client");
+        Self { client, url: url.to_owned(), tenant: None }
     }
 
     /// The same for a tenant.
@@ -44,8 +50,16 @@ impl Bos {
         &self.url
     }
 
-    /// Sends a request; none when the gateway cannot be reached.
-    pub async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// When the gateway cannot be reached or does not answer.
+    pub async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, reqwest::Error> {
         let request = self.client.request(method, format!("{}{path}", self.url));
         let request = match &self.tenant {
             Some(tenant) => request.header("Cray-Tenant-Name", tenant),
@@ -55,17 +69,17 @@ impl Bos {
             Some(body) => request.json(body),
             None => request,
         };
-        let response = request.send().await.ok()?;
+        let response = request.send().await?;
         let status = response.status();
         let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
-        let text = response.text().await.ok()?;
+        let text = response.text().await?;
         let body = if text.is_empty() {
             Value::Null
         } else {
             serde_json::from_str(&text).unwrap_or(Value::String(text))
         };
-        Some(Answer { status, content_type, body })
+        Ok(Answer { status, content_type, body })
     }
 
     /// Sends a request.
@@ -97,16 +111,16 @@ impl Bos {
     /// Waits until every part behind the gateway can do its work.
     pub async fn ready(&self) {
         let ready = async || {
-            let answer = self.try_send(Method::GET, "/readyz", None).await?;
-            answer.status.is_success().then_some(())
+            let answer = self.try_send(Method::GET, "/readyz", None).await.map_err(|e| format!("{e:?}"))?;
+            if answer.status.is_success() { Ok(()) } else { Err(answer.body.to_string()) }
         };
-        eventually("a ready gateway", ready).await;
+        eventually_shown("a ready gateway", ready).await;
     }
 
     /// Waits until `nodes` components exist.
     pub async fn discovered(&self, nodes: usize) {
         let all_there = async || {
-            let answer = self.try_send(Method::GET, "/v2/components", None).await?;
+            let answer = self.try_send(Method::GET, "/v2/components", None).await.ok()?;
             (answer.body.as_array().map_or(0, Vec::len) >= nodes).then_some(())
         };
         eventually("discovered components", all_there).await;
@@ -178,9 +192,14 @@ impl Bos {
     /// Waits until a session is complete and gives its record.
     pub async fn complete(&self, session: &str) -> Value {
         let complete = async || {
-            let answer = self.try_send(Method::GET, &format!("/v2/sessions/{session}"), None).await?;
-            (answer.body["status"]["status"] == "complete").then_some(answer.body)
+            let path = format!("/v2/sessions/{session}");
+            let answer = self.try_send(Method::GET, &path, None).await.map_err(|e| format!("{e:?}"))?;
+            if answer.body["status"]["status"] == "complete" {
+                return Ok(answer.body);
+            }
+            let status = self.try_send(Method::GET, &format!("{path}/status"), None).await;
+            Err(format!("{} {:?}", answer.body, status.map(|answer| answer.body)))
         };
-        eventually(&format!("session {session} to complete"), complete).await
+        eventually_shown(&format!("session {session} to complete"), complete).await
     }
 }

@@ -8,10 +8,15 @@ pub mod places;
 pub mod processes;
 pub mod tools;
 
-use std::{future::Future, time::Duration};
+use std::{fmt::Debug, future::Future, time::Duration};
+
+use tokio::time::Instant;
 
 /// How long to wait for something that happens within a second on an idle machine. Only a hang takes as long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Asks `look` again and again until it gives something.
 ///
@@ -21,13 +26,23 @@ pub async fn eventually<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    let search = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    eventually_shown(what, async || look().await.ok_or("nothing")).await
+}
+
+/// The same for a `look` that tells what it saw instead.
+///
+/// # Panics
+/// When that takes longer than [`PATIENCE`]; says what was waited for and what was seen last.
+pub async fn eventually_shown<T, S: Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, S>) -> T {
+    let until = Instant::now() + PATIENCE;
+    let mut last = None;
+    while Instant::now() < until {
+        match tokio::time::timeout_at(until, look()).await {
+            Ok(Ok(found)) => return found,
+            Ok(Err(seen)) => last = Some(seen),
+            Err(_) => break,
         }
-    };
-    tokio::time::timeout(PATIENCE, search).await.unwrap_or_else(|_| panic!("waited in vain for: {what}"))
+        tokio::time::sleep(PAUSE).await;
+    }
+    panic!("waited in vain for: {what}; seen last: {last:?}")
 }

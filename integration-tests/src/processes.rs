@@ -15,7 +15,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{PATIENCE, bos::Bos};
+use crate::{PATIENCE, bos::Bos, eventually};
 
 /// The parts of a mesh: the section of the settings and the binary of each.
 pub const PARTS: [(&str, &str); 7] = [
@@ -146,11 +146,14 @@ impl Processes {
         self.part_ended(part).await;
     }
 
-    /// Asks one part to end with SIGTERM.
+    /// Asks one part to end with SIGTERM, once it listens: before that it ends like any program that does not
+    /// know the signal.
     ///
     /// # Panics
     /// When it had ended before.
     pub async fn ask_part_to_end(&self, part: &str) {
+        eventually(&format!("{part} to listen"), async || self.log(part).contains("listening").then_some(()))
+            .await;
         let id = self.running[part].id().expect("a process that was not waited for").to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
         assert!(asked.success(), "{part} had ended before");

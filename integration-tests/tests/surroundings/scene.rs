@@ -1,7 +1,7 @@
 //! A mesh and the systems around it, and what tests want of both.
 
 use chassis::settings::{Peer, Settings};
-use integration_tests::{eventually, mesh::Mesh};
+use integration_tests::{eventually, eventually_shown, mesh::Mesh};
 use proto::power::{ListTransitionsRequest, Transition, power_service_client::PowerServiceClient};
 use serde_json::{Value, json};
 use upstreams::{NodeChange, NodeFaults, Plan, PowerRecord, Service, Upstreams, What};
@@ -90,9 +90,12 @@ impl Scene {
         let all = async || {
             let components = self.mesh.bos.get(&format!("/v2/components?ids={}", ids.join(","))).await;
             let components = components.as_array().unwrap().clone();
-            (components.len() == ids.len() && components.iter().all(&wanted)).then_some(())
+            match components.iter().find(|component| !wanted(component)) {
+                None if components.len() == ids.len() => Ok(()),
+                other => Err(format!("{} components, {other:?}", components.len())),
+            }
         };
-        eventually(what, all).await;
+        eventually_shown(what, all).await;
     }
 
     /// Waits until each of `ids` shows all of these words as its error.
