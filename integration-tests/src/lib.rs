@@ -5,6 +5,7 @@ pub mod authority;
 pub mod bos;
 pub mod mesh;
 pub mod places;
+pub mod ports;
 pub mod processes;
 pub mod tools;
 

@@ -3,19 +3,15 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::{
-        OnceLock,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::OnceLock,
 };
 
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{PATIENCE, bos::Bos, eventually};
+use crate::{PATIENCE, bos::Bos, eventually, ports::free_ports};
 
 /// The parts of a mesh: the section of the settings and the binary of each.
 pub const PARTS: [(&str, &str); 7] = [
@@ -27,11 +23,6 @@ pub const PARTS: [(&str, &str); 7] = [
     ("config_coordinator", "reveille-config-coordinator"),
     ("gateway", "reveille-gateway"),
 ];
-
-/// Where the range of ports for parts begins and how long it is. It ends before the range from which clients
-/// get theirs.
-const FIRST_PORT: u16 = 12_000;
-const PORTS: u16 = 20_000;
 
 /// Enough to follow a request from part to part.
 const LOG: &str = "info,chassis=debug,gateway=debug";
@@ -201,20 +192,6 @@ fn settings(directory: &TempDir, ports: &[u16], nodes: u32, speed: f64) -> Strin
         }
     }
     text
-}
-
-/// Ports that nobody listens on, and that stay free while whoever listens is down: the system does not give them to
-/// clients. It would, if they were from its own range, and a client that tries to reach it might even get
-/// the port that it looks for and be connected to itself.
-#[must_use]
-pub fn free_ports(count: usize) -> Vec<u16> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests that run at the same time in other processes begin elsewhere.
-    let begin = std::process::id() * 16;
-    let candidates = std::iter::repeat_with(|| begin + NEXT.fetch_add(1, Ordering::Relaxed));
-    let ports = candidates.map(|index| FIRST_PORT + (index % u32::from(PORTS)) as u16);
-    let free = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.take(count).collect()
 }
 
 /// Directory of the mesh's binaries, which are built if they are not up to date.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Stdio};
 
 use chassis::settings;
-use integration_tests::{authority::Authority, processes::free_ports, tools};
+use integration_tests::{authority::Authority, ports::free_ports, tools};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{

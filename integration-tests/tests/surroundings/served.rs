@@ -6,10 +6,7 @@ use std::{
     process::Stdio,
 };
 
-use integration_tests::{
-    bos::Bos,
-    processes::{binaries, free_ports},
-};
+use integration_tests::{bos::Bos, ports::free_ports, processes::binaries};
 use tempfile::TempDir;
 use tokio::{
     net::TcpListener,
@@ -114,8 +111,11 @@ impl Served {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        self.running = Some(child);
-        self.bos.ready().await;
+        let running = self.running.insert(child);
+        tokio::select! {
+            () = self.bos.ready() => {}
+            ended = running.wait() => panic!("it ended at once: {ended:?}"),
+        }
         self.bos.discovered(self.upstreams.ids().len()).await;
     }
 
