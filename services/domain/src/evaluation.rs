@@ -40,6 +40,10 @@ pub const ERROR_LOCKED: &str =
 pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
 /// How every text begins that says which peer is waited for. Such a text goes when the evidence comes.
 pub const WAITING_FOR: &str = "waiting for ";
+
+/// How the text about an upstream begins that took an action and does not say what becomes of it. What it took
+/// has begun, so its time runs.
+pub const NO_RESULTS_FROM: &str = "no results from ";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
@@ -243,7 +247,7 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
 /// Whether a text of our own says what stands in the way just now, and so goes when nothing does.
 fn passes(error: &str) -> bool {
     let texts = [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED, ERROR_LOCKED];
-    let beginnings = [WAITING_FOR, ERROR_CONFIGURATION_REFUSED];
+    let beginnings = [WAITING_FOR, NO_RESULTS_FROM, ERROR_CONFIGURATION_REFUSED];
     texts.contains(&error) || beginnings.iter().any(|beginning| error.starts_with(beginning))
 }
 

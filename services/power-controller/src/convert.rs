@@ -63,9 +63,9 @@ pub(crate) fn reports<'a>(
     transition.members.iter().map(move |member| report(transition.action, member, error, false))
 }
 
-/// What to tell the registry about a member that waits for nothing any more.
-pub(crate) fn clearance(transition: &Transition, member: &TransitionMember) -> ActionReport {
-    report(transition.action, member, "", false)
+/// What to tell the registry about a member that has not failed; an empty text: nothing is wrong.
+pub(crate) fn told(transition: &Transition, member: &TransitionMember, error: &str) -> ActionReport {
+    report(transition.action, member, error, false)
 }
 
 /// What to tell the registry about members without success, with the upstream's words.

@@ -129,7 +129,7 @@ impl Actor {
                     Standing::Gone => {
                         sorted.gone.extend(ComponentId::parse(&member.id));
                         if shows_error || self.waits(&transition, &member) {
-                            sorted.clearances.push(convert::clearance(&transition, &member));
+                            sorted.clearances.push(convert::told(&transition, &member, ""));
                         }
                     }
                 }

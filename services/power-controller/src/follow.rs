@@ -7,8 +7,11 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{convert::time, pause};
-use domain::{power, time::Timestamp};
-use proto::power::{Delivery, Transition, TransitionMember};
+use domain::{evaluation::NO_RESULTS_FROM, power, time::Timestamp};
+use proto::{
+    component::ActionReport,
+    power::{Delivery, Transition, TransitionMember},
+};
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
@@ -75,6 +78,7 @@ impl Actor {
     /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
     async fn take_progress(&self, mut transition: Transition, progress: Progress, asked_at: Timestamp) {
         self.notes.heard(&transition.id);
+        self.show_results_again(&transition).await;
         let ended = progress.ended;
         let news = outcome::take_over(&mut transition, progress);
         self.spread(&transition, &news, asked_at).await;
@@ -137,13 +141,47 @@ impl Actor {
             tracing::warn!(transition = transition.id, error = %failure, "cannot follow a transition, trying again");
             self.effects.follow(&transition, false);
             self.queues.unread.mark(convert::component_ids(&transition.members));
+        } else {
+            self.show_no_results(&transition, failure).await;
         }
         if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), false, time::now()) {
+            self.show_results_again(&transition).await;
             return self.end(transition, &failure.to_string()).await;
         }
         let pause = pause::after(failures).max(self.follow_pause);
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + pause);
     }
+}
+
+impl Actor {
+    /// Members of which nothing is known show why. A single failure is not worth thousands of records.
+    async fn show_no_results(&self, transition: &Transition, failure: &Failure) {
+        let text = format!("{NO_RESULTS_FROM}{failure}");
+        if self.notes.show(&transition.id, &text, Instant::now()) {
+            self.reporter.report(reports_of_unresolved(transition, &text, |_| true)).await;
+        }
+    }
+
+    /// Takes the texts of [`Self::show_no_results`] away. A restart forgets the note, the components do not.
+    async fn show_results_again(&self, transition: &Transition) {
+        let shows = |id: &str| {
+            let component = self.known.components.get(id);
+            component.is_some_and(|component| component.power_error.starts_with(NO_RESULTS_FROM))
+        };
+        let noted = self.notes.take_shown(&transition.id).starts_with(NO_RESULTS_FROM);
+        self.reporter.report(reports_of_unresolved(transition, "", |id| noted || shows(id))).await;
+    }
+}
+
+/// What to tell the registry about members without a result.
+fn reports_of_unresolved(
+    transition: &Transition,
+    error: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<ActionReport> {
+    let members = transition.members.iter();
+    let unresolved = members.filter(|member| outcome::is_unresolved(member) && wanted(&member.id));
+    unresolved.map(|member| convert::told(transition, member, error)).collect()
 }
 
 /// Whether a call that failed may do better later on.

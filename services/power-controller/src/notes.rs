@@ -88,6 +88,18 @@ impl Notes {
         self.notes.lock().get(id).map(|note| note.shown.clone()).unwrap_or_default()
     }
 
+    /// Error that members showed until now; empty: none. From now on they show none.
+    pub(crate) fn take_shown(&self, id: &str) -> String {
+        let mut notes = self.notes.lock();
+        notes
+            .get_mut(id)
+            .map(|note| {
+                note.shown_since = None;
+                std::mem::take(&mut note.shown)
+            })
+            .unwrap_or_default()
+    }
+
     /// Since when the transition is in doubt; `now` if it was not until now.
     pub(crate) fn unknown_since(&self, id: &str, now: Instant) -> Instant {
         self.with(id, |note| *note.unknown_since.get_or_insert(now))

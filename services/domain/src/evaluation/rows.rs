@@ -2,8 +2,8 @@
 
 use super::{
     ConfigurationObservation, Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING,
-    ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, PowerObservation,
-    Reason, WAITING_FOR, booted, wait_ends, waits_for_upstream,
+    ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, NO_RESULTS_FROM,
+    PowerObservation, Reason, WAITING_FOR, booted, wait_ends, waits_for_upstream,
 };
 use crate::{
     component::{Action, Component, Phase},
@@ -39,7 +39,7 @@ pub(super) fn judge(
 
 /// Nobody is waited for on behalf of a component that is not acted on.
 pub(crate) fn passes_when_left_alone(error: &str) -> bool {
-    error.starts_with(WAITING_FOR)
+    [WAITING_FOR, NO_RESULTS_FROM].iter().any(|beginning| error.starts_with(beginning))
 }
 
 /// The component stays where it is and shows which peer it waits for, if that has trouble.

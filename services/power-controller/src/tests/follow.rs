@@ -193,3 +193,20 @@ async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() 
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(mesh.pcs.calls().len(), calls, "nothing is enabled");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_a_transition_that_nothing_is_heard_of_say_so_until_it_is_heard_of() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("get", Some(Trouble::Answers(503, String::new())));
+    mesh.power_on(&["x1", "x2"]);
+    mesh.until_taken(1).await;
+    let unheard = |one: &Component| one.power_error.starts_with("no results from PCS at ");
+    let node = mesh.until_component("x1", "shows that nothing is heard", unheard).await;
+    assert!(node.power_error.contains(" (failing since ") && !node.last_action_failed(), "{node:?}");
+    mesh.pcs.set_tasks(&["x2"], "failed", "", "no power");
+    mesh.pcs.trouble("get", None);
+    let heard = mesh.until_component("x1", "shows nothing", |one| one.power_error.is_empty()).await;
+    assert_eq!(heard.last_action_at(), node.last_action_at(), "its time ran all the while");
+    mesh.until_component("x2", "failed", |one| one.power_error.contains("no power")).await;
+    assert_eq!(mesh.pcs.taken().len(), 1);
+}
