@@ -49,9 +49,11 @@ async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_it_is_not_known_what_became_of_a_transition_nothing_else_is_asked_for() {
-    let plan = Plan::generated(NODES);
     let pace = Pace { power_on: SLOW, ..Pace::default() };
-    let scene = Scene::of(Plan { pace: Some(pace), ..plan }, brisk).await;
+    let mut plan = Plan { pace: Some(pace), ..Plan::generated(NODES) };
+    // PCS has more patience than slow nodes need.
+    plan.power.minute = Duration::from_secs(60);
+    let scene = Scene::of(plan, brisk).await;
     // It is taken, nobody hears of it, and it cannot be looked for.
     scene.upstreams.trouble(Trouble::new(Pcs, Effect::HangAfter).only(POST));
     scene.upstreams.trouble(Trouble::status(Pcs, 503).only("GET /transitions"));
