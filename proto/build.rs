@@ -15,6 +15,7 @@ const FILES: &[&str] = &[
     "reveille/session/v1/session.proto",
     "reveille/simulation/v1/simulation.proto",
     "reveille/template/v1/template.proto",
+    "reveille/tenant/v1/tenant.proto",
     "reveille/watch/v1/watch.proto",
 ];
 

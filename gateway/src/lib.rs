@@ -7,22 +7,27 @@
 //! - `wire`: the JSON; `convert`: between JSON and messages
 //! - `extract`, `query`: what is taken from a request; `tenant`: whose resources it is about
 //! - `problem`, `stream`: what is answered
-//! - `mesh`: the services behind; `routes`: which path calls which of them
+//! - `mesh`: the services behind; `routes`: which path calls which of them; `document`: what is said about that
+//! - `serve`: connections, and how long a client may take; `refusal`: what cannot be read as a request
 
 use std::convert::Infallible;
 
 use anyhow::Context as _;
-use axum::{ServiceExt, extract::Request, middleware, response::Response, serve::ListenerExt};
+use axum::{extract::Request, middleware, response::Response};
+use chassis::mirror::Mirror;
 use tokio::net::TcpListener;
 use tower::{Layer, Service};
 
 mod convert;
+mod document;
 mod extract;
 mod follow;
 mod mesh;
 mod problem;
 mod query;
+mod refusal;
 mod routes;
+mod serve;
 mod stream;
 mod tenant;
 mod wire;
@@ -30,23 +35,25 @@ mod wire;
 /// Serves the contract on `listener` until shutdown. Then requests under way are finished and no more taken.
 ///
 /// # Errors
-/// When the address of a service in the settings cannot be read.
+/// When the address of a service in the settings cannot be read, or the gateway may have no connections or time.
 pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
+    let settings = &context.settings.gateway;
+    anyhow::ensure!(settings.connections > 0, "gateway.connections: has to be above zero");
+    anyhow::ensure!(settings.patience_seconds > 0, "gateway.patience_seconds: has to be above zero");
     let address = listener.local_addr().context("local address")?;
     let app = app(&context.settings)?;
-    let listener = listener.tap_io(|connection| {
-        // Without this small answers wait up to 40 ms for an acknowledgement. A connection that refuses is
-        // closed already.
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "connection closed before it was served");
-        }
-    });
+    // Only for how much is logged: every request asks the owner of what it is about.
+    let registry = chassis::channel(&context.settings.component_registry.url)?;
+    let _options = Mirror::of_options(&context, registry, || {});
     let shutdown = context.tasks.shutdown();
     let part = context.clone();
     context.tasks.spawn("gateway", async move {
-        let serving = axum::serve(listener, ServiceExt::<Request>::into_make_service(app))
-            .with_graceful_shutdown(shutdown.cancelled_owned());
-        Ok(part.finish_calls(serving.into_future()).await?)
+        let serving = serve::serve(listener, app, part.settings.gateway.clone(), shutdown);
+        let served = async {
+            serving.await;
+            Ok(())
+        };
+        part.finish_calls(served).await
     });
     tracing::info!(part = "gateway", %address, "listening");
     Ok(())
@@ -57,7 +64,7 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
 fn app(
     settings: &chassis::Settings,
 ) -> anyhow::Result<
-    impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static,
+    impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
 > {
     let routes = routes::router(mesh::Mesh::new(settings)?);
     Ok(middleware::from_fn(follow::follow).layer(routes))

@@ -10,6 +10,7 @@ use proto::{
     option::options_service_client::OptionsServiceClient,
     session::session_service_client::SessionServiceClient,
     template::session_template_service_client::SessionTemplateServiceClient,
+    tenant::tenant_service_client::TenantServiceClient,
 };
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::health_client::HealthClient;
@@ -26,7 +27,8 @@ pub(crate) const SESSIONS: &str = "session manager";
 /// What the config coordinator is called in errors about boot scripts.
 pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
 
-/// Clients of the services, and how closely to follow BOS. Clones share connections.
+/// Clients of the services, how closely to follow BOS, and how long to wait for whoever asks. Clones share
+/// connections.
 #[derive(Clone)]
 pub(crate) struct Mesh {
     /// Components, at the component registry.
@@ -41,12 +43,16 @@ pub(crate) struct Mesh {
     pub sessions: SessionServiceClient<Channel>,
     /// Session templates, at the session manager.
     pub templates: SessionTemplateServiceClient<Channel>,
+    /// What tenants have, at the session manager.
+    pub tenants: TenantServiceClient<Channel>,
     /// Whether the session manager can do its work.
     pub sessions_health: HealthClient<Channel>,
     /// Boot scripts, at the config coordinator.
     pub boot_scripts: BootScriptServiceClient<Channel>,
     /// Repeat surprising answers of BOS.
     pub strict: bool,
+    /// How long a client may take to send a body.
+    pub patience: Duration,
 }
 
 impl Mesh {
@@ -67,9 +73,11 @@ impl Mesh {
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
+            tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             sessions_health: HealthClient::new(manager),
             boot_scripts: BootScriptServiceClient::new(coordinator),
             strict: settings.compat.strict_bos,
+            patience: Duration::from_secs(settings.gateway.patience_seconds.into()),
         })
     }
 }

@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use chassis::{Fault, request_id};
 use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tenant::Tenant;
@@ -15,9 +16,11 @@ pub(crate) struct Problem {
     detail: String,
 }
 
-/// The document, with its members in alphabetical order.
-#[derive(Serialize)]
-struct Document<'a> {
+/// Why a request was not done.
+// Members are in alphabetical order.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Document<'a> {
     detail: &'a str,
     status: u16,
     title: &'a str,
@@ -26,9 +29,28 @@ struct Document<'a> {
 }
 
 impl Problem {
+    /// Media type of the document.
+    pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+    /// The document.
+    pub(crate) fn document(&self) -> Vec<u8> {
+        let document = Document {
+            detail: &self.detail,
+            status: self.status.as_u16(),
+            title: self.title,
+            kind: "about:blank",
+        };
+        serde_json::to_vec(&document).expect("texts and numbers can always be written as JSON")
+    }
+
     /// The request breaks a rule.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "Bad Request", detail)
+        Self::new(StatusCode::BAD_REQUEST, BAD_REQUEST, detail)
+    }
+
+    /// The request is for a tenant that does not exist.
+    pub(crate) fn invalid_tenant(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "Invalid tenant", detail)
     }
 
     /// There is no such thing here.
@@ -61,6 +83,16 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", detail)
     }
 
+    /// The body did not arrive in the time that clients have.
+    pub(crate) fn too_slow() -> Self {
+        Self::unreadable(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time")
+    }
+
+    /// What was sent cannot be read as a request.
+    pub(crate) fn unreadable(status: StatusCode, detail: &str) -> Self {
+        Self::new(status, status.canonical_reason().unwrap_or_default(), detail)
+    }
+
     /// A defect of ours. The cause is logged under the request id, which is all that the caller learns.
     pub(crate) fn internal(cause: &str) -> Self {
         let id = request_id::current().unwrap_or_default();
@@ -73,6 +105,9 @@ impl Problem {
     /// about sessions and templates.
     pub(crate) fn of(fault: Fault, tenant: &Tenant) -> Self {
         match fault {
+            Fault::NotFound { kind, .. } if kind == TENANT => {
+                Self::invalid_tenant("The provided tenant does not exist")
+            }
             Fault::NotFound { kind, name } => {
                 let detail = format!("{} does not exist", absent(&kind, &name, tenant));
                 Self::new(StatusCode::NOT_FOUND, "The resource was not found", detail)
@@ -97,10 +132,10 @@ impl Problem {
         &self.detail
     }
 
-    /// Puts `text` before the detail of a 400, where BOS says which step refused the request.
+    /// Puts `text` before the detail of a bad request, where BOS says which step refused it.
     #[must_use]
     pub(crate) fn prefixed(mut self, text: &str) -> Self {
-        if self.status == StatusCode::BAD_REQUEST {
+        if self.title == BAD_REQUEST {
             self.detail.insert_str(0, text);
         }
         self
@@ -120,6 +155,11 @@ impl From<Fault> for Problem {
         Self::of(fault, &Tenant::default())
     }
 }
+
+/// The kind of resource that a tenant is.
+pub(crate) const TENANT: &str = "tenant";
+
+const BAD_REQUEST: &str = "Bad Request";
 
 /// The title is part of the contract and says Redis although there is none; the detail names what is really
 /// not available.
@@ -151,15 +191,8 @@ fn capitalised(kind: &str) -> String {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let document = Document {
-            detail: &self.detail,
-            status: self.status.as_u16(),
-            title: self.title,
-            kind: "about:blank",
-        };
-        let body = serde_json::to_vec(&document).expect("texts and numbers can always be written as JSON");
-        let content_type = (CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        (self.status, [content_type], body).into_response()
+        let content_type = (CONTENT_TYPE, HeaderValue::from_static(Self::MEDIA_TYPE));
+        (self.status, [content_type], self.document()).into_response()
     }
 }
 
@@ -187,6 +220,7 @@ mod tests {
             (Fault::not_found("session", "s1"), "blue"),
             (Fault::not_found("session_template", "t1"), ""),
             (Fault::not_found("session_template", "t1"), "blue"),
+            (Fault::not_found("tenant", "blue"), "blue"),
             (taken("session", "s1"), ""),
             (taken("session", "s1"), "blue"),
             (invalid("desired_state.configuration", "is too long"), ""),
@@ -207,6 +241,7 @@ mod tests {
             404 The resource was not found: Session for tenant 'blue' 's1' does not exist
             404 The resource was not found: Session template 't1' does not exist
             404 The resource was not found: Session template for tenant 'blue' 't1' does not exist
+            400 Invalid tenant: The provided tenant does not exist
             409 The resource to be created already exists: Session 's1' already exists
             409 The resource to be created already exists: Session 's1' already exists for tenant 'blue'
             400 Bad Request: is too long - 'desired_state.configuration'
@@ -232,5 +267,6 @@ mod tests {
         let told = |problem: Problem| problem.prefixed("not done: ").detail;
         assert_eq!(told(Problem::bad_request("why")), "not done: why");
         assert_eq!(told(Fault::unavailable("database", "gone").into()), "database: gone");
+        assert_eq!(told(Problem::invalid_tenant("why")), "why");
     }
 }

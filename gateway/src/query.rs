@@ -2,17 +2,20 @@
 
 use std::{convert::Infallible, ops::RangeInclusive};
 
-use axum::extract::{FromRequestParts, Query as Pairs};
+use axum::extract::FromRequestParts;
+use chassis::limits::LONGEST_NAME;
 use http::request::Parts;
+use percent_encoding::percent_decode_str;
 
 use crate::{problem::Problem, wire::words::Word};
 
 /// Most characters of a component id (BOS reference 2.3).
-pub(crate) const LONGEST_ID: usize = 127;
+pub(crate) const LONGEST_ID: usize = LONGEST_NAME;
 
-/// The parameters of a request. Nobody minds unknown ones, and of a repeated one the last counts.
+/// The parameters of a request, decoded but not yet read as text. Nobody minds unknown ones, and of a repeated one
+/// the last counts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Query {
     /// A truth value in any letter case.
@@ -20,7 +23,7 @@ impl Query {
     /// # Errors
     /// When the value is anything else, such as `1` or empty.
     pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>, Problem> {
-        self.last(name)
+        self.last(name)?
             .map(|text| match text {
                 _ if text.eq_ignore_ascii_case("true") => Ok(true),
                 _ if text.eq_ignore_ascii_case("false") => Ok(false),
@@ -34,7 +37,7 @@ impl Query {
     /// # Errors
     /// When the value is no integer or out of range.
     pub(crate) fn integer(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Problem> {
-        let Some(text) = self.last(name) else { return Ok(None) };
+        let Some(text) = self.last(name)? else { return Ok(None) };
         let number: i128 = text.parse().map_err(|_| wrong_type("integer", name))?;
         let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
         fits.map(Some).ok_or_else(|| {
@@ -48,7 +51,7 @@ impl Query {
     /// # Errors
     /// When the text is too short or too long.
     pub(crate) fn text(&self, name: &str, lengths: RangeInclusive<usize>) -> Result<Option<&str>, Problem> {
-        let Some(text) = self.last(name) else { return Ok(None) };
+        let Some(text) = self.last(name)? else { return Ok(None) };
         let length = text.chars().count();
         if lengths.contains(&length) {
             return Ok(Some(text));
@@ -62,7 +65,7 @@ impl Query {
     /// # Errors
     /// When no session can have that name.
     pub(crate) fn session_name(&self, name: &str) -> Result<Option<String>, Problem> {
-        let Some(text) = self.last(name) else { return Ok(None) };
+        let Some(text) = self.last(name)? else { return Ok(None) };
         if is_name(text) {
             return Ok(Some(text.to_owned()));
         }
@@ -74,29 +77,44 @@ impl Query {
     /// # Errors
     /// When it is another word.
     pub(crate) fn word<E: Word>(&self, name: &str) -> Result<Option<E>, Problem> {
-        let Some(text) = self.last(name) else { return Ok(None) };
+        let Some(text) = self.last(name)? else { return Ok(None) };
         let variant = E::parse(text);
         variant.map(Some).ok_or_else(|| refused(name, &format!("'{text}' is not one of {}", E::choices())))
     }
 
     /// Whether the parameter was given at all.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.last(name).is_some()
+        self.0.iter().any(|(key, _)| key == name.as_bytes())
     }
 
-    fn last(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    fn last(&self, name: &str) -> Result<Option<&str>, Problem> {
+        let Some((_, value)) = self.0.iter().rev().find(|(key, _)| key == name.as_bytes()) else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(value).map_err(|_| refused(name, "is not valid UTF-8"))?;
+        if text.contains('\0') {
+            return Err(refused(name, "has a NUL character, which no text may have"));
+        }
+        Ok(Some(text))
     }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        // Any text is a list of pairs, so nothing can be wrong with it yet.
-        let pairs = Pairs::from_request_parts(parts, state).await;
-        Ok(Self(pairs.map(|Pairs(pairs)| pairs).unwrap_or_default()))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        });
+        Ok(Self(pairs.collect()))
     }
+}
+
+/// The bytes that a part of the query stands for.
+fn decoded(text: &str) -> Vec<u8> {
+    percent_decode_str(&text.replace('+', " ")).collect()
 }
 
 /// Whether a session or template can have that name (BOS reference 2.3, SessionName): 1 to 127 letters, digits, dots,
@@ -105,7 +123,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let bytes = text.as_bytes();
-    bytes.len() <= 127 && end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+    bytes.len() <= LONGEST_NAME && end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
 }
 
 fn wrong_type(kind: &str, name: &str) -> Problem {
@@ -191,16 +209,34 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn texts_have_lengths_in_characters() {
         check(
-            &["", "x=", "x=a", "x=%C3%A4%C3%B6", "x=abc", "x=a%20b", "x=a+&x=b"],
+            &[
+                "",
+                "x=",
+                "x",
+                "x=a",
+                "x=%C3%A4%C3%B6",
+                "x=abc",
+                "x=a%20b",
+                "x=a+&x=b",
+                "x=%ff",
+                "x=%00",
+                "%78=a",
+                "x=%zz",
+            ],
             |query| query.text("x", 1..=2).map(|text| text.map(str::to_owned)),
             expect![[r#"
                  -> None
                 x= -> query parameter 'x': has 0 characters, not between 1 and 2
+                x -> query parameter 'x': has 0 characters, not between 1 and 2
                 x=a -> Some("a")
                 x=%C3%A4%C3%B6 -> Some("äö")
                 x=abc -> query parameter 'x': has 3 characters, not between 1 and 2
                 x=a%20b -> query parameter 'x': has 3 characters, not between 1 and 2
                 x=a+&x=b -> Some("b")
+                x=%ff -> query parameter 'x': is not valid UTF-8
+                x=%00 -> query parameter 'x': has a NUL character, which no text may have
+                %78=a -> Some("a")
+                x=%zz -> query parameter 'x': has 3 characters, not between 1 and 2
             "#]],
         )
         .await;

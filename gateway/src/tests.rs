@@ -8,10 +8,11 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt};
 
 mod registry;
+mod tenants;
 
 use registry::Registry;
 
-/// A gateway whose registry runs, and whose session manager does not.
+/// A gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.
 struct Site {
     settings: Settings,
     registry: Registry,
@@ -31,13 +32,31 @@ impl Site {
         Self { settings, registry, context }
     }
 
+    /// As [`Self::start`], with tenants.
+    async fn with_tenants(strict: bool) -> Self {
+        let mut site = Self::start().await;
+        site.settings.session_manager.url = site.settings.component_registry.url.clone();
+        site.settings.compat.strict_bos = strict;
+        site
+    }
+
     async fn stop(self) {
         self.context.tasks.shutdown().cancel();
         self.context.tasks.finished(std::time::Duration::from_secs(5)).await.unwrap();
     }
 
     async fn ask(&self, method: &str, path: &str, body: Option<&str>) -> http::Response<Body> {
-        let request = Request::builder().method(method).uri(path);
+        self.ask_as("", method, path, body).await
+    }
+
+    async fn ask_as(
+        &self,
+        tenant: &str,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+    ) -> http::Response<Body> {
+        let request = Request::builder().method(method).uri(path).header("Cray-Tenant-Name", tenant);
         let request = match body {
             Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.to_owned().into()),
             None => request.body(Body::empty()),
@@ -48,7 +67,11 @@ impl Site {
 
     /// One line: what was asked, the status, and the body or why it broke off.
     async fn line(&self, method: &str, path: &str, body: Option<&str>) -> String {
-        let response = self.ask(method, path, body).await;
+        self.line_as("", method, path, body).await
+    }
+
+    async fn line_as(&self, tenant: &str, method: &str, path: &str, body: Option<&str>) -> String {
+        let response = self.ask_as(tenant, method, path, body).await;
         let status = response.status().as_u16();
         let told = match axum::body::to_bytes(response.into_body(), usize::MAX).await {
             Ok(body) => String::from_utf8(body.to_vec()).unwrap(),
@@ -64,6 +87,30 @@ impl Site {
         }
         expected.assert_eq(&lines);
     }
+}
+
+#[tokio::test]
+async fn the_description_is_served_for_programs_and_people() {
+    let site = Site::start().await;
+    for (path, kind) in [
+        ("/openapi.json", "application/json"),
+        ("/apis/bos/openapi.json", "application/json"),
+        ("/ui", "text/html; charset=utf-8"),
+        ("/ui/", "text/html; charset=utf-8"),
+        ("/apis/bos/ui/", "text/html; charset=utf-8"),
+    ] {
+        let response = site.ask("GET", path, None).await;
+        assert_eq!(
+            (response.status(), response.headers()[CONTENT_TYPE].to_str().unwrap()),
+            (StatusCode::OK, kind)
+        );
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let text = std::str::from_utf8(&body).unwrap();
+        // It works where nothing else can be reached.
+        assert!(kind == "application/json" || !(text.contains("://") || text.contains("src=")), "{path}");
+        assert!(!text.contains("BOS reference"), "{path}");
+    }
+    site.stop().await;
 }
 
 #[tokio::test]
@@ -118,15 +165,15 @@ async fn requests_reach_the_registry_as_messages() {
         assert!(status.is_success(), "{method} {path}: {status}");
     }
     expect![[r#"
-        ListComponentsRequest { filter: Some(ComponentFilter { ids: ["b", "a"], enabled: Some(false), session: None, staged_session: None, phase: Configuring, statuses: ["x", "y"] }), start_after_id: "", page_size: 3 }
-        ListComponentsRequest { filter: Some(ComponentFilter { ids: [], enabled: Some(false), session: None, staged_session: Some("s"), phase: Unspecified, statuses: [] }), start_after_id: "a", page_size: 0 }
-        PutComponentsRequest { components: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false }] }
-        PutComponentsRequest { components: [Component { id: "a b", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false }] }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: true, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: Some(ActualState { boot_artifacts: None, bss_token: Some("t"), last_updated: None }), desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false }] })) }
-        PatchComponentsRequest { skip_bad_ids: true, guard_actual_state: false, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false }] })) }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false }), ids: ["a", "b"], session: "" })) }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false }), ids: [], session: "s" })) }
-        DeleteComponentRequest { id: "a" }
+        ListComponentsRequest { filter: Some(ComponentFilter { ids: ["b", "a"], enabled: Some(false), session: None, staged_session: None, phase: Configuring, statuses: ["x", "y"], session_tenant: None }), start_after_id: "", page_size: 3, scope: None }
+        ListComponentsRequest { filter: Some(ComponentFilter { ids: [], enabled: Some(false), session: None, staged_session: Some("s"), phase: Unspecified, statuses: [], session_tenant: None }), start_after_id: "a", page_size: 0, scope: None }
+        PutComponentsRequest { components: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None }], scope: None }
+        PutComponentsRequest { components: [Component { id: "a b", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None }], scope: None }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: true, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: Some(ActualState { boot_artifacts: None, bss_token: Some("t"), last_updated: None }), desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None }] })) }
+        PatchComponentsRequest { skip_bad_ids: true, guard_actual_state: false, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None }] })) }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None }), ids: ["a", "b"], session: "", session_tenant: None })) }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None }), ids: [], session: "s", session_tenant: None })) }
+        DeleteComponentRequest { id: "a", scope: None }
     "#]].assert_eq(&site.registry.said());
     site.stop().await;
 }
@@ -205,6 +252,7 @@ async fn refusals_become_problems() {
             ("PATCH", "/v2/options", Some(r#"{"bss_read_timeout": 1}"#)),
             ("GET", "/v2/sessions/s", None),
             ("DELETE", "/v2/sessions", None),
+            ("POST", "/v2/sessions", Some(r#"{"operation": "boot", "template_name": "t"}"#)),
         ],
         expect![[r#"
             GET /v2/components/nope - -> 404 {"detail":"Component 'nope' does not exist","status":404,"title":"The resource was not found","type":"about:blank"}
@@ -212,6 +260,7 @@ async fn refusals_become_problems() {
             PATCH /v2/options {"bss_read_timeout": 1} -> 400 {"detail":"bss_read_timeout: 1 is not between 10 and 86400","status":400,"title":"Bad Request","type":"about:blank"}
             GET /v2/sessions/s - -> 503 {"detail":"session manager: tcp connect error","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
             DELETE /v2/sessions - -> 503 {"detail":"session manager: tcp connect error","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
+            POST /v2/sessions {"operation": "boot", "template_name": "t"} -> 503 {"detail":"session manager: tcp connect error","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
         "#]],
     )
     .await;
@@ -270,9 +319,9 @@ async fn versions_link_to_where_the_client_found_them() {
         expect![[r#"
             GET / - -> 200 [{"links":[{"href":"http://localhost/","rel":"self"}],"major":"2","minor":"50","patch":"0"}]
             GET /v2 - -> 200 {"links":[{"href":"http://localhost/","rel":"self"},{"href":"http://localhost/v2","rel":"versions"}],"major":"2","minor":"50","patch":"0"}
-            GET /apis/bos - -> 200 [{"links":[{"href":"http://localhost/apis/bos/","rel":"self"}],"major":"2","minor":"50","patch":"0"}]
-            GET /apis/bos/ - -> 200 [{"links":[{"href":"http://localhost/apis/bos/","rel":"self"}],"major":"2","minor":"50","patch":"0"}]
-            GET /apis/bos/v2/version - -> 200 {"links":[{"href":"http://localhost/apis/bos/","rel":"self"},{"href":"http://localhost/apis/bos/v2","rel":"versions"}],"major":"2","minor":"50","patch":"0"}
+            GET /apis/bos - -> 200 [{"links":[{"href":"http://localhost/","rel":"self"}],"major":"2","minor":"50","patch":"0"}]
+            GET /apis/bos/ - -> 200 [{"links":[{"href":"http://localhost/","rel":"self"}],"major":"2","minor":"50","patch":"0"}]
+            GET /apis/bos/v2/version - -> 200 {"links":[{"href":"http://localhost/","rel":"self"},{"href":"http://localhost/v2","rel":"versions"}],"major":"2","minor":"50","patch":"0"}
         "#]],
     )
     .await;

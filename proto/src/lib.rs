@@ -17,6 +17,7 @@ pub use reveille::power::v1 as power;
 pub use reveille::session::v1 as session;
 pub use reveille::simulation::v1 as simulation;
 pub use reveille::template::v1 as template;
+pub use reveille::tenant::v1 as tenant;
 pub use reveille::watch::v1 as watch;
 
 /// Every file of this crate and what it imports, as server reflection wants it.

@@ -52,7 +52,7 @@ impl From<wire::StagedState> for message::StagedState {
     fn from(state: wire::StagedState) -> Self {
         let boot_artifacts = state.boot_artifacts.map(Into::into);
         let wire::StagedState { configuration, session, .. } = state;
-        Self { boot_artifacts, configuration, session, last_updated: None }
+        Self { boot_artifacts, configuration, session, ..Self::default() }
     }
 }
 
@@ -215,6 +215,7 @@ mod tests {
         };
         message::Component {
             id: "x1".into(),
+            session_tenant: Some("blue".into()),
             actual_state: Some(message::ActualState {
                 boot_artifacts: Some(artifacts.clone()),
                 bss_token: Some("t".into()),

@@ -1,6 +1,6 @@
 //! Sessions.
 
-use proto::session::{self as message, Operation, Progress};
+use proto::session::{self as message, LeftOutReason, Operation, Progress};
 
 use super::none_if_empty;
 use crate::wire::{session as wire, words::Spelled};
@@ -56,6 +56,13 @@ pub(crate) fn update(
         end_time: status.end_time.flatten(),
         clear_error: status.error == Some(None),
         error: status.error.flatten(),
+    }
+}
+
+impl From<message::LeftOutMember> for wire::LeftOutMember {
+    fn from(member: message::LeftOutMember) -> Self {
+        let reason = Spelled(LeftOutReason::try_from(member.reason).unwrap_or_default());
+        Self { boot_set: member.boot_set, id: member.id, reason }
     }
 }
 
@@ -126,6 +133,41 @@ mod tests {
               "tenant": null
             }"#]]
         .assert_eq(&to_string_pretty(&shown(session, false)).unwrap());
+    }
+
+    #[test]
+    fn members_show_in_one_text_however_many_they_are() {
+        let components: Vec<_> = (0..40_000).map(|number| format!("x{number:014}")).collect();
+        let session = message::Session { components: components.clone(), ..Default::default() };
+        let text = shown(session, true).components;
+        // More than a request may hold.
+        assert!(text.len() > 524_288);
+        assert!(text.split(',').eq(components.iter().map(String::as_str)));
+    }
+
+    #[test]
+    fn those_left_alone_show_with_the_reason() {
+        let mut rows = String::new();
+        for number in 0..=10 {
+            let member =
+                message::LeftOutMember { id: "x1".into(), boot_set: "compute".into(), reason: number };
+            rows += &serde_json::to_string(&wire::LeftOutMember::from(member)).unwrap();
+            rows += "\n";
+        }
+        expect![[r#"
+            {"boot_set":"compute","id":"x1","reason":""}
+            {"boot_set":"compute","id":"x1","reason":"not_in_limit"}
+            {"boot_set":"compute","id":"x1","reason":"locked"}
+            {"boot_set":"compute","id":"x1","reason":"foreign_tenant"}
+            {"boot_set":"compute","id":"x1","reason":"unknown_to_inventory"}
+            {"boot_set":"compute","id":"x1","reason":"wrong_architecture"}
+            {"boot_set":"compute","id":"x1","reason":"disabled"}
+            {"boot_set":"compute","id":"x1","reason":"not_a_component"}
+            {"boot_set":"compute","id":"x1","reason":"unknown_group"}
+            {"boot_set":"compute","id":"x1","reason":"unknown_role"}
+            {"boot_set":"compute","id":"x1","reason":"in_later_boot_set"}
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]

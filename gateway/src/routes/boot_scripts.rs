@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Longest MAC address that anybody writes, with room for the odd notation.
-const LONGEST_MAC: usize = 64;
+pub(super) const LONGEST_MAC: usize = 64;
 
 /// Seconds until firmware asks again that cannot be answered now: a restart of a service is over by then.
 const PAUSE: u32 = 10;

@@ -1,4 +1,4 @@
-//! `/v2/components` (BOS reference 2.6). Which tenant asks makes no difference yet, but its name has to be one.
+//! `/v2/components` (BOS reference 2.6). To a tenant only its own nodes exist (BOS reference 9).
 
 use axum::{
     extract::State,
@@ -7,7 +7,7 @@ use axum::{
 use http::StatusCode;
 use proto::component::{
     Component as Record, DeleteComponentRequest, GetComponentRequest, ListComponentsResponse,
-    PatchComponentsRequest, PatchComponentsResponse, PatchEach, PutComponentsRequest,
+    PatchComponentsRequest, PatchComponentsResponse, PatchEach, PutComponentsRequest, Scope,
     patch_components_request::Selection,
 };
 
@@ -23,70 +23,94 @@ use crate::{
     wire::{bulk_patch::BulkPatch, component::Component, strict::Object},
 };
 
-mod selection;
+pub(super) mod selection;
 
-pub(super) async fn list(State(mut mesh): State<Mesh>, _: Tenant, query: Query) -> Result<Response, Problem> {
-    let request = selection::listed(&query, mesh.strict)?;
+pub(super) async fn list(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    query: Query,
+) -> Result<Response, Problem> {
+    let mut request = selection::listed(&query, &tenant, mesh.strict)?;
+    let about = request.filter.iter().flat_map(|filter| filter.ids.iter().cloned()).collect();
+    request.scope = scope(&mut mesh, &tenant, about).await?;
     let page = |page: ListComponentsResponse| page.components.into_iter().map(rendered).collect();
     Ok(stream::array(REGISTRY, mesh.components.list_components(call(request)), page).await?)
 }
 
-pub(super) async fn show(State(mut mesh): State<Mesh>, _: Tenant, id: Name) -> Result<Response, Problem> {
-    let request = GetComponentRequest { id: id.of_component()? };
+pub(super) async fn show(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    id: Name,
+) -> Result<Response, Problem> {
+    let id = id.of_component()?;
+    let scope = scope(&mut mesh, &tenant, vec![id.clone()]).await?;
+    let request = GetComponentRequest { id, scope };
     let answer = answer(REGISTRY, mesh.components.get_component(call(request))).await?;
     json(StatusCode::OK, &rendered(promised(answer.component)?))
 }
 
 pub(super) async fn put(
     State(mesh): State<Mesh>,
-    _: Tenant,
+    tenant: Tenant,
     id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
-    let mut records = replace(mesh, vec![selection::of_one(id.of_component()?, component)?]).await?;
+    let record = selection::of_one(id.of_component()?, component, &tenant)?;
+    let mut records = replace(mesh, &tenant, vec![record]).await?;
     json(StatusCode::OK, &stored(promised(records.pop())?))
 }
 
 pub(super) async fn put_many(
     State(mesh): State<Mesh>,
-    _: Tenant,
+    tenant: Tenant,
     Json(components): Json<Vec<Object<Component>>>,
 ) -> Result<Response, Problem> {
-    let records = replace(mesh, selection::of_each(components)?).await?;
+    let records = replace(mesh, &tenant, selection::of_each(components, &tenant)?).await?;
     kept(records)
 }
 
-async fn replace(mut mesh: Mesh, components: Vec<Record>) -> Result<Vec<Record>, Problem> {
-    let request = PutComponentsRequest { components };
+/// A tenant can replace its own nodes only. BOS lets it replace any (BOS reference 12, BUG-29).
+async fn replace(mut mesh: Mesh, tenant: &Tenant, components: Vec<Record>) -> Result<Vec<Record>, Problem> {
+    let scope = match mesh.strict {
+        true => None,
+        false => scope(&mut mesh, tenant, selection::ids_of(&components)).await?,
+    };
+    let request = PutComponentsRequest { components, scope };
     Ok(answer(REGISTRY, mesh.components.put_components(call(request))).await?.components)
 }
 
 pub(super) async fn patch(
-    State(mesh): State<Mesh>,
-    _: Tenant,
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
     id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
-    let patches = vec![selection::of_one(id.of_component()?, component)?];
+    let patches = vec![selection::of_one(id.of_component()?, component, &tenant)?];
+    let scope = scope(&mut mesh, &tenant, selection::ids_of(&patches)).await?;
     let request = PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches })),
         skip_bad_ids: false,
         // Node reports come one by one; bulk patches are made by people who know (BOS reference 2.6.4).
         guard_actual_state: true,
+        scope,
     };
     json(StatusCode::OK, &stored(promised(change(mesh, request).await?.components.pop())?))
 }
 
 pub(super) async fn patch_many(
-    State(mesh): State<Mesh>,
-    _: Tenant,
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
     query: Query,
     Json(patch): Json<BulkPatch>,
 ) -> Result<Response, Problem> {
+    let selection = selection::patched(patch, &tenant)?;
+    let skip_bad_ids = query.boolean("skip_bad_ids")?.unwrap_or(false);
+    let scope = tenant.scope(&mut mesh, selection::about(&selection)).await;
     let request = PatchComponentsRequest {
-        selection: Some(selection::patched(patch)?),
-        skip_bad_ids: query.boolean("skip_bad_ids")?.unwrap_or(false),
+        selection: Some(selection),
+        skip_bad_ids,
         guard_actual_state: false,
+        scope: scope.map_err(|fault| tenant.without_scope_of_many(fault))?,
     };
     kept(change(mesh, request).await?.components)
 }
@@ -95,10 +119,21 @@ async fn change(mut mesh: Mesh, request: PatchComponentsRequest) -> Result<Patch
     Ok(answer(REGISTRY, mesh.components.patch_components(call(request))).await?)
 }
 
-pub(super) async fn delete(State(mut mesh): State<Mesh>, _: Tenant, id: Name) -> Result<Response, Problem> {
-    let request = DeleteComponentRequest { id: id.of_component()? };
+pub(super) async fn delete(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    id: Name,
+) -> Result<Response, Problem> {
+    let id = id.of_component()?;
+    let scope = scope(&mut mesh, &tenant, vec![id.clone()]).await?;
+    let request = DeleteComponentRequest { id, scope };
     answer(REGISTRY, mesh.components.delete_component(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The components that exist to the tenant, of those that a request is `about`.
+async fn scope(mesh: &mut Mesh, tenant: &Tenant, about: Vec<String>) -> Result<Option<Scope>, Problem> {
+    tenant.scope(mesh, about).await.map_err(|fault| tenant.without_scope(fault))
 }
 
 fn kept(records: Vec<Record>) -> Result<Response, Problem> {

@@ -4,6 +4,7 @@
 use axum::extract::State;
 use http::StatusCode;
 use proto::inventory::NotifyChangeRequest;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// Somebody has changed. What exactly is said in further members, and not relied on.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Notification {
     #[serde(rename = "Components")]
     components: Vec<String>,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Most members of a change.
-const MOST_MEMBERS: usize = 1024;
+pub(super) const MOST_MEMBERS: usize = 1024;
 
 pub(super) async fn show(State(mut mesh): State<Mesh>) -> Result<Response, Problem> {
     let answer = answer(REGISTRY, mesh.options.get_options(call(GetOptionsRequest {}))).await?;
@@ -26,11 +26,22 @@ pub(super) async fn change(
     Json(Object(change)): Json<Object<Options>>,
 ) -> Result<Response, Problem> {
     check_members(&change)?;
-    let unknown = change.unknown.clone();
-    let request = UpdateOptionsRequest { options: Some(change.into()) };
+    let request = UpdateOptionsRequest { options: Some(change.clone().into()) };
     let answer = answer(REGISTRY, mesh.options.update_options(call(request))).await?;
-    let options = Options { unknown, ..kept(answer.record)? };
-    json(StatusCode::OK, &sorted(&options)?)
+    json(StatusCode::OK, &sorted(&repeated(change, kept(answer.record)?))?)
+}
+
+/// The options with what was `sent` repeated once where it is kept in another way or not at all: members that are no
+/// option, the option that BOS lost, and the letter case of an age (BOS reference 2.5; 12, BUG-07).
+fn repeated(sent: Options, kept: Options) -> Options {
+    Options {
+        unknown: sent.unknown,
+        component_actual_state_ttl: sent.component_actual_state_ttl.or(kept.component_actual_state_ttl),
+        disable_components_on_completion: sent
+            .disable_components_on_completion
+            .or(kept.disable_components_on_completion),
+        ..kept
+    }
 }
 
 fn check_members(change: &Options) -> Result<(), Problem> {
@@ -49,4 +60,47 @@ fn sorted(options: &Options) -> Result<Value, Problem> {
 
 fn kept(record: Option<OptionsRecord>) -> Result<Options, Problem> {
     Ok(promised(record.and_then(|record| record.options))?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_repeated_once() {
+        let kept = || Options {
+            component_actual_state_ttl: Some("4h".into()),
+            clear_stage: Some(false),
+            ..Options::default()
+        };
+        let mut rows = String::new();
+        for sent in [
+            json!({"clear_stage": true}),
+            json!({"component_actual_state_ttl": "4H"}),
+            json!({"disable_components_on_completion": true}),
+            json!({"disable_components_on_completion": false, "no_such_option": null}),
+        ] {
+            let Object(change) = serde_json::from_value(sent.clone()).unwrap();
+            rows += &format!("{sent}: {}\n", sorted(&repeated(change, kept())).unwrap());
+        }
+        expect![[r#"
+            {"clear_stage":true}: {"clear_stage":false,"component_actual_state_ttl":"4h"}
+            {"component_actual_state_ttl":"4H"}: {"clear_stage":false,"component_actual_state_ttl":"4H"}
+            {"disable_components_on_completion":true}: {"clear_stage":false,"component_actual_state_ttl":"4h","disable_components_on_completion":true}
+            {"disable_components_on_completion":false,"no_such_option":null}: {"clear_stage":false,"component_actual_state_ttl":"4h","disable_components_on_completion":false,"no_such_option":null}
+        "#]].assert_eq(&rows);
+    }
+
+    #[test]
+    fn a_change_has_some_members_and_not_too_many() {
+        for (members, expected) in [(0, false), (1, true), (1024, true), (1025, false)] {
+            let change: serde_json::Map<_, _> =
+                (0..members).map(|number| (format!("m{number}"), json!(number))).collect();
+            let Object(change) = serde_json::from_value(change.into()).unwrap();
+            assert_eq!(check_members(&change).is_ok(), expected, "{members}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::{extract::State, response::Response};
 use http::{HeaderMap, StatusCode, Uri, header::HOST};
 use proto::option::GetOptionsRequest;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{PREFIX, json};
@@ -19,24 +20,26 @@ const RELEASE: [&str; 3] = ["2", "50", "0"];
 /// Monitoring asks every few seconds and must learn quickly that the registry does not answer.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A version of the contract, with members in alphabetical order.
-#[derive(Serialize)]
-struct Version {
+/// A version of the contract.
+// Members are in alphabetical order.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Version {
     links: Vec<Link>,
     major: &'static str,
     minor: &'static str,
     patch: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Link {
     href: String,
     rel: &'static str,
 }
 
-#[derive(Serialize)]
+/// Whether the service and its database can be used.
+#[derive(Serialize, JsonSchema)]
 #[expect(non_snake_case, reason = "these are the names on the wire")]
-struct Health {
+pub(super) struct Health {
     apiStatus: &'static str,
     dbStatus: &'static str,
 }
@@ -62,13 +65,14 @@ fn release(links: Vec<Link>) -> Version {
 }
 
 /// Where the client found the service. One that was forwarded by a proxy came through the prefix, even when
-/// the proxy took it off.
+/// the proxy took it off; the path itself says nothing (BOS reference 2.5), and links without the prefix work
+/// for whoever reached the gateway directly.
 fn base(uri: &Uri, headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").unwrap_or("http");
     let host = text(HOST.as_str()).or_else(|| uri.host()).unwrap_or("localhost");
-    let prefixed = uri.path().starts_with(PREFIX) || headers.contains_key("x-forwarded-for");
-    format!("{scheme}://{host}{}", if prefixed { PREFIX } else { "" })
+    let forwarded = headers.contains_key("x-forwarded-for");
+    format!("{scheme}://{host}{}", if forwarded { PREFIX } else { "" })
 }
 
 /// Whether the service behind the contract's oldest database answers. Always 200: who asks reads the body.

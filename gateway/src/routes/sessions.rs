@@ -4,11 +4,12 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chassis::Fault;
+use chassis::{Fault, limits::LONGEST_AGE};
 use http::StatusCode;
 use proto::session::{
     DeleteSessionRequest, DeleteSessionsRequest, GetSessionRequest, GetSessionStatusRequest,
-    ListSessionsRequest, ListSessionsResponse, Progress, SaveSessionStatusRequest, SessionFilter,
+    ListLeftOutMembersRequest, ListLeftOutMembersResponse, ListSessionsRequest, ListSessionsResponse,
+    Progress, SaveSessionStatusRequest, SessionFilter,
 };
 
 use super::{json, promised};
@@ -16,12 +17,12 @@ use crate::{
     convert::session::{creation, shown, update},
     extract::{Json, Name, at},
     mesh::{Mesh, SESSIONS, answer, call},
-    problem::Problem,
+    problem::{Problem, TENANT},
     query::{Query, is_name},
     stream,
     tenant::Tenant,
     wire::{
-        session::{NewSession, Session, SessionPatch, SessionStatus},
+        session::{LeftOutMember, NewSession, Session, SessionPatch, SessionStatus},
         strict::Object,
     },
 };
@@ -43,7 +44,7 @@ fn page<const STRICT: bool>(page: ListSessionsResponse) -> Vec<Session> {
 
 /// The sessions that query parameters ask for (BOS reference 2.9.2).
 fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
-    let age = |name| query.text(name, 1..=8).map(|age| age.unwrap_or_default().to_owned());
+    let age = |name| query.text(name, 1..=LONGEST_AGE).map(|age| age.unwrap_or_default().to_owned());
     Ok(SessionFilter {
         tenant: tenant.filter(),
         min_age: age("min_age")?,
@@ -67,10 +68,10 @@ pub(super) async fn create(
     json(StatusCode::CREATED, &shown(promised(answer.session)?, mesh.strict))
 }
 
-/// What is missing is the template: to the caller a mistake in the body, not in the path.
+/// What is missing, if not the tenant, is the template: to the caller a mistake in the body, not in the path.
 fn not_created(fault: Fault, tenant: &Tenant) -> Problem {
     match fault {
-        Fault::NotFound { name, .. } => {
+        Fault::NotFound { kind, name } if kind != TENANT => {
             Problem::bad_request(format!("Session Template Name invalid: {name}"))
         }
         other => Problem::of(other, tenant),
@@ -141,6 +142,18 @@ pub(super) async fn status(
     let answer = answer(SESSIONS, mesh.sessions.get_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+}
+
+/// Whom the session leaves alone, and why. BOS has no such path.
+pub(super) async fn left_out(
+    State(mut mesh): State<Mesh>,
+    tenant: Tenant,
+    name: Name,
+) -> Result<Response, Problem> {
+    let request = ListLeftOutMembersRequest { name: name.of_session()?, tenant: tenant.0.clone() };
+    let members = mesh.sessions.list_left_out_members(call(request));
+    let page = |page: ListLeftOutMembersResponse| page.members.into_iter().map(LeftOutMember::from).collect();
+    stream::array(SESSIONS, members, page).await.map_err(|fault| Problem::of(fault, &tenant))
 }
 
 /// Nobody reads the body (BOS reference 2.9.4).

@@ -18,6 +18,10 @@ use proto::{
         UpdateOptionsResponse, WatchOptionsRequest, WatchOptionsResponse,
         options_service_server::{OptionsService, OptionsServiceServer},
     },
+    tenant::{
+        GetTenantRequest, GetTenantResponse, Nodes,
+        tenant_service_server::{TenantService, TenantServiceServer},
+    },
 };
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status, async_trait};
@@ -33,7 +37,8 @@ impl Registry {
         let mut server = Server::default();
         let largest = chassis::channel::LARGEST_MESSAGE;
         server.add(ComponentServiceServer::new(self.clone()).max_decoding_message_size(largest));
-        server.add(OptionsServiceServer::new(self));
+        server.add(OptionsServiceServer::new(self.clone()));
+        server.add(TenantServiceServer::new(self));
         chassis::serve(context, "registry", listener, server).await.unwrap().now().await;
     }
 
@@ -144,6 +149,7 @@ fn options() -> Options {
         clear_stage: Some(false),
         component_actual_state_ttl: Some("4h".into()),
         default_retry_policy: Some(3),
+        disable_components_on_completion: None,
         discovery_frequency: Some(300),
         ims_errors_fatal: Some(false),
         ims_images_must_exist: Some(false),
@@ -188,5 +194,24 @@ impl OptionsService for Registry {
         _: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
         Ok(Response::new(stream::once(future::pending()).boxed()))
+    }
+}
+
+/// What a session manager says of tenants: `blue` has two nodes.
+#[async_trait]
+impl TenantService for Registry {
+    async fn get_tenant(
+        &self,
+        request: Request<GetTenantRequest>,
+    ) -> Result<Response<GetTenantResponse>, Status> {
+        let GetTenantRequest { name, among } = self.hear(request);
+        let ids = ["a", "b"].map(str::to_owned).into_iter();
+        let ids = ids.filter(|id| among.is_empty() || among.contains(id)).collect();
+        match name.as_str() {
+            "blue" => Ok(Response::new(GetTenantResponse { nodes: Some(Nodes { ids }) })),
+            "everything" => Ok(Response::new(GetTenantResponse { nodes: None })),
+            "mute" => Err(Fault::unavailable("tenant service", "TAPMS at tapms.example: gone").into()),
+            _ => Err(Fault::not_found("tenant", &name).into()),
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The two shapes of a bulk patch of components (BOS reference 2.6.4).
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
     de::{
@@ -9,8 +10,16 @@ use serde::{
         value::{MapAccessDeserializer, SeqAccessDeserializer},
     },
 };
+use serde_json::{Value, json};
 
-use super::{component::Component, strict::Object};
+use super::{
+    component::Component,
+    primitive::{Name, Text},
+    strict::Object,
+};
+
+/// Most characters of a list of ids (BOS reference 2.6.4). An address has room for about as many.
+pub(crate) const LONGEST_IDS: usize = 65_535;
 
 /// Which components to patch, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,12 +31,13 @@ pub(crate) enum BulkPatch {
 }
 
 /// One patch for many components.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filtered {
     /// Which components.
     pub filters: Object<Filters>,
     /// What to change on each.
+    #[schemars(extend("minProperties" = 1))]
     pub patch: Object<Component>,
 }
 
@@ -44,6 +54,41 @@ pub(crate) struct Filters {
 impl<'de> Deserialize<'de> for BulkPatch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Shapes)
+    }
+}
+
+impl JsonSchema for BulkPatch {
+    fn schema_name() -> Cow<'static, str> {
+        "BulkPatch".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let each = generator.subschema_for::<Vec<Component>>();
+        let filtered = generator.subschema_for::<Filtered>();
+        json_schema!({ "oneOf": [{ "allOf": [each, { "items": { "required": ["id"] } }] }, filtered] })
+    }
+}
+
+impl JsonSchema for Filters {
+    fn schema_name() -> Cow<'static, str> {
+        "Filters".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let ids = generator.subschema_for::<Text<1, LONGEST_IDS>>();
+        let session = generator.subschema_for::<Name>();
+        let unused = json_schema!({ "type": ["string", "null"], "enum": ["", null] });
+        let one = |used: &str, properties: Value| {
+            json!({
+                "type": "object",
+                "properties": properties,
+                "required": [used],
+                "additionalProperties": false,
+            })
+        };
+        let by_ids = one("ids", json!({ "ids": ids, "session": unused }));
+        let by_session = one("session", json!({ "ids": unused, "session": session }));
+        json_schema!({ "oneOf": [by_ids, by_session] })
     }
 }
 

@@ -7,8 +7,13 @@
 pub(crate) mod bulk_patch;
 pub(crate) mod component;
 pub(crate) mod options;
+pub(crate) mod primitive;
 pub(crate) mod session;
+pub(crate) mod staging;
 pub(crate) mod stamp;
 pub(crate) mod strict;
 pub(crate) mod template;
 pub(crate) mod words;
+
+#[cfg(test)]
+mod tests;

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use proto::session::{Operation, Progress};
+use proto::session::{LeftOutReason, Operation, Progress};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    primitive::{ErrorText, Limit, Name, Time},
     strict::{given, object},
     words::Spelled,
 };
 
 /// A session as people see it. Every member is always there, but for what it waits for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Session {
     /// Ids of the members, separated by commas.
     pub components: String,
@@ -34,7 +36,7 @@ pub(crate) struct Session {
 }
 
 /// How far a session is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct SessionProgress {
     /// When it became complete.
     pub end_time: Option<String>,
@@ -47,11 +49,12 @@ pub(crate) struct SessionProgress {
     /// Why a pending session is still pending: who does not answer, since when, and the last error. BOS has no
     /// such member.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub waiting_for: Option<String>,
 }
 
 /// The wish for a session (BOS reference 2.9.1).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
     /// Whether nodes that the inventory disables take part.
@@ -59,9 +62,11 @@ pub(crate) struct NewSession {
     pub include_disabled: bool,
     /// Which of the template's nodes to take; `null` or empty: all.
     #[serde(default)]
+    #[schemars(with = "Option<Limit>")]
     pub limit: Option<String>,
     /// Absent: a new unique name.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Name")]
     pub name: Option<String>,
     /// What to do.
     pub operation: Spelled<Operation>,
@@ -69,41 +74,60 @@ pub(crate) struct NewSession {
     #[serde(default)]
     pub stage: bool,
     /// Template that says what the nodes should run.
+    #[schemars(with = "Name")]
     pub template_name: String,
 }
 
 /// A change of a session (BOS reference 2.9.3).
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SessionPatch {
     /// Ids of the members, separated by commas.
     #[serde(deserialize_with = "given")]
+    #[schemars(with = "Limit")]
     pub components: Option<String>,
     /// How far it is.
     #[serde(deserialize_with = "object")]
+    #[schemars(with = "ProgressPatch")]
     pub status: Option<ProgressPatch>,
 }
 
-/// A change of how far a session is. The inner option is `null`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+/// A change of how far a session is.
+// The inner option is `null`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ProgressPatch {
     /// When it became complete.
     #[serde(deserialize_with = "given")]
+    #[schemars(with = "Option<Time>")]
     pub end_time: Option<Option<String>>,
     /// What went wrong.
     #[serde(deserialize_with = "given")]
+    #[schemars(with = "Option<ErrorText>")]
     pub error: Option<Option<String>>,
     /// When it was created.
     #[serde(deserialize_with = "given")]
+    #[schemars(with = "Time")]
     pub start_time: Option<String>,
     /// Pending, running or complete.
     #[serde(deserialize_with = "given")]
+    #[schemars(with = "Spelled<Progress>")]
     pub status: Option<Spelled<Progress>>,
 }
 
+/// Somebody whom a session leaves alone although its template names it. BOS only logs them.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct LeftOutMember {
+    /// Boot set of the template that names it.
+    pub boot_set: String,
+    /// Id of the node, or name of the group or role.
+    pub id: String,
+    /// Why it is left alone.
+    pub reason: Spelled<LeftOutReason>,
+}
+
 /// How the members of a session are doing (BOS reference 3.8).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct SessionStatus {
     /// By error text.
     pub error_summary: BTreeMap<String, ErrorSummary>,
@@ -124,7 +148,7 @@ pub(crate) struct SessionStatus {
 }
 
 /// Members with the same error.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct ErrorSummary {
     /// How many.
     pub count: u32,
@@ -133,7 +157,7 @@ pub(crate) struct ErrorSummary {
 }
 
 /// Shares of the members by phase, in percent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Phases {
     pub percent_complete: f64,
     pub percent_configuring: f64,
@@ -142,7 +166,7 @@ pub(crate) struct Phases {
 }
 
 /// When a session ran and for how long.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Timing {
     /// As people read it, such as `0:02:17`.
     pub duration: String,

@@ -1,9 +1,10 @@
 //! Times as BOS writes them.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use prost_types::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// A point in time, written `YYYY-MM-DDTHH:MM:SS` in UTC without a fraction or zone (BOS reference 3.9).
@@ -29,5 +30,20 @@ impl fmt::Display for Stamp {
 impl Serialize for Stamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Stamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Stamp".into()
+    }
+
+    /// Not a `date-time`, which would have a zone.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" })
     }
 }

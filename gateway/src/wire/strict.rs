@@ -2,8 +2,9 @@
 //!
 //! Derived readers take `null` for an absent member and an array for an object. Both are errors here.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
@@ -18,6 +19,24 @@ pub(crate) struct Object<T>(pub T);
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Object<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
     }
 }
 
@@ -92,8 +111,8 @@ impl Visitor<'_> for Count {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<u32, E> {
-        // Beyond every limit of the contract: the service that knows the member's limit refuses it by name.
-        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+        u32::try_from(number)
+            .map_err(|_| E::custom(format_args!("{number} is more than any number may be here")))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<u32, E> {

@@ -1,9 +1,12 @@
 //! The words that stand for enums in JSON and in query parameters (BOS reference 2.3).
 
+use std::{any::type_name, borrow::Cow};
+
 use proto::{
     component::{Action, Phase},
-    session::{Operation, Progress},
+    session::{LeftOutReason, Operation, Progress},
 };
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// An enum with one word for each variant that people may see.
@@ -59,6 +62,21 @@ impl Word for Progress {
         &[("pending", Self::Pending), ("running", Self::Running), ("complete", Self::Complete)];
 }
 
+impl Word for LeftOutReason {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("not_in_limit", Self::NotInLimit),
+        ("locked", Self::Locked),
+        ("foreign_tenant", Self::ForeignTenant),
+        ("unknown_to_inventory", Self::UnknownToInventory),
+        ("wrong_architecture", Self::WrongArchitecture),
+        ("disabled", Self::Disabled),
+        ("not_a_component", Self::NotAComponent),
+        ("unknown_group", Self::UnknownGroup),
+        ("unknown_role", Self::UnknownRole),
+        ("in_later_boot_set", Self::InLaterBootSet),
+    ];
+}
+
 /// An enum as a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spelled<E>(pub E);
@@ -66,6 +84,21 @@ pub(crate) struct Spelled<E>(pub E);
 impl<E: Word> Serialize for Spelled<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.word())
+    }
+}
+
+impl<E: Word> JsonSchema for Spelled<E> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        type_name::<E>().into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<_> = E::WORDS.iter().map(|(word, _)| word).collect();
+        json_schema!({ "type": "string", "enum": words })
     }
 }
 

@@ -73,7 +73,7 @@ async fn fill(mut client: Client, count: usize) {
     let ids: Vec<_> = (0..count).collect();
     for chunk in ids.chunks(5_000) {
         let components = chunk.iter().map(|n| component(*n, "first")).collect();
-        client.put_components(PutComponentsRequest { components }).await.expect("stored");
+        client.put_components(PutComponentsRequest { components, scope: None }).await.expect("stored");
     }
 }
 

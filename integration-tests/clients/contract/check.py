@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the REST contract with schemathesis and the vendor's own document of it.
+"""Checks the REST contract with schemathesis: against the gateway's own document of it, or the vendor's.
 
+    check.py http://127.0.0.1:7700
     check.py --cargo-manifest integration-tests/clients/Cargo.toml http://127.0.0.1:7700
 
-csm-rs is generated from the document and brings it along. The gateway should have a fleet of its own, because its
+csm-rs is generated from the vendor's document and brings it along. The gateway should have a fleet of its own, because its
 sessions, components and options will not be the same afterwards. Other options, such as --seed, go to schemathesis.
 """
 
@@ -16,7 +17,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-import original
+import questions
 
 HERE = Path(__file__).resolve().parent
 LIBRARY = "csm-rs"
@@ -41,7 +42,7 @@ def store_template(gateway):
         "node_roles_groups": ["Compute"],
     }
     request = urllib.request.Request(
-        f"{gateway}/v2/sessiontemplates/{original.TEMPLATE}",
+        f"{gateway}/v2/sessiontemplates/{questions.TEMPLATE}",
         data=json.dumps({"boot_sets": {"compute": boot_set}}).encode(),
         headers={"Content-Type": "application/json"},
         method="PUT",
@@ -49,14 +50,15 @@ def store_template(gateway):
     urllib.request.urlopen(request, timeout=10).close()
 
 
-def ask(document, gateway, arguments):
-    """Lets schemathesis ask, and gives its report."""
+def ask(document, url, hooks, arguments):
+    """Lets schemathesis ask at a URL what the document allows and what not, and gives its report."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         command = [Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml"]
-        command += ["run", document, "--url", f"{gateway}/apis/bos", "--no-color", "--report-json-path", report]
+        command += ["run", document, "--url", url, "--no-color", "--report-json-path", report]
         # It leaves things where it is started, and finds the corrections by the path of modules.
-        subprocess.run([*command, *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(HERE)}, check=False)
+        environment = {**os.environ, "PYTHONPATH": str(HERE), "SCHEMATHESIS_HOOKS": hooks}
+        subprocess.run([*command, *arguments], cwd=folder, env=environment, check=False)
         return json.loads(report.read_text())
 
 
@@ -73,11 +75,14 @@ def still_ready(gateway):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("gateway", help="URL of the gateway")
-    arguments.add_argument("--cargo-manifest", required=True, help="Cargo.toml of the package with the library")
+    arguments.add_argument("--cargo-manifest", help="Cargo.toml of the package with the vendor's document")
     options, others = arguments.parse_known_args()
-    document = find_document(options.cargo_manifest)
     store_template(options.gateway)
-    report = ask(document, options.gateway, others)
+    if options.cargo_manifest:
+        document = find_document(options.cargo_manifest)
+        report = ask(document, f"{options.gateway}/apis/bos", "original", others)
+    else:
+        report = ask(f"{options.gateway}/openapi.json", options.gateway, "own", others)
     failed = {operation for failure in report["failures"] for operation in failure["operations"]}
     operations = report["operations"]
     untested = operations["selected"] - operations["tested"]

@@ -4,15 +4,11 @@ Reveille answers as the original does. So before the document judges its answers
 does; each correction names the part of the BOS reference that has it.
 """
 
-import re
-
 import schemathesis
 
-NAME = re.compile("[a-zA-Z0-9]([-._a-zA-Z0-9]{0,125}[a-zA-Z0-9])?")
-PROBLEM = "application/problem+json"
+import questions
 
-# The template that exists throughout.
-TEMPLATE = "contract"
+PROBLEM = "application/problem+json"
 
 
 @schemathesis.hook
@@ -27,7 +23,7 @@ def before_load_schema(context, raw_schema):
     # 2.9.4: the status that was saved, not the session.
     saved = paths["/v2/sessions/{session_id}/status"]["post"]["responses"]
     saved[200] = {"$ref": "#/components/responses/V2SessionExtendedStatus"}
-    ask_for_sessions_that_can_be(components["schemas"])
+    questions.ask_for_sessions_that_can_be(components["schemas"]["V2SessionCreate"])
 
 
 def correct_schemas(schemas):
@@ -63,21 +59,3 @@ def correct_operation(operation, parameters):
         problem = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
         for status in (413, 415):
             responses[status] = {"description": "A body of another kind", "content": {PROBLEM: problem}}
-
-
-def ask_for_sessions_that_can_be(schemas):
-    """No correction: made-up names of templates would never give a session to look at."""
-    schemas["V2SessionCreate"]["properties"]["template_name"] = {"type": "string", "enum": [TEMPLATE]}
-
-
-@schemathesis.hook
-def before_call(context, case, kwargs):
-    """Gives boot sets keys that are names, and the same names if any, which no schema can ask for (2.8.2)."""
-    sets = case.body.get("boot_sets") if isinstance(case.body, dict) else None
-    if not isinstance(sets, dict):
-        return
-    named = {f"set-{number}": boot_set for number, boot_set in enumerate(sets.values())}
-    for key, boot_set in named.items():
-        if isinstance(boot_set, dict) and NAME.fullmatch(str(boot_set.get("name"))):
-            named[key] = {**boot_set, "name": key}
-    case.body = {**case.body, "boot_sets": named}

@@ -21,9 +21,11 @@ const COMMON_FLAGS: &str = "--profile --config --set --data-dir --log --print-co
 #[tokio::test(flavor = "multi_thread")]
 async fn help_mentions_every_command_and_flag() {
     let demo_flags = "--nodes --seed --speed --operation --faults --inventory --groups --template --exit";
-    helps("reveille", "--help", "serve demo --help --version").await;
+    helps("reveille", "--help", "serve demo import export --help --version").await;
     helps("reveille", "serve --help", COMMON_FLAGS).await;
     helps("reveille", "demo --help", &format!("{demo_flags} {COMMON_FLAGS}")).await;
+    helps("reveille", "import --help", "--enabled --url --config --dry-run").await;
+    helps("reveille", "export --help", "--url --config --dry-run").await;
     for (_, binary) in PARTS {
         helps(binary, "--help", &format!("Serves {COMMON_FLAGS}")).await;
     }

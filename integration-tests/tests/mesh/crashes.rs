@@ -92,7 +92,12 @@ async fn a_session_waits_for_upstreams_that_are_away() {
     let mut mesh = Processes::start(8, 0.0).await;
     mesh.bos.template("image-1").await;
     mesh.stop_part("simulator").await;
-    let name = mesh.bos.session("image-1", "boot").await;
+    // What needs an image that nobody can look at is not taken in the first place.
+    let boot = json!({"template_name": "image-1", "operation": "boot"});
+    let refused = mesh.bos.send(Method::POST, "/v2/sessions", Some(&boot)).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body["detail"].as_str().unwrap().contains("image store: "), "{refused:?}");
+    let name = mesh.bos.session("image-1", "shutdown").await;
     let sessions = SessionServiceClient::new(chassis::channel(&mesh.url("session_manager")).unwrap());
     let request = GetSessionRequest { name: name.clone(), tenant: String::new() };
     let waits = async || {

@@ -60,6 +60,7 @@ async fn every_part_lists_its_services_and_says_that_they_serve() {
         session manager: SERVING
             reveille.session.v1.SessionService: SERVING
             reveille.template.v1.SessionTemplateService: SERVING
+            reveille.tenant.v1.TenantService: SERVING
         status evaluator: SERVING
             reveille.evaluation.v1.EvaluationService: SERVING
         power controller: SERVING
@@ -187,7 +188,7 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
         desired_state: Some(DesiredState { bss_token: Some("none".into()), ..Default::default() }),
         ..Default::default()
     };
-    components.put_components(PutComponentsRequest { components: vec![waiting] }).await.unwrap();
+    components.put_components(PutComponentsRequest { components: vec![waiting], scope: None }).await.unwrap();
     mesh.bos.template("image-1").await;
     let session = CreateSessionRequest {
         name: "taken".into(),
@@ -199,8 +200,8 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
 
     let patch = |patch, guard_actual_state| PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches: vec![patch] })),
-        skip_bad_ids: false,
         guard_actual_state,
+        ..PatchComponentsRequest::default()
     };
     let long = Component { id: "waiting".into(), error: Some("e".repeat(65_537)), ..Default::default() };
     let report = Component {
@@ -214,11 +215,13 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
     vec![
         (
             "get a component",
-            refusal(components.get_component(GetComponentRequest { id: lost.clone() }).await),
+            refusal(components.get_component(GetComponentRequest { id: lost.clone(), scope: None }).await),
         ),
         (
             "delete a component",
-            refusal(components.delete_component(DeleteComponentRequest { id: lost.clone() }).await),
+            refusal(
+                components.delete_component(DeleteComponentRequest { id: lost.clone(), scope: None }).await,
+            ),
         ),
         ("patch nothing", refusal(components.patch_components(PatchComponentsRequest::default()).await)),
         ("patch with a long text", refusal(components.patch_components(patch(long, false)).await)),

@@ -8,6 +8,8 @@ mod crashes;
 mod dependencies;
 mod evaluation;
 mod grpc;
+mod hostile;
+mod moving;
 mod processes;
 mod request_ids;
 mod rest;

@@ -24,7 +24,7 @@ async fn versions_and_health() {
             [{"links":[{"href":"URL/","rel":"self"}],"major":"2","minor":"50","patch":"0"}]
             > GET /apis/bos/v2
             200 application/json
-            {"links":[{"href":"URL/apis/bos/","rel":"self"},{"href":"URL/apis/bos/v2","rel":"versions"}],"major":"2","minor":"50","patch":"0"}
+            {"links":[{"href":"URL/","rel":"self"},{"href":"URL/v2","rel":"versions"}],"major":"2","minor":"50","patch":"0"}
             > GET /v2/healthz
             200 application/json
             {"apiStatus":"ok","dbStatus":"ok"}

@@ -44,10 +44,10 @@ fn necessary() -> BTreeMap<Service, u32> {
         // One kind of boot data.
         (Service::Bss, 1),
         (Service::Cfs, NODES.div_ceil(CFS_BATCH)),
-        // Having the root file system of one image projected.
-        (Service::Ims, 1),
-        // Manifest and boot parameters.
-        (Service::S3, 2),
+        // A look at the image before the session is taken, and having its root file system projected.
+        (Service::Ims, 2),
+        // Manifest and boot parameters, both times; before the session is taken also whether three objects are there.
+        (Service::S3, 7),
     ])
 }
 

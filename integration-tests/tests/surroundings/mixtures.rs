@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use integration_tests::eventually;
+use integration_tests::{eventually, eventually_shown};
+use reqwest::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use upstreams::{
@@ -83,7 +84,7 @@ async fn any_mixture_of_trouble_is_survived_without_a_needless_action() {
     let ids = scene.upstreams.ids();
     let sessions = async {
         for operation in ["boot", "reboot", "shutdown"] {
-            let name = scene.begin(operation, &ids).await;
+            let name = begin(&scene, operation, &ids).await;
             scene.succeeds(&name).await;
         }
     };
@@ -92,6 +93,18 @@ async fn any_mixture_of_trouble_is_survived_without_a_needless_action() {
     scene.were_asked(&ids, &["On", "Soft-Off", "On", "Soft-Off"]);
     scene.was_orderly();
     scene.end().await;
+}
+
+/// Has a session run for these nodes. It is refused as long as the store of images is in trouble.
+async fn begin(scene: &Scene, operation: &str, ids: &[String]) -> String {
+    let wish = json!({"template_name": TEMPLATE, "operation": operation, "limit": ids.join(",")});
+    eventually_shown("a session", async || {
+        let answer = scene.mesh.bos.send(Method::POST, "/v2/sessions", Some(&wish)).await;
+        let detail = answer.body["detail"].as_str().unwrap_or_default();
+        assert!(answer.status.is_success() || detail.contains(" S3 at "), "{answer:?}");
+        answer.body["name"].as_str().map(str::to_owned).ok_or(answer.body.to_string())
+    })
+    .await
 }
 
 /// Begins sessions at random on some of the nodes, each while those before it may be under way.

@@ -56,30 +56,53 @@ fn times(scene: &Scene, service: Service, operation: &str) -> Vec<f64> {
     log.filter(|seen| seen.service == service && seen.operation == operation).map(|seen| seen.at).collect()
 }
 
+fn busy() -> Effect {
+    Effect::Status { code: 429, body: "too many".into(), retry_after: Some(PATIENCE) }
+}
+
 /// Has each of these operations asked for patience once, and waits until all has gone well.
 async fn patience_is_had(operations: &[(Service, &str)]) {
     let scene = Scene::new(8).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     scene.upstreams.reset_counts();
     for (service, operation) in operations {
-        let busy = Effect::Status { code: 429, body: "too many".into(), retry_after: Some(PATIENCE) };
-        scene.upstreams.trouble(Trouble::new(*service, busy).only(operation).times(1));
+        scene.upstreams.trouble(Trouble::new(*service, busy()).only(operation).times(1));
     }
     let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
-    scene.succeeds(&name).await;
+    was_had(&scene, &name, operations).await;
+    scene.end().await;
+}
+
+/// Waits until all has gone well, and sees that those who asked for patience were left alone for as long.
+async fn was_had(scene: &Scene, session: &str, operations: &[(Service, &str)]) {
+    scene.succeeds(session).await;
     for (service, operation) in operations {
-        let times = times(&scene, *service, operation);
+        let times = times(scene, *service, operation);
         let pause = times[1] - times[0];
         assert!(pause >= PATIENCE as f64, "{} {operation}: {times:?}", service.word());
     }
     scene.were_asked(&scene.upstreams.ids(), &["On"]);
     assert_eq!(scene.most_attempts().await, 1);
-    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_are_asked_for_sessions_and_want_patience_get_it() {
-    patience_is_had(&[(Hsm, "GET /State/Components"), (S3, "GET /{bucket}/{*key}")]).await;
+async fn an_inventory_that_is_asked_for_a_session_and_wants_patience_gets_it() {
+    patience_is_had(&[(Hsm, "GET /State/Components")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_asked_for_a_session_and_wants_patience_gets_it() {
+    let scene = Scene::new(8).await;
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
+    // The session is taken, and its setup has to wait for the inventory.
+    let away = scene.upstreams.trouble(Trouble::status(Hsm, 503));
+    let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
+    scene.upstreams.reset_counts();
+    let object = (S3, "GET /{bucket}/{*key}");
+    scene.upstreams.trouble(Trouble::new(S3, busy()).only(object.1).times(1));
+    scene.upstreams.clear_trouble(away);
+    was_had(&scene, &name, &[object]).await;
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! `reveille`: the whole mesh in one process, and a demo of it.
+//! `reveille`: the whole mesh in one process, a demo of it, and the way in from BOS.
 
 use std::process::ExitCode;
 
@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use reveille::mesh;
 
 mod demo;
+mod moving;
 
 #[derive(Parser)]
 #[command(name = "reveille", version, about = "Wakes fleets of machines", after_help = EXAMPLES)]
@@ -23,6 +24,12 @@ enum Task {
     /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(demo::Flags),
+    /// Bring a backup of BOS, or of another Reveille, to a running Reveille
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(moving::Import),
+    /// Write a backup of a running Reveille or BOS
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(moving::Export),
 }
 
 const EXAMPLES: &str = "\
@@ -54,9 +61,28 @@ The files are what a machine exports:
 With --exit the exit code is 0 if the session completed without error and every node without an
 injected fault is stable, and 1 otherwise.";
 
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  reveille import bos-export-20260206 --dry-run   say what would be created, changed and left
+  reveille import bos-export-20260206
+  reveille import bos-export-20260206 --url http://reveille.example:7700/apis/bos
+
+Reads options.json, sessiontemplates.json and components.json, each where it is there, in the directory or in its
+folder v2. What is there already is left alone, so an import can be repeated. The exit code is 0 if no record was
+skipped, and 1 otherwise.";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  reveille export backup
+  reveille export backup --url http://cray-bos    from BOS itself
+
+Writes options.json, sessiontemplates.json and components.json in the folder v2 of the directory.";
+
 fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Serve(command) => chassis::run_command(&command, mesh::serve),
         Task::Demo(flags) => demo::run(flags),
+        Task::Import(flags) => moving::import(&flags),
+        Task::Export(flags) => moving::export(&flags),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A further kind is one more section here; ledgers, mirrors and faults do not change.
 
-use std::sync::Arc;
+use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use domain::{component::Component, id::ComponentId, options::Options};
 use futures_util::StreamExt;
@@ -19,11 +19,13 @@ use proto::{
 use tonic::{Status, Streaming};
 
 use crate::{
-    Channel, Fault,
+    Channel, Context, Fault,
     channel::LARGEST_MESSAGE,
     convert::{self, Interner},
-    mirror::{Mirror, Mirrored, Watch},
+    ledger::{Ledger, Table},
+    mirror::{Change, Mirror, Mirrored, Watch},
     resource::{Batch, Deletion, Resource},
+    telemetry,
 };
 
 impl Resource for Component {
@@ -85,7 +87,31 @@ impl OptionsRecord {
     pub const KEY: &'static str = "options";
 }
 
+impl<T: Table<Kind = OptionsRecord>> Ledger<T> {
+    /// Logs as the options say that this ledger keeps, without end. For their owner, who watches nobody.
+    pub async fn log_as_they_say(self) -> anyhow::Result<Infallible> {
+        let mut changes = pin!(self.follow());
+        while let Some(batch) = changes.next().await {
+            batch.changed.iter().for_each(|record| telemetry::follow(record));
+        }
+        std::future::pending().await
+    }
+}
+
 impl Mirror<OptionsRecord> {
+    /// Starts to follow the options of the component registry behind `channel`: `changed` is told when there are
+    /// others, and the process logs as they say.
+    pub fn of_options(
+        context: &Context,
+        channel: Channel,
+        changed: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(context, channel, move |changes: &[Change<OptionsRecord>]| {
+            changes.iter().filter_map(|change| change.current.as_deref()).for_each(telemetry::follow);
+            changed();
+        })
+    }
+
     /// The options as they were last seen; the defaults before they were seen at all.
     pub fn in_force(&self) -> Options {
         self.get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()

@@ -29,6 +29,8 @@ pub mod work;
 
 pub use channel::{Channel, channel, within};
 pub use context::{Context, bind};
+/// How long and how large what people send may be: for whoever describes it, such as the gateway.
+pub use domain::limits;
 pub use fault::Fault;
 pub use run::{Command, run, run_command};
 pub use serve::{Ready, Server, serve};

@@ -4,9 +4,29 @@ use std::{convert::Infallible, io::IsTerminal, sync::OnceLock, time::Duration};
 
 use anyhow::Context;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
+use parking_lot::Mutex;
+use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-use crate::settings::{Log, LogFormat};
+use crate::{
+    kinds::OptionsRecord,
+    settings::{Log, LogFormat},
+};
+
+/// The option `logging_level` as it is when nobody has set it. It leaves the level to the settings: who starts a
+/// process with more or fewer lines wants them although the option exists.
+const UNSET: &str = "info";
+
+/// How much the process logs. All its parts log the same way, so that the option is followed once.
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+/// The filter in force and where it comes from.
+struct Level {
+    /// The filter of the settings.
+    settings: String,
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// Revision and word of the option that was followed last.
+    followed: Mutex<(u64, String)>,
+}
 
 /// Sends the process's traces to standard error, as the settings say.
 ///
@@ -14,6 +34,7 @@ use crate::settings::{Log, LogFormat};
 /// When the filter cannot be read or another subscriber is in place.
 pub fn init(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
+    let (filter, handle) = reload::Layer::new(filter);
     let pretty = match log.format {
         LogFormat::Auto => std::io::stderr().is_terminal(),
         LogFormat::Pretty => true,
@@ -27,7 +48,47 @@ pub fn init(log: &Log) -> anyhow::Result<()> {
     } else {
         tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
     };
-    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("log")
+    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("log")?;
+    let followed = Mutex::new((0, UNSET.to_owned()));
+    // No other subscriber was in place, so nobody was here before.
+    let _first = LEVEL.set(Level { settings: log.filter.clone(), handle, followed });
+    Ok(())
+}
+
+/// Logs as much as the option `logging_level` says, from now on and in the whole process. What is older than what is
+/// followed already changes nothing.
+///
+/// The level of the option takes the place of the filter's level for everything; directives for single targets stay.
+/// At `INFO`, its default, the option leaves that level to the settings.
+pub(crate) fn follow(record: &OptionsRecord) {
+    let Some(level) = LEVEL.get() else { return };
+    let word = record.options.logging_level.to_ascii_lowercase();
+    let mut followed = level.followed.lock();
+    if record.revision < followed.0 {
+        return;
+    }
+    let same = followed.1 == word;
+    *followed = (record.revision, word);
+    if same {
+        return;
+    }
+    let told = level.handle.reload(EnvFilter::new(filter(&level.settings, &followed.1)));
+    match told {
+        Ok(()) => tracing::info!(logging_level = followed.1, "logging as the option says"),
+        Err(error) => tracing::warn!(%error, logging_level = followed.1, "the option cannot be followed"),
+    }
+}
+
+/// The filter of the settings with what the option says. A later directive for the same target replaces an earlier.
+fn filter(settings: &str, option: &str) -> String {
+    let level = match option {
+        UNSET => return settings.to_owned(),
+        "warning" => "warn",
+        // There is nothing above an error.
+        "critical" => "error",
+        level => level,
+    };
+    format!("{settings},{level}")
 }
 
 /// Media type of [`metrics`].
@@ -72,4 +133,42 @@ fn recorder() -> anyhow::Result<PrometheusHandle> {
     let buckets = Matcher::Suffix("_seconds".to_owned());
     let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS).context("buckets")?;
     builder.install_recorder().context("recorder")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn the_option_takes_the_place_of_the_level_for_everything() {
+        let mut rows = String::new();
+        for settings in ["info,sea_orm_migration=warn", "debug", "warn,power_controller=debug"] {
+            for option in ["info", "debug", "warning", "error", "critical"] {
+                let filter = EnvFilter::new(filter(settings, option));
+                writeln!(rows, "{settings} {option}: {filter}").unwrap();
+            }
+        }
+        expect![[r#"
+            info,sea_orm_migration=warn info: sea_orm_migration=warn,info
+            info,sea_orm_migration=warn debug: sea_orm_migration=warn,debug
+            info,sea_orm_migration=warn warning: sea_orm_migration=warn,warn
+            info,sea_orm_migration=warn error: sea_orm_migration=warn,error
+            info,sea_orm_migration=warn critical: sea_orm_migration=warn,error
+            debug info: debug
+            debug debug: debug
+            debug warning: warn
+            debug error: error
+            debug critical: error
+            warn,power_controller=debug info: power_controller=debug,warn
+            warn,power_controller=debug debug: power_controller=debug,debug
+            warn,power_controller=debug warning: power_controller=debug,warn
+            warn,power_controller=debug error: power_controller=debug,error
+            warn,power_controller=debug critical: power_controller=debug,error
+        "#]]
+        .assert_eq(&rows);
+    }
 }

@@ -12,11 +12,13 @@ use chassis::{
 };
 use domain::{
     artifacts::BootArtifacts,
-    component::Phase,
+    component::{Phase, SessionReference},
     component_filter::ComponentFilter,
-    id::ComponentId,
+    id::{ComponentId, Tenant},
     invalid::Invalid,
     report::{ActionReport, Assignment, PreparationReport, StatusReport},
+    session::Operation,
+    staging::Standing,
     time::Timestamp,
 };
 use proto::component as wire;
@@ -43,14 +45,18 @@ impl Tokens {
 }
 
 /// The conditions of a list. The ids are none of them: they choose where to look.
-pub(crate) fn filter(filter: wire::ComponentFilter) -> ComponentFilter {
-    ComponentFilter {
+///
+/// # Errors
+/// When a tenant has no possible name.
+pub(crate) fn filter(filter: wire::ComponentFilter) -> Result<ComponentFilter, Invalid> {
+    Ok(ComponentFilter {
         enabled: filter.enabled,
         session: filter.session,
         staged_session: filter.staged_session,
         phase: phase_from_wire(filter.phase),
         statuses: filter.statuses.into_iter().collect(),
-    }
+        session_tenant: filter.session_tenant.as_deref().map(Tenant::parse).transpose()?,
+    })
 }
 
 /// The assignments of a session with the ids they are for.
@@ -62,10 +68,12 @@ pub(crate) fn assignments(
         return Err(missing("assignment_id").into());
     }
     domain::id::check_name("session", &request.session)?;
+    let tenant = Tenant::parse(&request.tenant)?;
     let assignments = request.assignments.into_iter().map(|one| {
         let assignment = Assignment {
             assignment_id: request.assignment_id.clone(),
             session: request.session.clone(),
+            tenant: tenant.clone(),
             boot_artifacts: artifacts_from_wire(one.boot_artifacts.unwrap_or_default(), interner),
             configuration: one.configuration,
             clear_actual_state: one.clear_actual_state,
@@ -75,6 +83,45 @@ pub(crate) fn assignments(
         (one.ids, assignment)
     });
     Ok(assignments.collect())
+}
+
+/// What is known of the sessions that components name in their staged state.
+pub(crate) fn staged_sessions(
+    sessions: Vec<wire::StagedSession>,
+) -> Result<HashMap<SessionReference, Standing>, Fault> {
+    let known = sessions.into_iter().map(|session| {
+        let reference = session.reference.ok_or_else(|| missing("sessions.reference"))?;
+        let standing = match session.standing {
+            None => Standing::Gone,
+            Some(wire::staged_session::Standing::Foreign(wire::ForeignSession {})) => Standing::Foreign,
+            Some(wire::staged_session::Standing::Own(own)) => Standing::Own {
+                operation: operation(own.kind()).ok_or_else(|| missing("sessions.own.kind"))?,
+                id: own.assignment_id,
+            },
+        };
+        Ok((reference_from_wire(reference)?, standing))
+    });
+    known.collect()
+}
+
+fn operation(kind: wire::SessionKind) -> Option<Operation> {
+    match kind {
+        wire::SessionKind::Unspecified => None,
+        wire::SessionKind::Boot => Some(Operation::Boot),
+        wire::SessionKind::Reboot => Some(Operation::Reboot),
+        wire::SessionKind::Shutdown => Some(Operation::Shutdown),
+    }
+}
+
+fn reference_from_wire(reference: wire::SessionReference) -> Result<SessionReference, Invalid> {
+    let tenant = reference.tenant.as_deref().map(Tenant::parse).transpose()?;
+    Ok(SessionReference { name: reference.name, tenant, id: reference.id })
+}
+
+/// A session as a component names it.
+pub(crate) fn reference_to_wire(reference: SessionReference) -> wire::SessionReference {
+    let tenant = reference.tenant.map(|tenant| tenant.as_str().to_owned());
+    wire::SessionReference { name: reference.name, tenant, id: reference.id }
 }
 
 /// Reports of the status evaluator.

@@ -1,6 +1,6 @@
 //! Makes a component of every node that the inventory lists (BOS reference 5.11). Never removes one.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
 use chassis::{Fault, convert::time, ledger::Draft, pause};
 use domain::{component::Component, id::ComponentId, inventory::NODE, write::newly_discovered};
@@ -38,8 +38,7 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 async fn until_next_look(registry: &Registry, began: Instant) {
     let mut changes = std::pin::pin!(registry.options.follow());
     loop {
-        // A frequency of zero would read the inventory without a break.
-        let period = Duration::from_secs(registry.options_in_force().discovery_frequency.max(1).into());
+        let period = registry.options_in_force().discovery_period();
         tokio::select! {
             () = sleep_until(began + period) => return,
             () = registry.hints.nodes.notified() => return sleep_until(began + LEAST_GAP).await,

@@ -55,11 +55,13 @@ fn schedule(registry: &Registry, due: &WorkQueue<Arc<str>>, components: &[Arc<Co
 }
 
 async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
-    let ttl = registry.options_in_force().actual_state_ttl();
+    let (ttl, compatibility) = (registry.options_in_force().actual_state_ttl(), registry.compatibility);
     let forget = move |draft: &mut Draft<'_, Component>| {
         let now = time::now();
         for id in ids {
-            let expired = draft.get(&id).and_then(|component| expire_actual_state(&component, ttl, now));
+            let stored = draft.get(&id);
+            let expired =
+                stored.and_then(|component| expire_actual_state(&component, ttl, compatibility, now));
             expired.into_iter().for_each(|component| draft.put(component));
         }
         Ok(())

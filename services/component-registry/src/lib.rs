@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use chassis::{
     Context, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord, ledger::Ledger,
 };
-use domain::options::Options;
+use domain::{compatibility::Compatibility, options::Options};
 use parking_lot::Mutex;
 use proto::{
     component::{
@@ -48,6 +48,7 @@ pub(crate) struct Registry {
     inventory: Inventory,
     hints: Hints,
     interner: Mutex<Interner>,
+    compatibility: Compatibility,
 }
 
 /// Starts the registry on `listener`.
@@ -68,6 +69,7 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
         inventory,
         hints: Hints::default(),
         interner: Mutex::default(),
+        compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
     registry.fill_in_options().await?;
 
@@ -81,6 +83,7 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
+    tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());
     tasks.spawn_until_shutdown("discovery", discovery::run(Arc::clone(&registry)));
     let period = Duration::from_secs_f64(settings.inventory.lock_poll_seconds);
     tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
@@ -94,11 +97,16 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
 }
 
 impl Registry {
-    /// Stores the default options on the very first start.
+    /// Stores the default options on the very first start, and nobody's wish for an option that there is not where
+    /// BOS is followed strictly.
     async fn fill_in_options(&self) -> anyhow::Result<()> {
-        let fill_in = |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
-            if draft.get(OptionsRecord::KEY).is_none() {
-                draft.put(OptionsRecord::default());
+        let compatibility = self.compatibility;
+        let fill_in = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+            let stored = draft.get(OptionsRecord::KEY);
+            let record = stored.as_deref().cloned().unwrap_or_default();
+            let options = record.options.clone().heeded(compatibility);
+            if stored.is_none() || options != record.options {
+                draft.put(OptionsRecord { options, ..record });
             }
             Ok(())
         };

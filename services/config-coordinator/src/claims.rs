@@ -103,6 +103,15 @@ impl<W: PartialEq> Claims<W> {
         }
     }
 
+    /// Nobody rests any longer: for how long is to be found out anew. Pauses after failures stay.
+    pub(crate) fn end_rests(&self, now: Instant) {
+        for claim in self.claims.lock().values_mut().filter(|claim| claim.failures == 0) {
+            if let Stage::Paused(until) = &mut claim.stage {
+                *until = now.min(*until);
+            }
+        }
+    }
+
     /// The claimed work has ended and nothing needs to be remembered.
     pub(crate) fn release(&self, id: &ComponentId) {
         self.claims.lock().remove(id);

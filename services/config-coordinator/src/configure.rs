@@ -35,7 +35,7 @@ impl Configurator {
 
     /// Most components in one group.
     pub(crate) fn most_nodes(&self) -> usize {
-        self.observer.upstream.most_nodes()
+        self.observer.options.in_force().batch_size(self.observer.upstream.most_nodes())
     }
 
     /// Sets the configuration of every group. Gives what went wrong, for exactly the components that it went

@@ -45,14 +45,14 @@ use proto::{
     component::report_service_client::ReportServiceClient,
     configuration::configuration_service_server::ConfigurationServiceServer,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::Instant};
 
 use crate::{
     boot_scripts::BootScriptRpc,
     claims::Claims,
     configure::Configurator,
     coordinate::Coordinator,
-    observe::Observer,
+    observe::{Need, Observer},
     order::Order,
     placing::Placer,
     prepare::Preparer,
@@ -129,7 +129,9 @@ impl Loops {
     fn new(context: &Context, registry: Channel, ledgers: Ledgers, drivers: Drivers) -> Self {
         let (unseen, queue) = (WorkQueue::default(), WorkQueue::default());
         let components = Mirror::start(context, registry.clone(), marking([unseen.clone(), queue.clone()]));
-        let options = Mirror::start(context, registry.clone(), marking_enabled(&components, &queue));
+        let claims = Arc::new(Claims::default());
+        let told = told_of_options(&components, [unseen.clone(), queue.clone()], &claims);
+        let options = Mirror::of_options(context, registry.clone(), told);
         let observer = Arc::new(Observer {
             states: ledgers.states.clone(),
             components: components.clone(),
@@ -150,7 +152,7 @@ impl Loops {
         };
         let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         let preparer = Preparer { preparations: ledgers.preparations, placer, registry };
-        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), unseen);
+        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), unseen, claims);
         let coordinator = Coordinator {
             components: components.clone(),
             options: options.clone(),
@@ -179,13 +181,18 @@ fn marking(queues: [WorkQueue<ComponentId>; 2]) -> impl Fn(&[Change<Component>])
     }
 }
 
-/// Marks every component that is enabled: how often and when power-ons are prepared depends on the options.
-fn marking_enabled(
+/// Marks every component that is enabled in both queues: how often and when power-ons are prepared depends on the
+/// options, and so does when nodes are asked about again.
+fn told_of_options(
     components: &Mirror<Component>,
-    queue: &WorkQueue<ComponentId>,
-) -> impl Fn(&[Change<OptionsRecord>]) + Send + Sync + 'static {
-    let (components, queue) = (components.clone(), queue.clone());
-    move |_| queue.mark(components.enabled())
+    queues: [WorkQueue<ComponentId>; 2],
+    claims: &Arc<Claims<Need>>,
+) -> impl Fn() + Send + Sync + 'static {
+    let (components, claims) = (components.clone(), Arc::clone(claims));
+    move || {
+        claims.end_rests(Instant::now());
+        queues.iter().for_each(|queue| queue.mark(components.enabled()));
+    }
 }
 
 #[cfg(test)]

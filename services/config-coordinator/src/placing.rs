@@ -98,7 +98,8 @@ impl Placer {
             }
         }
         let groups = booting.iter().map(|(id, (_, artifacts))| (*id, *artifacts));
-        let groups = groups::by_artifacts(groups, self.boot_parameters.most_hosts());
+        let most = self.options.in_force().batch_size(self.boot_parameters.most_hosts());
+        let groups = groups::by_artifacts(groups, most);
         let deadline = self.deadline(|options| options.bss_read_timeout);
         let calls = groups.into_iter().map(|group| async move {
             let BootGroup { artifacts, hosts } = group;

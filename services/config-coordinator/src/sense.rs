@@ -23,10 +23,6 @@ const MESSAGES: usize = 1000;
 /// Components in one round: a whole machine, so that one fetch answers for all of them.
 const BATCH: usize = 20_000;
 
-/// How soon a node is asked for again that the upstream left out. Nobody tells when it is back, and finding out
-/// may take a fetch of everything.
-const ABSENCE: Duration = Duration::from_secs(30);
-
 /// Keeps what is known about the configuration of enabled components fresh.
 pub(crate) struct Sensor {
     observer: Arc<Observer>,
@@ -34,7 +30,7 @@ pub(crate) struct Sensor {
     /// Components that may have to be asked about.
     queue: WorkQueue<ComponentId>,
     /// By why it is being asked.
-    claims: Claims<Need>,
+    claims: Arc<Claims<Need>>,
     /// All components whose changes are followed are asked about at the same moments, counted from here.
     start: Instant,
 }
@@ -64,8 +60,9 @@ impl Sensor {
         observer: Arc<Observer>,
         components: Mirror<Component>,
         queue: WorkQueue<ComponentId>,
+        claims: Arc<Claims<Need>>,
     ) -> Self {
-        Self { observer, components, queue, claims: Claims::default(), start: Instant::now() }
+        Self { observer, components, queue, claims, start: Instant::now() }
     }
 
     /// Asks about components as they are marked, without end.
@@ -154,7 +151,8 @@ impl Sensor {
             Some(_) if !answered => return false,
             Some(Need::Change { .. }) => self.claims.rest(id, self.next_look(now)),
             Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
-                self.claims.rest(id, now + ABSENCE)
+                // Nobody tells when it is back, and finding out may take a fetch of everything.
+                self.claims.rest(id, now + self.observer.options.in_force().polling_period());
             }
             Some(Need::Evidence { .. }) => return false,
         }

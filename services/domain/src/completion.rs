@@ -1,8 +1,11 @@
 //! When a session is over (BOS reference 5.9).
 
-use std::collections::BTreeSet;
-
-use crate::{component::Component, id::ComponentId, session::Session};
+use crate::{
+    component::Component,
+    id::Tenant,
+    session::Session,
+    status::{self, computed_status},
+};
 
 /// How a component keeps a running session from being over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,32 +16,44 @@ pub enum Stake {
     Staged,
 }
 
-/// The stake that `session` has in `component`, if any. Of a session that has a tenant only the
-/// `tenant_nodes` count.
-pub fn stake(
-    component: &Component,
-    session: &Session,
-    tenant_nodes: Option<&BTreeSet<ComponentId>>,
-) -> Option<Stake> {
-    if tenant_nodes.is_some_and(|own| !own.contains(&component.id)) {
-        return None;
-    }
-    if component.is_enabled() && owns(session, component) {
+/// The stake that `session` has in `component`, if any.
+///
+/// With `complete_applied` a stage that was applied holds its session no longer, even if it is kept for another
+/// time; BOS lets it hold the session for ever (BOS reference 10.3, row 9).
+pub fn stake(component: &Component, session: &Session, complete_applied: bool) -> Option<Stake> {
+    if component.is_enabled() && !does_as_wanted(component) && owns(session, component) {
         return Some(Stake::Owned);
     }
-    stages(session, component).then_some(Stake::Staged)
+    let applied = component.staged_state.as_ref().is_some_and(|staged| staged.applied);
+    (stages(session, component) && !(complete_applied && applied)).then_some(Stake::Staged)
 }
 
-/// Whether `component` is what `session` owns. Where the registry knows which session assigned the desired
-/// state, that decides: sessions of different tenants may have the same name.
+/// Whether a component that is enabled runs what it should. One of those is left only where the option
+/// `disable_components_on_completion` has it kept that way: its session is over all the same. A record without a
+/// status was not looked at yet.
+fn does_as_wanted(component: &Component) -> bool {
+    component.status.is_some() && computed_status(component) == status::STABLE
+}
+
+/// Whether `component` is what `session` owns.
 pub fn owns(session: &Session, component: &Component) -> bool {
-    component.session_name() == session.name
-        && (component.assignment.is_empty() || component.assignment == session.id)
+    is_named(session, component.session_name(), &component.assignment, component.session_tenant.as_ref())
 }
 
 /// Whether the staged state of `component` is that of `session`.
 pub fn stages(session: &Session, component: &Component) -> bool {
-    component.staged_state.as_ref().and_then(|staged| staged.session.as_deref()) == Some(&*session.name)
+    component.staged_state.as_ref().is_some_and(|staged| {
+        let name = staged.session.as_deref().unwrap_or_default();
+        is_named(session, name, &staged.assignment, staged.tenant.as_ref())
+    })
+}
+
+/// Whether a reference means `session`. Sessions of different tenants may have the same name (BUG-28), so the id
+/// decides where the registry knows it, and else the tenant for which the name was written. Only what was written
+/// for nobody in particular goes by name alone.
+fn is_named(session: &Session, name: &str, id: &str, tenant: Option<&Tenant>) -> bool {
+    name == session.name
+        && if id.is_empty() { tenant.is_none_or(|own| *own == session.tenant) } else { id == session.id }
 }
 
 /// Counts the components in which a session has a stake, as they come and go.
@@ -86,7 +101,11 @@ impl FromIterator<Stake> for Stakes {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{component::StagedState, inventory::tests::ids, session::tests::session};
+    use crate::{
+        component::{Phase, StagedState, Status},
+        inventory::tests::ids,
+        session::tests::session,
+    };
 
     /// A component of a session by name, and of a staged session by name; empty: of none.
     pub(crate) fn component(id: &str, enabled: bool, owner: &str, staged: &str) -> Component {
@@ -99,32 +118,84 @@ pub(crate) mod tests {
         }
     }
 
+    fn tenant(name: &str) -> Option<Tenant> {
+        Some(Tenant::parse(name).expect("valid"))
+    }
+
     #[test]
     fn enabled_and_staged_components_hold_a_session() {
         let bare = Component::new(ids("n0").remove(0));
-        let assigned = |assignment: &str| Component {
-            assignment: assignment.to_owned(),
-            ..component("n0", true, "s", "")
-        };
-        let elsewhere = ids("n1").into_iter().collect();
-        let here = ids("n0 n1").into_iter().collect();
-        for (component, tenant_nodes, expected) in [
-            (bare, None, None),
-            (component("n0", true, "s", ""), None, Some(Stake::Owned)),
-            (component("n0", false, "s", ""), None, None),
-            (component("n0", true, "other", ""), None, None),
-            (component("n0", true, "other", "s"), None, Some(Stake::Staged)),
-            (component("n0", false, "", "s"), None, Some(Stake::Staged)),
-            (component("n0", true, "s", "s"), None, Some(Stake::Owned)),
-            (component("n0", false, "s", "s"), None, Some(Stake::Staged)),
-            (component("n0", true, "s", ""), Some(&elsewhere), None),
-            (component("n0", true, "s", ""), Some(&here), Some(Stake::Owned)),
-            (component("n0", false, "", "s"), Some(&elsewhere), None),
-            (assigned("s-id"), None, Some(Stake::Owned)),
-            (assigned("namesake-id"), None, None),
-            (Component { session: Some("taken-over".to_owned()), ..assigned("s-id") }, None, None),
+        for (component, expected) in [
+            (bare, None),
+            (component("n0", true, "s", ""), Some(Stake::Owned)),
+            (component("n0", false, "s", ""), None),
+            (component("n0", true, "other", ""), None),
+            (component("n0", true, "other", "s"), Some(Stake::Staged)),
+            (component("n0", false, "", "s"), Some(Stake::Staged)),
+            (component("n0", true, "s", "s"), Some(Stake::Owned)),
+            (component("n0", false, "s", "s"), Some(Stake::Staged)),
         ] {
-            assert_eq!(stake(&component, &session("s"), tenant_nodes), expected, "{component:?}");
+            assert_eq!(stake(&component, &session("s"), false), expected, "{component:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_kept_as_wanted_holds_no_session_while_all_is_well() {
+        for (phase, status_override, expected) in [
+            (Phase::None, "", None),
+            (Phase::None, "on_hold", Some(Stake::Owned)),
+            (Phase::None, "failed", Some(Stake::Owned)),
+            (Phase::PoweringOn, "", Some(Stake::Owned)),
+            (Phase::Configuring, "", Some(Stake::Owned)),
+        ] {
+            let status = Status { phase: Some(phase), status_override: Some(status_override.to_owned()) };
+            let component = Component { status: Some(status), ..component("n0", true, "s", "") };
+            assert_eq!(stake(&component, &session("s"), false), expected, "{component:?}");
+        }
+    }
+
+    #[test]
+    fn an_applied_stage_holds_its_session_unless_asked_otherwise() {
+        for (enabled, applied, kept, otherwise) in [
+            (true, true, Some(Stake::Owned), Some(Stake::Owned)),
+            (false, true, Some(Stake::Staged), None),
+            (false, false, Some(Stake::Staged), Some(Stake::Staged)),
+        ] {
+            let mut component = component("n0", enabled, "s", "s");
+            component.staged_state.get_or_insert_default().applied = applied;
+            let stakes = [false, true].map(|complete| stake(&component, &session("s"), complete));
+            assert_eq!(stakes, [kept, otherwise], "{component:?}");
+        }
+    }
+
+    #[test]
+    fn namesakes_of_other_tenants_are_never_confused() {
+        let own = Session { tenant: Tenant::parse("a").expect("valid"), ..session("s") };
+        for (name, id, owner, expected) in [
+            ("s", "s-id", None, true),
+            ("s", "s-id", tenant("b"), true),
+            ("s", "namesake-id", tenant("a"), false),
+            ("taken-over", "s-id", tenant("a"), false),
+            ("s", "", None, true),
+            ("s", "", tenant("a"), true),
+            ("s", "", tenant("b"), false),
+            ("s", "", tenant(""), false),
+            ("", "", tenant("a"), false),
+        ] {
+            let staged = StagedState {
+                session: Some(name.to_owned()),
+                tenant: owner.clone(),
+                assignment: id.to_owned(),
+                ..StagedState::default()
+            };
+            let component = Component {
+                session_tenant: owner.clone(),
+                assignment: id.to_owned(),
+                staged_state: Some(staged),
+                ..component("n0", true, name, "")
+            };
+            let verdicts = [owns(&own, &component), stages(&own, &component)];
+            assert_eq!(verdicts, [expected; 2], "'{name}' {id} {owner:?}");
         }
     }
 

@@ -3,11 +3,16 @@
 //! A record holds what was written and nothing more, so nearly every member is an `Option`: a member that
 //! was never given is not the same as an empty one.
 
-use crate::{artifacts::BootArtifacts, id::ComponentId, options::Options, time::Timestamp};
+use crate::{
+    artifacts::BootArtifacts,
+    id::{ComponentId, Tenant},
+    options::Options,
+    time::Timestamp,
+};
 
 mod limits;
 
-pub use limits::{LONGEST_KERNEL_PARAMETERS, validate};
+pub use limits::validate;
 
 #[cfg(test)]
 pub(crate) mod view;
@@ -35,6 +40,9 @@ pub struct Component {
     pub error: Option<String>,
     /// Name of the session that owns the node; empty: none.
     pub session: Option<String>,
+    /// Tenant of that session; `None`: not known, the session is meant by its name alone. In a record or patch that
+    /// somebody writes: whose sessions the writer means.
+    pub session_tenant: Option<Tenant>,
     /// Most attempts per power action; missing: the option `default_retry_policy`.
     pub retry_policy: Option<u32>,
     /// Revision of the last change; the registry's store sets it.
@@ -86,8 +94,25 @@ pub struct StagedState {
     pub configuration: Option<String>,
     /// Name of the session that staged this; empty: none.
     pub session: Option<String>,
+    /// Tenant of that session; `None`: not known, the session is meant by its name alone.
+    pub tenant: Option<Tenant>,
+    /// Unique id of that session; empty when it was named by hand.
+    pub assignment: String,
+    /// Whether this was applied since it was staged, and is kept all the same.
+    pub applied: bool,
     /// When the staged state was last written.
     pub last_updated: Option<Timestamp>,
+}
+
+/// A session as a component names it: by its id where that is known, or else by name and tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionReference {
+    /// Name of the session.
+    pub name: String,
+    /// Tenant of the session; `None`: not known, the session is meant by its name alone.
+    pub tenant: Option<Tenant>,
+    /// Unique id of the session; empty when it was named by hand.
+    pub id: String,
 }
 
 /// What was last done to the node.
@@ -231,6 +256,7 @@ impl Component {
             enabled: None,
             error: None,
             session: None,
+            session_tenant: None,
             retry_policy: None,
             revision: 0,
             generation: 0,
@@ -295,6 +321,18 @@ impl Component {
     /// Name of the session that owns the node; empty: none.
     pub fn session_name(&self) -> &str {
         self.session.as_deref().unwrap_or_default()
+    }
+
+    /// The session that staged a state, if any.
+    pub fn staged_by(&self) -> Option<SessionReference> {
+        let staged = self.staged_state.as_ref()?;
+        let name = staged.session.clone().filter(|name| !name.is_empty())?;
+        Some(SessionReference { name, tenant: staged.tenant.clone(), id: staged.assignment.clone() })
+    }
+
+    /// Name of the session that staged a state; empty: none.
+    pub fn staged_session_name(&self) -> &str {
+        self.staged_state.as_ref().and_then(|staged| staged.session.as_deref()).unwrap_or_default()
     }
 
     /// What is wrong, for people; empty: nothing.

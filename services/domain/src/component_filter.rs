@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::{
     component::{Component, Phase},
+    id::Tenant,
     status::computed_status,
 };
 
@@ -16,6 +17,8 @@ pub struct ComponentFilter {
     pub session: Option<String>,
     /// Name of the session whose state is staged.
     pub staged_session: Option<String>,
+    /// Whose sessions these are; `None`: anybody's. Sessions of different tenants may have the same name.
+    pub session_tenant: Option<Tenant>,
     /// What is being done.
     pub phase: Option<Phase>,
     /// The computed status is one of these; empty: any.
@@ -26,12 +29,22 @@ impl ComponentFilter {
     /// Whether `component` meets every condition. A member that a record lacks equals nothing that is asked
     /// for, except that a missing phase is the phase of nothing.
     pub fn matches(&self, component: &Component) -> bool {
-        let staged_session = component.staged_state.as_ref().and_then(|staged| staged.session.as_deref());
+        let staged = component.staged_state.as_ref();
+        let staged_session = staged.and_then(|staged| staged.session.as_deref());
+        let staged_tenant = staged.and_then(|staged| staged.tenant.as_ref());
         self.enabled.is_none_or(|enabled| component.enabled == Some(enabled))
-            && self.session.as_deref().is_none_or(|session| component.session.as_deref() == Some(session))
-            && self.staged_session.as_deref().is_none_or(|session| staged_session == Some(session))
+            && self.names(&self.session, component.session.as_deref(), component.session_tenant.as_ref())
+            && self.names(&self.staged_session, staged_session, staged_tenant)
             && self.phase.is_none_or(|phase| component.phase() == phase)
             && (self.statuses.is_empty() || self.statuses.contains(computed_status(component)))
+    }
+
+    /// Whether a component that names the session `name` of `tenant` names the wanted one. Where the tenant is not
+    /// known the name alone counts.
+    fn names(&self, wanted: &Option<String>, name: Option<&str>, tenant: Option<&Tenant>) -> bool {
+        let Some(wanted) = wanted else { return true };
+        name == Some(wanted)
+            && self.session_tenant.as_ref().is_none_or(|own| tenant.is_none_or(|of| of == own))
     }
 }
 
@@ -61,6 +74,21 @@ mod tests {
             statuses: words.iter().map(|word| (*word).to_owned()).collect(),
             ..any.clone()
         };
+        let of = |tenant: &str| Some(Tenant::parse(tenant).expect("valid"));
+        let owned = Component {
+            session_tenant: of("a"),
+            staged_state: Some(StagedState { tenant: of("b"), ..busy.staged_state.clone().expect("staged") }),
+            ..busy.clone()
+        };
+        for (session_tenant, owner, stager) in
+            [(None, true, true), (of(""), false, false), (of("a"), true, false), (of("b"), false, true)]
+        {
+            let own = ComponentFilter { session_tenant, ..any.clone() };
+            let names = [session("s1"), staged("s2")]
+                .map(|filter| ComponentFilter { session_tenant: own.session_tenant.clone(), ..filter });
+            assert!(own.matches(&owned) && names.iter().all(|filter| filter.matches(&busy)), "{own:?}");
+            assert_eq!(names.map(|filter| filter.matches(&owned)), [owner, stager], "{own:?}");
+        }
         for (filter, matches_bare, matches_busy) in [
             (any.clone(), true, true),
             (ComponentFilter { enabled: Some(true), ..any.clone() }, false, true),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::{
     artifacts,
+    compatibility::Compatibility,
     component::{Action, Component, Phase},
     options::Options,
     report::StatusReport,
@@ -174,6 +175,14 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// The decision as BOS makes it where it is followed strictly: a node that an upstream left out is given up,
+    /// on hold, and nothing but a person looks at it again (BOS reference 12, BUG-32).
+    #[must_use]
+    pub fn followed(self, compatibility: Compatibility) -> Self {
+        let given_up = compatibility.strict_bos && self.reason.is_held();
+        Self { settled: self.settled || given_up, ..self }
+    }
+
     /// What the registry is to be told about `component`, on which the decision was made; `None`: its record
     /// says all of it.
     pub fn report(&self, component: &Component) -> Option<StatusReport> {
@@ -208,6 +217,10 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     }
     show_trouble(&mut decision, component);
     give_up_when_exhausted(&mut decision, component, options, now);
+    if decision.reason.is_success() && !options.disable_components_on_completion {
+        // It stays enabled, and whatever it does from now on is judged again.
+        decision.settled = false;
+    }
     decision
 }
 

@@ -2,10 +2,10 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-use crate::invalid::{Invalid, check_length};
-
-/// Longest name of any kind, in characters.
-const LONGEST: usize = 127;
+use crate::{
+    invalid::{Invalid, check_length},
+    limits::LONGEST_NAME,
+};
 
 /// Identity of a component, as a rule its xname: 1 to 127 characters of any kind. Ordered by bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ impl ComponentId {
     /// # Errors
     /// When it is empty or longer than 127 characters.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        check_length("id", text, 1, LONGEST)?;
+        check_length("id", text, 1, LONGEST_NAME)?;
         Ok(Self(text.into()))
     }
 
@@ -45,7 +45,7 @@ impl fmt::Display for ComponentId {
 /// # Errors
 /// Names `field` and the part of the pattern that is broken.
 pub fn check_name(field: &str, text: &str) -> Result<(), Invalid> {
-    check_length(field, text, 1, LONGEST)?;
+    check_length(field, text, 1, LONGEST_NAME)?;
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     if !edge(text.as_bytes().first()) || !edge(text.as_bytes().last()) {
         return Err(Invalid::new(field, format!("'{text}' must begin and end with a letter or a digit")));
@@ -69,7 +69,7 @@ impl Tenant {
     /// # Errors
     /// When it is longer than 127 characters.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        check_length("tenant", text, 0, LONGEST)?;
+        check_length("tenant", text, 0, LONGEST_NAME)?;
         Ok(Self(text.to_owned()))
     }
 

@@ -1,5 +1,11 @@
 //! What the path and the manifest of an image say (BOS reference 6.7, 6.8).
 
+mod found;
+
+pub use found::{Contents, Listing, Part, Unreadable};
+
+use crate::target::{ImageArtifacts, Rootfs};
+
 /// Most bytes that a manifest may have.
 pub const LARGEST_MANIFEST: usize = 1_048_576;
 
@@ -114,6 +120,16 @@ impl Manifest {
             rootfs: versioned(entries, ROOTFS)?,
             boot_parameters: versioned(entries, BOOT_PARAMETERS)?,
         })
+    }
+
+    /// What a node is given of the image, with the contents of the file of boot parameters.
+    pub fn artifacts(self, boot_parameters: Option<String>) -> ImageArtifacts {
+        ImageArtifacts {
+            kernel: self.kernel.map(|kernel| kernel.path),
+            initrd: self.initrd.map(|initrd| initrd.path),
+            rootfs: self.rootfs.map(|rootfs| Rootfs { path: rootfs.path, etag: rootfs.etag }),
+            boot_parameters,
+        }
     }
 }
 

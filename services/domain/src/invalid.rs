@@ -24,11 +24,15 @@ impl Invalid {
     }
 }
 
-/// Checks that `text` has between `least` and `most` characters (BOS reference 2.3: lengths are characters).
+/// Checks that `text` can be kept: it has between `least` and `most` characters (BOS reference 2.3: lengths are
+/// characters), none of which is NUL. BOS takes NUL; here not every database can store it in a text.
 ///
 /// # Errors
-/// Names `field` when the text is too short or too long.
+/// Names `field` when the text is too short or too long or has a NUL.
 pub(crate) fn check_length(field: &str, text: &str, least: usize, most: usize) -> Result<(), Invalid> {
+    if text.as_bytes().contains(&0) {
+        return Err(Invalid::new(field, "has a NUL character, which no text may have"));
+    }
     // A text never has more characters than bytes and a character never has more than four bytes, so most
     // texts are judged without counting.
     if text.len() / 4 >= least && text.len() <= most {

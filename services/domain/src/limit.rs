@@ -6,10 +6,8 @@ use crate::{
     id::ComponentId,
     invalid::{Invalid, check_length},
     inventory::Inventory,
+    limits::LONGEST_LIMIT,
 };
-
-/// Longest limit in characters.
-const LONGEST: usize = 524_288;
 
 /// What an item does to the nodes selected so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +39,7 @@ impl Limit {
     /// # Errors
     /// On field `limit`: when it is too long or an item is empty.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        check_length("limit", text, 0, LONGEST)?;
+        check_length("limit", text, 0, LONGEST_LIMIT)?;
         if text.is_empty() {
             return Ok(Self::default());
         }
@@ -186,8 +184,8 @@ mod tests {
             let expected = Invalid::new("limit", format!("item {item} is empty"));
             assert_eq!(Limit::parse(limit), Err(expected), "{limit}");
         }
-        assert!(Limit::parse(&"x".repeat(LONGEST)).is_ok());
-        assert!(Limit::parse(&"x".repeat(LONGEST + 1)).is_err());
+        assert!(Limit::parse(&"x".repeat(LONGEST_LIMIT)).is_ok());
+        assert!(Limit::parse(&"x".repeat(LONGEST_LIMIT + 1)).is_err());
     }
 
     #[test]

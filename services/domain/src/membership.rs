@@ -1,6 +1,6 @@
 //! Which nodes a session acts on, and why it leaves the others alone (BOS reference 5.4.1, 5.4.3).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     compatibility::Compatibility,
@@ -28,11 +28,22 @@ pub enum Exclusion {
     Disabled,
     /// A boot set whose name sorts later takes it.
     InLaterBootSet,
+    /// The inventory has no such group.
+    UnknownGroup,
+    /// The inventory has no such role, or nobody plays it.
+    UnknownRole,
+    /// Nothing keeps a record of it, so that nothing can act on it.
+    NotAComponent,
 }
 
 impl Exclusion {
-    /// Every reason, in the order in which they are looked for.
-    pub const ALL: [Self; 7] = [
+    /// The reason of that word, if there is one.
+    pub fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.word() == word)
+    }
+
+    /// Every reason, in the order in which they are looked for: first those of nodes.
+    pub const ALL: [Self; 10] = [
         Self::NotInLimit,
         Self::Locked,
         Self::ForeignTenant,
@@ -40,6 +51,9 @@ impl Exclusion {
         Self::WrongArchitecture,
         Self::Disabled,
         Self::InLaterBootSet,
+        Self::UnknownGroup,
+        Self::UnknownRole,
+        Self::NotAComponent,
     ];
 
     /// The word for the reason.
@@ -52,6 +66,9 @@ impl Exclusion {
             Self::WrongArchitecture => "wrong_architecture",
             Self::Disabled => "disabled",
             Self::InLaterBootSet => "in_later_boot_set",
+            Self::UnknownGroup => "unknown_group",
+            Self::UnknownRole => "unknown_role",
+            Self::NotAComponent => "not_a_component",
         }
     }
 }
@@ -63,6 +80,56 @@ pub struct Membership {
     pub members: Vec<ComponentId>,
     /// Nodes that the boot set names and the session leaves alone.
     pub excluded: Vec<(ComponentId, Exclusion)>,
+    /// Groups and roles that the boot set names and that stand for nobody.
+    pub unheard: Vec<(String, Exclusion)>,
+}
+
+/// Whom a boot set names and its session leaves alone, all for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Name of the boot set.
+    pub boot_set: String,
+    /// Why.
+    pub reason: Exclusion,
+    /// Ids of the nodes, or names of the groups or roles, sorted.
+    pub names: Vec<String>,
+}
+
+impl LeftOut {
+    /// The same without nodes that are not `visible` to who is told: groups and roles have nodes of other tenants too.
+    /// `None`: every node is visible.
+    #[must_use]
+    pub fn seen(mut self, visible: Option<&BTreeSet<ComponentId>>) -> Self {
+        let has_nodes = !matches!(self.reason, Exclusion::UnknownGroup | Exclusion::UnknownRole);
+        if let Some(visible) = visible.filter(|_| has_nodes) {
+            self.names.retain(|name| visible.contains(name.as_str()));
+        }
+        self
+    }
+}
+
+/// Whom a session leaves alone although its template names them, by boot set and reason. Who is a member by another
+/// boot set is not left alone; a member that `is_component` does not know is, for nothing can be told to it.
+pub fn left_out(
+    memberships: &BTreeMap<String, Membership>,
+    is_component: impl Fn(&ComponentId) -> bool,
+) -> Vec<LeftOut> {
+    let members: HashSet<_> = memberships.values().flat_map(|membership| &membership.members).collect();
+    let mut all = Vec::new();
+    for (boot_set, membership) in memberships {
+        let nodes = membership.excluded.iter().filter(|(id, _)| !members.contains(id));
+        let nodes = nodes.map(|(id, reason)| (*reason, id.as_str()));
+        let unheard = membership.unheard.iter().map(|(name, reason)| (*reason, name.as_str()));
+        let untold = membership.members.iter().filter(|id| !is_component(id));
+        let untold = untold.map(|id| (Exclusion::NotAComponent, id.as_str()));
+        let mut names: BTreeMap<Exclusion, Vec<String>> = BTreeMap::new();
+        for (reason, name) in nodes.chain(unheard).chain(untold) {
+            names.entry(reason).or_default().push(name.to_owned());
+        }
+        let of_boot_set = |(reason, names)| LeftOut { boot_set: boot_set.clone(), reason, names };
+        all.extend(names.into_iter().map(of_boot_set));
+    }
+    all
 }
 
 /// What a session asks for beyond its template.
@@ -81,9 +148,9 @@ pub struct Selection<'a> {
 /// Why a session can act on nothing. The first two texts are those of the BOS reference, A.2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoMembers {
-    /// Every boot set came out empty.
+    /// Every boot set came out empty, as is told here.
     #[error("No nodes were found to act upon.")]
-    Nobody,
+    Nobody(BTreeMap<String, Membership>),
     /// A node list names nodes that the session's tenant does not have.
     #[error(
         "The session template includes nodes which do not exist or are not available to this tenant: {}",
@@ -117,7 +184,7 @@ pub fn resolve(
     for membership in memberships.values_mut().rev() {
         leave_to_later(membership, &mut taken);
     }
-    if taken.is_empty() { Err(NoMembers::Nobody) } else { Ok(memberships) }
+    if taken.is_empty() { Err(NoMembers::Nobody(memberships)) } else { Ok(memberships) }
 }
 
 /// The membership of one boot set by itself.
@@ -129,7 +196,7 @@ fn members(
     let candidates = candidates(boot_set, inventory, selection.tenant_nodes)?;
     let selected = selection.limit.select(&candidates, inventory);
     let arch = boot_set.arch.unwrap_or_default();
-    let mut membership = Membership::default();
+    let mut membership = Membership { unheard: unheard(boot_set, inventory), ..Membership::default() };
     for id in &candidates {
         let outside = (!selected.contains(id)).then_some(Exclusion::NotInLimit);
         match outside.or_else(|| exclusion(id, arch, inventory, selection)) {
@@ -160,6 +227,17 @@ fn candidates(
     candidates.extend(named(inventory.groups(), boot_set.node_groups.as_deref()));
     candidates.extend(named(inventory.roles(), boot_set.node_roles_groups.as_deref()));
     Ok(candidates)
+}
+
+/// Groups and roles of the boot set that the inventory does not know, sorted.
+fn unheard(boot_set: &BootSet, inventory: &Inventory) -> Vec<(String, Exclusion)> {
+    let unknown = |sets: &NamedSets, names: &Option<Vec<String>>, reason| {
+        let names = names.iter().flatten().filter(|name| sets.get(*name).is_none());
+        names.map(|name| (name.clone(), reason)).collect::<BTreeSet<_>>()
+    };
+    let mut all = unknown(inventory.groups(), &boot_set.node_groups, Exclusion::UnknownGroup);
+    all.extend(unknown(inventory.roles(), &boot_set.node_roles_groups, Exclusion::UnknownRole));
+    all.into_iter().collect()
 }
 
 fn named<'a>(sets: &'a NamedSets, names: Option<&'a [String]>) -> impl Iterator<Item = ComponentId> + 'a {
@@ -241,7 +319,9 @@ mod tests {
     fn show(membership: &Membership) -> String {
         let excluded: String =
             membership.excluded.iter().map(|(id, why)| format!(" {id}:{}", why.word())).collect();
-        format!("{} |{excluded}", listed(&membership.members))
+        let unheard: String =
+            membership.unheard.iter().map(|(name, why)| format!(" {name}:{}", why.word())).collect();
+        format!("{} |{excluded}{unheard}", listed(&membership.members))
     }
 
     fn machine() -> Inventory {
@@ -290,11 +370,11 @@ mod tests {
         }
         expect![[r#"
             node list: n0,n1 | n9:unknown_to_inventory
-            role: n0,n1 | n2:locked n3:disabled n4:wrong_architecture
+            role: n0,n1 | n2:locked n3:disabled n4:wrong_architecture nothing:unknown_role
             role, disabled too: n0,n1,n3 | n2:locked n4:wrong_architecture
             sub-role: n1 |
-            group: n0 | gone:unknown_to_inventory n3:disabled
-            a partition is no group:  |
+            group: n0 | gone:unknown_to_inventory n3:disabled unheard:unknown_group
+            a partition is no group:  | p:unknown_group
             list and group: n1,n5 | gone:unknown_to_inventory
             limit: n1 | n0:not_in_limit n2:not_in_limit n3:not_in_limit n4:not_in_limit
             limit to nobody:  | n0:not_in_limit n1:not_in_limit n2:not_in_limit n3:not_in_limit n4:not_in_limit
@@ -335,6 +415,21 @@ mod tests {
     }
 
     #[test]
+    fn a_tenant_is_not_told_of_foreign_nodes() {
+        let own = ids("n0 n2").into_iter().collect();
+        for (reason, visible, expected) in [
+            (Exclusion::Locked, None, "n0 n1 n2"),
+            (Exclusion::Locked, Some(&own), "n0 n2"),
+            (Exclusion::ForeignTenant, Some(&BTreeSet::new()), ""),
+            (Exclusion::UnknownGroup, Some(&own), "n0 n1 n2"),
+            (Exclusion::UnknownRole, Some(&own), "n0 n1 n2"),
+        ] {
+            let left_out = LeftOut { boot_set: "c".into(), reason, names: texts("n0 n1 n2") };
+            assert_eq!(left_out.seen(visible).names, texts(expected), "{reason:?}");
+        }
+    }
+
+    #[test]
     fn a_tenant_must_own_every_listed_node() {
         let own = ids("n0").into_iter().collect();
         let limit = Limit::default();
@@ -369,8 +464,55 @@ mod tests {
     fn a_session_without_members_says_so() {
         let limit = Limit::parse("!n0").expect("valid");
         let nobody = resolve(&template([("a", boot_set("n0"))]), &machine(), selection(&limit));
-        assert_eq!(nobody, Err(NoMembers::Nobody));
-        assert_eq!(NoMembers::Nobody.to_string(), "No nodes were found to act upon.");
-        assert_eq!(resolve(&template([]), &machine(), selection(&limit)), Err(NoMembers::Nobody));
+        let Err(NoMembers::Nobody(memberships)) = &nobody else { panic!("{nobody:?}") };
+        assert_eq!(show(&memberships["a"]), " | n0:not_in_limit");
+        assert_eq!(nobody.expect_err("nobody").to_string(), "No nodes were found to act upon.");
+        let empty = resolve(&template([]), &machine(), selection(&limit));
+        assert_eq!(empty, Err(NoMembers::Nobody(BTreeMap::new())));
+    }
+
+    #[test]
+    fn who_is_left_alone_is_told_with_boot_set_and_reason() {
+        let by_name = BootSet {
+            node_groups: Some(texts("g unheard")),
+            node_roles_groups: Some(texts("Nobody Compute_GPU")),
+            ..boot_set("n2 gone")
+        };
+        let template = template([
+            ("a", by_name),
+            ("arm", BootSet { arch: Some(Arch::Arm), ..boot_set("n0 n3 n5") }),
+            ("b", boot_set("n1")),
+        ]);
+        let limit = Limit::parse("all,!n5").expect("valid");
+        let memberships = resolve(&template, &machine(), selection(&limit)).expect("somebody");
+        let rows: String = left_out(&memberships, |id| id.as_str() != "n1")
+            .iter()
+            .map(|one| format!("{}: {} {}\n", one.boot_set, one.reason.word(), one.names.join(" ")))
+            .collect();
+        expect![[r#"
+            a: locked n2
+            a: unknown_to_inventory gone
+            a: disabled n3
+            a: unknown_group unheard
+            a: unknown_role Nobody
+            arm: not_in_limit n5
+            arm: wrong_architecture n3
+            b: not_a_component n1
+        "#]]
+        .assert_eq(&rows);
+    }
+
+    #[test]
+    fn a_whole_machine_can_be_left_alone() {
+        let ids: Vec<_> = (0..100_000).map(|number| format!("x{number}")).collect();
+        let template = template([
+            ("a", BootSet { node_list: Some(ids.clone()), ..boot_set("") }),
+            ("b", boot_set("n0")),
+        ]);
+        let limit = Limit::parse("n0").expect("valid");
+        let memberships = resolve(&template, &machine(), selection(&limit)).expect("somebody");
+        let all = left_out(&memberships, |_| true);
+        assert_eq!(all.len(), 1);
+        assert_eq!((all[0].reason, all[0].names.len()), (Exclusion::NotInLimit, ids.len()));
     }
 }

@@ -1,26 +1,26 @@
-//! The twenty settings that operators may change while Reveille runs (BOS reference 4).
+//! The settings that operators may change while Reveille runs: the twenty of BOS (BOS reference 4), and one that
+//! BOS had until 2.47 (BOS reference 10.3, row 8).
+//!
+//! Every service follows them by a watch, so that a change holds at once, also for nodes that are under way.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use crate::{
+    compatibility::Compatibility,
     invalid::{Invalid, check_length},
+    limits::{BATCHES, COUNTS, DISCOVERY, LOGGING_LEVELS, LONGEST_AGE, READ_TIMEOUTS},
     time::Age,
 };
 
-/// Read timeouts, seconds.
-const READ_TIMEOUTS: RangeInclusive<u32> = 10..=86_400;
-/// Waits and frequencies, seconds; retry policies.
-const COUNTS: RangeInclusive<u32> = 0..=1_048_576;
-/// Seconds between looks for new nodes.
-const DISCOVERY: RangeInclusive<u32> = 0..=33_554_432;
-/// Components in one upstream call.
-const BATCHES: RangeInclusive<u32> = 0..=131_071;
-/// The words for how much is logged, in any letter case.
-const LOGGING_LEVELS: [&str; 5] = ["debug", "info", "warning", "error", "critical"];
 /// The age at which a report is distrusted unless an operator says otherwise.
 const DEFAULT_ACTUAL_STATE_TTL: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// The settings in force. Texts are kept as they were sent.
+/// The shortest time between looks at something that nobody tells of. A frequency of zero asks for no pause, and
+/// would keep a peer busy with nothing else.
+const LEAST_PERIOD: Duration = Duration::from_secs(1);
+
+/// The settings in force. A read timeout is the time that a peer may take to begin an answer; it holds for every
+/// call of that peer, whatever the settings of the site say about others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Read timeout for the boot script server, seconds.
@@ -29,42 +29,46 @@ pub struct Options {
     pub cfs_read_timeout: u32,
     /// Read timeout for the inventory, seconds.
     pub hsm_read_timeout: u32,
-    /// Read timeout for the image service, seconds.
+    /// Read timeout for the image service and for the store of images, seconds.
     pub ims_read_timeout: u32,
     /// Read timeout for the power service, seconds.
     pub pcs_read_timeout: u32,
     /// Age since their start at which complete sessions are deleted; any zero: never.
     pub cleanup_completed_session_ttl: String,
-    /// Whether applying a staged state erases it. Of no effect as long as nothing applies one.
+    /// Whether applying a staged state erases it.
     pub clear_stage: bool,
-    /// Age from which a report of a node is no longer believed; nodes learn from it when to repeat theirs.
+    /// Age from which a report of a node is no longer believed; nodes learn from it when to repeat theirs. Any
+    /// letter case is taken and lower case is kept, because nodes understand no other (BUG-07).
     pub component_actual_state_ttl: String,
     /// Most attempts per power action of a component without a policy of its own; 0: none.
     pub default_retry_policy: u32,
     /// Seconds between looks for new nodes.
     pub discovery_frequency: u32,
-    /// Whether an image service that cannot be reached makes a template wrong. Of no effect as long as nobody
-    /// asks one.
+    /// Whether an image service that cannot be reached makes a template wrong.
     pub ims_errors_fatal: bool,
-    /// Whether an image that the image service does not have makes a template wrong. Of no effect likewise.
+    /// Whether an image that the image service does not have makes a template wrong.
     pub ims_images_must_exist: bool,
-    /// How much is logged: one of five words in any letter case. Kept for the contract: every process logs as
-    /// its own settings say.
+    /// How much is logged: one of five words in any letter case. Every process follows it, on top of the log
+    /// filter of its own settings.
     pub logging_level: String,
     /// Seconds from power-on until a node that runs but did not report the wanted boot is rebooted.
     pub max_boot_wait_time: u32,
-    /// Most components in one upstream call; 0: no limit.
+    /// Most components in one call to a peer that takes many; 0: no limit but the peer's own, which always holds.
     pub max_component_batch_size: u32,
     /// Seconds until a power-off without effect is forced, or forced again.
     pub max_power_off_wait_time: u32,
     /// Seconds until a power-on without effect is repeated.
     pub max_power_on_wait_time: u32,
-    /// Kept for the contract: nothing in Reveille waits for a poll.
+    /// Seconds until a node is asked for again that an upstream left out or knew nothing about, because nobody
+    /// tells when it is back. Whatever else changes is told and not polled for.
     pub polling_frequency: u32,
     /// Whether names that look like node numbers are errors.
     pub reject_nids: bool,
     /// Whether every session needs a limit.
     pub session_limit_required: bool,
+    /// Whether a component that runs what it should is left alone from then on. If not, it stays enabled, and is
+    /// brought back whenever it no longer does. BOS lost this option with 2.48.
+    pub disable_components_on_completion: bool,
 }
 
 impl Default for Options {
@@ -90,6 +94,7 @@ impl Default for Options {
             polling_frequency: 15,
             reject_nids: false,
             session_limit_required: false,
+            disable_components_on_completion: true,
         }
     }
 }
@@ -118,9 +123,18 @@ pub struct OptionsPatch {
     pub polling_frequency: Option<u32>,
     pub reject_nids: Option<bool>,
     pub session_limit_required: Option<bool>,
+    pub disable_components_on_completion: Option<bool>,
 }
 
 impl Options {
+    /// The options without a wish for what the version of BOS that is followed does not have as an option.
+    #[must_use]
+    pub fn heeded(self, compatibility: Compatibility) -> Self {
+        let disable_components_on_completion =
+            compatibility.strict_bos || self.disable_components_on_completion;
+        Self { disable_components_on_completion, ..self }
+    }
+
     /// The settings with `patch` applied, all of it or none.
     ///
     /// # Errors
@@ -140,7 +154,7 @@ impl Options {
             clear_stage: patch.clear_stage.unwrap_or(stay.clear_stage),
             component_actual_state_ttl: patch
                 .component_actual_state_ttl
-                .unwrap_or(stay.component_actual_state_ttl),
+                .map_or(stay.component_actual_state_ttl, |ttl| ttl.to_ascii_lowercase()),
             default_retry_policy: patch.default_retry_policy.unwrap_or(stay.default_retry_policy),
             discovery_frequency: patch.discovery_frequency.unwrap_or(stay.discovery_frequency),
             ims_errors_fatal: patch.ims_errors_fatal.unwrap_or(stay.ims_errors_fatal),
@@ -153,6 +167,9 @@ impl Options {
             polling_frequency: patch.polling_frequency.unwrap_or(stay.polling_frequency),
             reject_nids: patch.reject_nids.unwrap_or(stay.reject_nids),
             session_limit_required: patch.session_limit_required.unwrap_or(stay.session_limit_required),
+            disable_components_on_completion: patch
+                .disable_components_on_completion
+                .unwrap_or(stay.disable_components_on_completion),
         })
     }
 
@@ -190,6 +207,24 @@ impl Options {
     /// The same age as nodes read it from their kernel command line: they understand lower case only.
     pub fn actual_state_ttl_parameter(&self) -> String {
         self.component_actual_state_ttl.to_ascii_lowercase()
+    }
+
+    /// Most components in one call to a peer that takes `peer_takes` of them.
+    pub fn batch_size(&self, peer_takes: usize) -> usize {
+        match usize::try_from(self.max_component_batch_size) {
+            Ok(0) | Err(_) => peer_takes,
+            Ok(most) => most.min(peer_takes),
+        }
+    }
+
+    /// How long until a node is asked for again that an upstream left out.
+    pub fn polling_period(&self) -> Duration {
+        Duration::from_secs(self.polling_frequency.into()).max(LEAST_PERIOD)
+    }
+
+    /// Time between looks for new nodes.
+    pub fn discovery_period(&self) -> Duration {
+        Duration::from_secs(self.discovery_frequency.into()).max(LEAST_PERIOD)
     }
 }
 
@@ -231,7 +266,7 @@ fn within(field: &str, value: Option<u32>, limits: RangeInclusive<u32>) -> Resul
 
 /// Reads an age of at least one hour: neither minutes nor zero (BOS reference 2.3, "TtlString").
 fn ttl(field: &str, text: &str) -> Result<Age, Invalid> {
-    check_length(field, text, 2, 8)?;
+    check_length(field, text, 2, LONGEST_AGE)?;
     let age = Age::parse(field, text)?;
     if age.duration().is_zero() || text.ends_with(['m', 'M']) {
         return Err(Invalid::new(
@@ -321,11 +356,41 @@ mod tests {
     }
 
     #[test]
-    fn upper_case_ages_are_kept_and_understood() {
+    fn no_batch_is_larger_than_peer_and_option_allow() {
+        for (option, peer_takes, expected) in
+            [(2800, 1000, 1000), (2800, 10_000, 2800), (0, 10_000, 10_000), (1, 1000, 1), (131_071, 7, 7)]
+        {
+            let options = Options { max_component_batch_size: option, ..Options::default() };
+            assert_eq!(options.batch_size(peer_takes), expected, "{option} {peer_takes}");
+        }
+    }
+
+    #[test]
+    fn a_frequency_of_zero_keeps_nobody_busy() {
+        for (seconds, expected) in [(0, 1), (1, 1), (15, 15)] {
+            let options =
+                Options { polling_frequency: seconds, discovery_frequency: seconds, ..Options::default() };
+            let expected = Duration::from_secs(expected);
+            assert_eq!((options.polling_period(), options.discovery_period()), (expected, expected));
+        }
+    }
+
+    #[test]
+    fn an_option_that_bos_lost_is_heeded_unless_bos_is_followed_strictly() {
+        let patch = OptionsPatch { disable_components_on_completion: Some(false), ..OptionsPatch::default() };
+        for strict_bos in [false, true] {
+            let options = Options::default().apply(patch.clone()).expect("valid");
+            let options = options.heeded(Compatibility { strict_bos });
+            assert_eq!(options.disable_components_on_completion, strict_bos);
+        }
+    }
+
+    #[test]
+    fn upper_case_ages_are_taken_and_kept_as_nodes_understand_them() {
         let patch =
             OptionsPatch { component_actual_state_ttl: Some("2H".to_owned()), ..OptionsPatch::default() };
         let options = Options::default().apply(patch).expect("valid");
-        assert_eq!(options.component_actual_state_ttl, "2H");
+        assert_eq!(options.component_actual_state_ttl, "2h");
         assert_eq!(options.actual_state_ttl(), Duration::from_secs(7200));
         assert_eq!(options.actual_state_ttl_parameter(), "2h");
     }

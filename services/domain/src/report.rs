@@ -10,7 +10,7 @@ use crate::{
         Action, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase, StagedState, Status,
     },
     evaluation::WAITING_FOR,
-    id::ComponentId,
+    id::{ComponentId, Tenant},
     time::Timestamp,
     write::{begin_generation, cleared_actual_state, hooked_merge},
 };
@@ -23,6 +23,8 @@ pub struct Assignment {
     pub assignment_id: String,
     /// Name of the session as components show it.
     pub session: String,
+    /// Tenant of the session.
+    pub tenant: Tenant,
     /// What to boot.
     pub boot_artifacts: BootArtifacts,
     /// The wanted configuration; empty: none.
@@ -116,7 +118,7 @@ pub fn assign(
     now: Timestamp,
 ) -> Result<Option<Component>, Stale> {
     if assignment.stage {
-        return Ok(stage(component, assignment, now));
+        return stage(component, assignment, now);
     }
     if component.assignment == assignment.assignment_id && component.session_name() == assignment.session {
         return Ok(None);
@@ -144,39 +146,53 @@ pub fn assign(
     };
     let mut assigned = hooked_merge(component, patch, |_| None, now);
     assigned.assignment = assignment.assignment_id.clone();
+    assigned.session_tenant = Some(assignment.tenant.clone());
     begin_generation(&mut assigned);
     Ok(Some(assigned))
 }
 
-/// Stages a state for later. A shutdown names its session too, so that it can be applied (BUG-20).
-fn stage(component: &Component, assignment: &Assignment, now: Timestamp) -> Option<Component> {
+/// Stages a state for later. A shutdown names its session too, so that it can be applied (BUG-20). What was applied
+/// already, while the session was interrupted, is not staged again.
+fn stage(component: &Component, assignment: &Assignment, now: Timestamp) -> Result<Option<Component>, Stale> {
+    let id = &assignment.assignment_id;
     let staged = StagedState {
         boot_artifacts: Some(assignment.boot_artifacts.clone()),
         configuration: Some(assignment.configuration.clone()),
         session: Some(assignment.session.clone()),
-        last_updated: None,
+        ..StagedState::default()
     };
-    if component.staged_state.as_ref().is_some_and(|stored| same_stage(stored, &staged)) {
-        return None;
+    let stored = component.staged_state.as_ref();
+    if component.assignment == *id || stored.is_some_and(|stored| same_stage(stored, &staged, id)) {
+        return Ok(None);
+    }
+    if stored.is_some_and(|stored| stored.assignment > *id) {
+        return Err(Stale);
     }
     let patch = Component {
         staged_state: Some(staged),
         error: Some(String::new()),
         ..Component::new(component.id.clone())
     };
-    Some(hooked_merge(component, patch, |_| None, now))
+    let mut changed = hooked_merge(component, patch, |_| None, now);
+    if let Some(staged) = &mut changed.staged_state {
+        staged.tenant = Some(assignment.tenant.clone());
+        (staged.assignment, staged.applied) = (id.clone(), false);
+    }
+    Ok(Some(changed))
 }
 
-fn same_stage(stored: &StagedState, staged: &StagedState) -> bool {
+fn same_stage(stored: &StagedState, staged: &StagedState, id: &str) -> bool {
     let artifacts = match (&stored.boot_artifacts, &staged.boot_artifacts) {
         (Some(stored), Some(staged)) => stored.same_texts(staged),
         (stored, staged) => stored.is_none() && staged.is_none(),
     };
-    artifacts && stored.configuration == staged.configuration && stored.session == staged.session
+    let names = stored.configuration == staged.configuration && stored.session == staged.session;
+    artifacts && names && stored.assignment == id
 }
 
 /// Writes where a component stands, with the consequences of BOS reference 5.3.2: a finished phase zeroes
-/// the counters of attempts, and leaving `powering_off` forgets what was booted.
+/// the counters of attempts, and leaving `powering_off` forgets what was booted. Where a component that is finished
+/// stays enabled a generation begins: what has to be done about it from then on is not what was done before.
 ///
 /// # Errors
 /// When the component has changed in any way since it was evaluated.
@@ -206,7 +222,11 @@ pub fn status(
         error: report.error.clone(),
         ..Component::new(component.id.clone())
     };
-    Ok(Some(hooked_merge(component, patch, |_| None, now)))
+    let mut changed = hooked_merge(component, patch, |_| None, now);
+    if moved && report.phase == Phase::None && !report.settled {
+        begin_generation(&mut changed);
+    }
+    Ok(Some(changed))
 }
 
 /// Records that an attempt at a power action begins, before the upstream is asked, or that it was refused or

@@ -12,14 +12,9 @@ use crate::{
     bos_time,
     id::{ComponentId, Tenant},
     invalid::{Invalid, check_length},
+    limits::{LONGEST_ERROR, LONGEST_LIMIT, LONGEST_TIME},
     time::Timestamp,
 };
-
-/// Longest list of members in a request, and longest error text, in characters.
-const LONGEST_COMPONENTS: usize = 524_288;
-const LONGEST_ERROR: usize = 65_536;
-/// Longest start and end time, in characters.
-const LONGEST_TIME: usize = 127;
 
 /// What a session does with its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,7 +67,7 @@ pub struct Session {
     pub stage: bool,
     /// Whether nodes that the inventory does not let be used are taken too.
     pub include_disabled: bool,
-    /// Members, sorted; empty until the session runs.
+    /// Members; empty until the session runs, then sorted, unless they were patched.
     pub components: Vec<ComponentId>,
     /// How far it is.
     pub progress: Progress,
@@ -124,7 +119,7 @@ pub fn complete(session: Session, now: Timestamp, error: Option<String>) -> Sess
 /// A change of some members of a session; what is `None` stays (BOS reference 2.9.3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionPatch {
-    /// Comma-separated ids.
+    /// Comma-separated ids, which are kept in their order; empty items are left out.
     pub components: Option<String>,
     /// Any progress may follow any other.
     pub progress: Option<Progress>,
@@ -162,13 +157,9 @@ pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> 
 }
 
 fn read_components(text: &str) -> Result<Vec<ComponentId>, Invalid> {
-    check_length("components", text, 0, LONGEST_COMPONENTS)?;
+    check_length("components", text, 0, LONGEST_LIMIT)?;
     let parsed = text.split(',').filter(|id| !id.is_empty()).map(ComponentId::parse);
-    let mut ids: Vec<_> =
-        parsed.collect::<Result<_, _>>().map_err(|e| Invalid::new("components", e.reason))?;
-    ids.sort_unstable();
-    ids.dedup();
-    Ok(ids)
+    parsed.collect::<Result<_, _>>().map_err(|e| Invalid::new("components", e.reason))
 }
 
 #[cfg(test)]
@@ -227,6 +218,32 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_session_has_any_number_of_members() {
+        let members: Vec<_> =
+            (0..40_000).map(|n| ComponentId::parse(&format!("x{n:014}")).expect("valid")).collect();
+        let running = run(session("s"), members.iter().rev().cloned().collect(), 7);
+        assert_eq!(running.components, members);
+        // Other members can be changed although nobody could send those: they would be too long a text.
+        let ended = SessionPatch { progress: Some(Progress::Complete), ..SessionPatch::default() };
+        assert_eq!(patch(running, ended).map(|ended| ended.components), Ok(members));
+        let text = |length| SessionPatch { components: Some(",".repeat(length)), ..SessionPatch::default() };
+        assert!(patch(session("s"), text(LONGEST_LIMIT)).is_ok());
+        assert!(patch(session("s"), text(LONGEST_LIMIT + 1)).is_err());
+    }
+
+    #[test]
+    fn every_progress_may_follow_every_other() {
+        for from in [Progress::Pending, Progress::Running, Progress::Complete] {
+            for to in [Progress::Pending, Progress::Running, Progress::Complete] {
+                let before = Session { progress: from, ..session("s") };
+                let change = SessionPatch { progress: Some(to), ..SessionPatch::default() };
+                let expected = Session { progress: to, ..session("s") };
+                assert_eq!(patch(before, change), Ok(expected), "{from:?} {to:?}");
+            }
+        }
+    }
+
+    #[test]
     fn patches_replace_members_without_questions() {
         let before = complete(run(session("s"), ids("n0"), 3), NOW, Some("bad".to_owned()));
         assert_eq!(patch(before.clone(), SessionPatch::default()), Ok(before.clone()));
@@ -238,7 +255,7 @@ pub(crate) mod tests {
             error: Some(Some(String::new())),
         };
         let expected = Session {
-            components: ids("n1 n2"),
+            components: ids("n2 n1 n2"),
             progress: Progress::Running,
             start_time: "long ago".to_owned(),
             end_time: None,

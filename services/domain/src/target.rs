@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     artifacts::BootArtifacts,
-    component::LONGEST_KERNEL_PARAMETERS,
+    limits::LONGEST_KERNEL_PARAMETERS,
     template::{BootSet, SessionTemplate},
 };
 

@@ -1,6 +1,7 @@
 //! Session templates: named recipes that say what which nodes should run (BOS reference 2.8).
 
 mod findings;
+mod known;
 mod merge;
 mod sanitise;
 mod validate;
@@ -8,11 +9,12 @@ mod xname;
 
 use std::collections::BTreeMap;
 
-pub use findings::{Finding, findings};
+pub use findings::{Finding, Rules, catalogue_findings, findings, store_findings, wanted};
+pub use known::{Known, Wanted, with_new_images};
 pub use merge::{TemplatePatch, merge};
-pub use sanitise::sanitise;
-pub use validate::validate;
-use xname::canonical_xname;
+pub use sanitise::{finish, prepare};
+pub use validate::check_limits;
+pub use xname::canonical_xname;
 
 use crate::{id::Tenant, invalid::Invalid};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::invalid::Invalid;
+use crate::{invalid::Invalid, limits::LONGEST_AGE};
 
 /// A point in time: milliseconds since 1970-01-01 00:00 UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ impl Age {
         if text == "0" {
             return Ok(Self(Duration::ZERO));
         }
-        if text.len() > 8 || !text.is_ascii() {
+        if text.len() > LONGEST_AGE || !text.is_ascii() {
             return Err(wrong());
         }
         let (digits, unit) = text.split_at(text.len().saturating_sub(1));

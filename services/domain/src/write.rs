@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use crate::{
     artifacts::BootArtifacts,
+    compatibility::Compatibility,
     component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
     evaluation::passes_when_left_alone,
-    id::ComponentId,
+    id::{ComponentId, Tenant},
     status::{self, computed_status},
     time::Timestamp,
 };
@@ -28,6 +29,11 @@ pub fn put(
     record.generation = previous.map_or(0, |previous| previous.generation);
     record.locked = previous.is_some_and(|previous| previous.locked);
     record.assignment = String::new();
+    if let Some(staged) = &mut record.staged_state {
+        (staged.assignment, staged.applied) = (String::new(), false);
+    }
+    let writer = record.session_tenant.take();
+    keep_tenants(previous, &mut record, writer);
     begin_generation(&mut record);
     record
 }
@@ -44,12 +50,20 @@ pub fn patch(
     now: Timestamp,
 ) -> Component {
     let begins = begins_generation(&patch);
-    let wants = patch.desired_state.is_some();
+    let (wants, stages) = (patch.desired_state.is_some(), patch.staged_state.is_some());
+    let writer = patch.session_tenant.clone();
     let mut merged = hooked_merge(stored, patch, tokens, now);
-    // A component that was given to a session by hand belongs to it by name alone.
+    // A component that was given to a session by hand belongs to it by its name, not by its id.
     if wants || merged.session_name() != stored.session_name() {
         merged.assignment = String::new();
     }
+    if let Some(staged) = merged.staged_state.as_mut().filter(|_| stages) {
+        staged.applied = false;
+        if staged.session.as_deref().unwrap_or_default() != stored.staged_session_name() {
+            staged.assignment = String::new();
+        }
+    }
+    keep_tenants(Some(stored), &mut merged, writer);
     if begins {
         begin_generation(&mut merged);
     }
@@ -58,6 +72,20 @@ pub fn patch(
         merged.error = Some(String::new());
     }
     merged
+}
+
+/// Says whose sessions `record` names after a write: those of the `writer`, except for a name that was there before.
+/// A write that only repeats the name of a session, such as one of the whole record, does not make it another.
+fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Option<Tenant>) {
+    let same = previous.filter(|previous| previous.session_name() == record.session_name());
+    let tenant = same.map_or_else(|| writer.clone(), |previous| previous.session_tenant.clone());
+    record.session_tenant = tenant.filter(|_| !record.session_name().is_empty());
+    let same = previous.filter(|previous| previous.staged_session_name() == record.staged_session_name());
+    let tenant = same.map_or(writer, |previous| previous.staged_state.as_ref()?.tenant.clone());
+    if let Some(staged) = &mut record.staged_state {
+        let named = staged.session.as_deref().is_some_and(|name| !name.is_empty());
+        staged.tenant = tenant.filter(|_| named);
+    }
 }
 
 /// A node cannot report its boot while its component is being changed.
@@ -111,12 +139,19 @@ pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
 /// is not, or there is none.
 ///
 /// A component that is enabled keeps its last action, and with it the time that a boot may take; BOS
-/// overwrites it and so sends a node that is just booting down again. The error text stays (BUG-34).
-pub fn expire_actual_state(stored: &Component, ttl: Duration, now: Timestamp) -> Option<Component> {
+/// overwrites it and so sends a node that is just booting down again. The error text stays too, which BOS erases.
+/// Where BOS is followed strictly both are as there (BUG-34).
+pub fn expire_actual_state(
+    stored: &Component,
+    ttl: Duration,
+    compatibility: Compatibility,
+    now: Timestamp,
+) -> Option<Component> {
     if now < actual_state_expires(stored, ttl)? {
         return None;
     }
-    let last_action = (!stored.is_enabled()).then_some(LastAction {
+    let strict = compatibility.strict_bos;
+    let last_action = (strict || !stored.is_enabled()).then_some(LastAction {
         action: Some(Action::ActualStateCleanup),
         failed: Some(false),
         last_updated: None,
@@ -124,6 +159,7 @@ pub fn expire_actual_state(stored: &Component, ttl: Duration, now: Timestamp) ->
     let patch = Component {
         actual_state: Some(cleared_actual_state()),
         last_action,
+        error: strict.then(String::new),
         ..Component::new(stored.id.clone())
     };
     Some(hooked_merge(stored, patch, |_| None, now))
@@ -181,7 +217,11 @@ fn sets_what_to_run(desired: &DesiredState) -> bool {
 }
 
 /// The five hooks of BOS reference 3.3, in their order: each sees what the ones before it did.
-fn apply_hooks(incoming: &mut Component, tokens: impl Fn(&str) -> Option<BootArtifacts>, now: Timestamp) {
+pub(crate) fn apply_hooks(
+    incoming: &mut Component,
+    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    now: Timestamp,
+) {
     look_up_token(incoming, tokens);
     stamp(incoming, now);
     hold(incoming);

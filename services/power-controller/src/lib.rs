@@ -161,7 +161,7 @@ fn mirror_options(
     components: Mirror<Component>,
     queues: Queues,
 ) -> Mirror<OptionsRecord> {
-    Mirror::start(context, registry, move |_| {
+    Mirror::of_options(context, registry, move || {
         [&queues.unread, &queues.undecided].iter().for_each(|queue| queue.mark(components.enabled()));
     })
 }

@@ -100,20 +100,13 @@ pub(crate) fn batches(
         let member = TransitionMember { id, generation, attempt: number, ..TransitionMember::default() };
         by_action.entry(action).or_default().push(member);
     }
-    let most = most_members(options, upstream_takes);
+    let most = options.batch_size(upstream_takes);
     let mut batches = Vec::new();
     for (action, mut members) in by_action {
         members.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         batches.extend(members.chunks(most).map(|chunk| (action, chunk.to_vec())));
     }
     batches
-}
-
-fn most_members(options: &Options, upstream_takes: usize) -> usize {
-    match usize::try_from(options.max_component_batch_size) {
-        Ok(0) | Err(_) => upstream_takes,
-        Ok(most) => most.min(upstream_takes),
-    }
 }
 
 /// Cuts the members of a refused transition in two, so that a node that cannot be acted on ends up alone.

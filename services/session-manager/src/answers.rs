@@ -1,4 +1,4 @@
-//! Answers of peers, shared by setups that ask the same at the same time.
+//! Answers of peers, shared by setups and requests that ask the same at the same time.
 
 use std::{collections::HashMap, future::Future, hash::Hash, sync::Arc, time::Duration};
 

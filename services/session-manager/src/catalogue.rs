@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chassis::settings::{self, CatalogueDriver};
+use domain::image::Listing;
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -21,20 +22,6 @@ pub enum Catalogue {
     Ims(Peer),
 }
 
-/// What the catalogue says about an image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listing {
-    /// There is no catalogue.
-    NoCatalogue,
-    /// The catalogue has no such image.
-    Absent,
-    /// The catalogue has the image.
-    Image {
-        /// Its architecture in the words of the catalogue, such as `x86_64` or `aarch64`.
-        arch: String,
-    },
-}
-
 /// The part of an answer that counts.
 #[derive(Deserialize)]
 struct Image {
@@ -49,17 +36,28 @@ impl Catalogue {
     pub fn new(settings: &settings::Images) -> anyhow::Result<Self> {
         Ok(match settings.catalogue {
             CatalogueDriver::None => Self::None,
-            CatalogueDriver::Ims => Self::Ims(Peer::new("IMS", &settings.ims).context("images.ims")?),
+            CatalogueDriver::Ims => Self::Ims(Peer::new(Self::NAME, &settings.ims).context("images.ims")?),
         })
     }
 
+    /// Who does not answer, in texts for people.
+    pub const NAME: &'static str = "IMS";
+
+    /// Whether there is anybody to ask.
+    pub fn exists(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Ims(_) => true,
+        }
+    }
+
     /// What is known about the image of that id, as [`domain::image::ims_id`] gives it. The catalogue has
-    /// `deadline` to begin its answer.
+    /// `deadline` to begin its answer. Where there is none, there are no images.
     ///
     /// # Errors
     /// When it does not answer, or not with an image.
     pub async fn image(&self, id: &str, deadline: Duration) -> Result<Listing, Failure> {
-        let Self::Ims(ims) = self else { return Ok(Listing::NoCatalogue) };
+        let Self::Ims(ims) = self else { return Ok(Listing::Absent) };
         let path = format!("/images/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
         match ims.json::<Image>(Request::get("image_get", path).answer_within(deadline)).await {
             Ok(image) => Ok(Listing::Image { arch: image.arch.unwrap_or_else(|| USUAL_ARCH.to_owned()) }),

@@ -3,37 +3,27 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Fault, work::WorkQueue};
-use domain::session::Progress;
-use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+use domain::session::{Progress, Session};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::Instant;
 
-use crate::shared::Shared;
+use crate::{shared::Shared, tenants::Nodes};
 
-/// Sessions that are completed at the same time, in one transaction as a rule.
+/// Sessions that are taken up at the same time, and so completed in one transaction as a rule.
 const AT_ONCE: usize = 64;
 
 /// Pause after a write that was not taken, so that a database in trouble is not pestered.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Completes sessions for ever.
+/// Completes sessions for ever. None waits for another: that of a tenant may have to wait for who knows the tenant.
 pub(crate) async fn run(shared: Shared, queue: WorkQueue<Arc<str>>) -> anyhow::Result<()> {
-    let mut behind = FuturesUnordered::new();
+    let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
-            keys = queue.next(AT_ONCE) => {
-                let looked_at = keys.into_iter().map(|key| look_at(&shared, key));
-                for (key, outcome) in join_all(looked_at).await {
-                    match outcome {
-                        Ok(Finding::Done) => {}
-                        Ok(Finding::Behind(revision)) => behind.push(reached(&shared, key, revision)),
-                        Err(fault) => {
-                            tracing::warn!(%fault, "a session could not be completed, trying again");
-                            queue.mark_at(key, Instant::now() + PAUSE);
-                        }
-                    }
-                }
-            }
-            Some(key) = behind.next() => queue.mark([key]),
+            keys = queue.next(AT_ONCE) => under_way.extend(keys.into_iter().map(|key| look_at(&shared, key))),
+            Some((key, again)) = under_way.next() => if let Some(at) = again {
+                queue.mark_at(key, at);
+            },
         }
     }
 }
@@ -47,9 +37,20 @@ enum Finding {
     Behind(u64),
 }
 
-async fn look_at(shared: &Shared, key: Arc<str>) -> (Arc<str>, Result<Finding, Fault>) {
-    let outcome = complete_if_over(shared, &key).await;
-    (key, outcome)
+/// Completes the session of that key if it is over. Says when to look at it again, unless something will tell.
+async fn look_at(shared: &Shared, key: Arc<str>) -> (Arc<str>, Option<Instant>) {
+    let again = match complete_if_over(shared, &key).await {
+        Ok(Finding::Done) => None,
+        Ok(Finding::Behind(revision)) => {
+            shared.components.reached(revision).await;
+            Some(Instant::now())
+        }
+        Err(fault) => {
+            tracing::warn!(%fault, "a session could not be completed, trying again");
+            Some(Instant::now() + PAUSE)
+        }
+    };
+    (key, again)
 }
 
 async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fault> {
@@ -62,14 +63,22 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
         return Ok(Finding::Behind(assigned));
     }
     // Asked after the revision: what the index counts is then at least as new.
-    if shared.members.stakes(key).is_some_and(|stakes| stakes.is_complete()) {
-        let id = record.session.id.clone();
-        shared.complete(Arc::clone(key), id, Progress::Running, None).await?;
+    let is_over = || shared.members.stakes(key).is_some_and(|stakes| stakes.is_complete());
+    if is_over() {
+        let visible = visible(shared, &record.session).await;
+        // That may have taken a while.
+        if is_over() {
+            shared.complete(&record, visible).await?;
+        }
     }
     Ok(Finding::Done)
 }
 
-async fn reached(shared: &Shared, key: Arc<str>, revision: u64) -> Arc<str> {
-    shared.components.reached(revision).await;
-    key
+/// The nodes that count in the last status of a session. It is not put off until somebody tells whose they are by now:
+/// all were its tenant's when it began.
+async fn visible(shared: &Shared, session: &Session) -> Nodes {
+    shared.tenants.left(&session.tenant).await.unwrap_or_else(|fault| {
+        tracing::warn!(%fault, session = session.name, "the last status may count nodes that another tenant has by now");
+        None
+    })
 }

@@ -10,15 +10,19 @@ pub mod catalogue;
 mod cleanup;
 mod completion;
 mod convert;
+mod departures;
 mod feed;
 pub mod images;
 mod inventories;
+mod lookup;
 mod members;
 mod record;
+mod review;
 mod sessions;
 mod setback;
 mod setup;
 mod shared;
+mod staging;
 mod store;
 mod templates;
 mod tenants;
@@ -29,7 +33,6 @@ use anyhow::Context as _;
 use chassis::{
     Context, Server,
     channel::LARGEST_MESSAGE,
-    kinds::OptionsRecord,
     ledger::Ledger,
     mirror::{Change, Mirror},
 };
@@ -37,14 +40,22 @@ use domain::{compatibility::Compatibility, component::Component};
 use proto::{
     session::session_service_server::SessionServiceServer,
     template::session_template_service_server::SessionTemplateServiceServer,
+    tenant::tenant_service_server::TenantServiceServer,
 };
 use tokio::net::TcpListener;
 
 pub use setback::{Outage, Setback};
 
 use crate::{
-    catalogue::Catalogue, feed::Work, members::Members, sessions::SessionRpc, setup::Peers, shared::Shared,
+    feed::Work,
+    lookup::Lookup,
+    members::Members,
+    sessions::SessionRpc,
+    setup::Peers,
+    shared::Shared,
+    staging::Staging,
     templates::TemplateRpc,
+    tenants::{TenantRpc, Tenants},
 };
 
 /// Starts the session manager and serves it. It is ready once it has seen the options and every component;
@@ -55,17 +66,23 @@ use crate::{
 pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
-    let peers = Peers::new(registry.clone(), settings)?;
-    // No setup asks it; what cannot be used is told at the start all the same.
-    Catalogue::new(&settings.images)?;
+    let tenants = Arc::new(Tenants::new(&settings.tenants)?);
+    let peers = Peers::new(registry.clone(), Arc::clone(&tenants), settings)?;
+    let lookup = Arc::new(Lookup::new(settings)?);
     let work = Work::default();
-    let shared = open(&context, &registry, &work).await?;
+    let shared = open(&context, &registry, &work, Arc::clone(&tenants)).await?;
 
     let mut server = Server::default();
-    let sessions = SessionRpc { shared: shared.clone() };
+    let sessions = SessionRpc {
+        staging: Staging::new(shared.clone(), registry.clone()),
+        lookup: Arc::clone(&lookup),
+        shared: shared.clone(),
+    };
     server.add(SessionServiceServer::new(sessions).max_decoding_message_size(LARGEST_MESSAGE));
-    let templates = TemplateRpc { shared: shared.clone() };
+    let (reviews, stored) = review::queue();
+    let templates = TemplateRpc { shared: shared.clone(), lookup: Arc::clone(&lookup), reviews };
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(TenantServiceServer::new(TenantRpc { tenants }).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
     // What they were doing at shutdown is dropped: every loop takes up its work from what is stored.
@@ -75,7 +92,9 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     context
         .tasks
         .spawn_until_shutdown("session-completion", completion::run(shared.clone(), work.completion.clone()));
+    context.tasks.spawn_until_shutdown("template-review", review::run(shared.clone(), lookup, stored));
     context.tasks.spawn_until_shutdown("session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
+    context.tasks.spawn_until_shutdown("session-departures", departures::run(shared.clone()));
     context.tasks.spawn_until_shutdown("session-feed", feed::run(shared.clone(), work));
     context.tasks.spawn_until_shutdown("session-readiness", async move {
         shared.options.reached(1).await;
@@ -87,22 +106,26 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
 }
 
 /// Opens what this service owns and starts the copies of what it follows.
-async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> anyhow::Result<Shared> {
+async fn open(
+    context: &Context,
+    registry: &chassis::Channel,
+    work: &Work,
+    tenants: Arc<Tenants>,
+) -> anyhow::Result<Shared> {
     let settings = &context.settings;
     let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
     let database = chassis::database::connect::<store::Migrator>(&url).await?;
+    let left_out = store::LeftOutMembers::new(database.clone());
     let sessions = Ledger::open(context, database.clone()).await.context("sessions")?;
     let templates = Ledger::open(context, database).await.context("session templates")?;
 
-    let members = Arc::new(Members::default());
+    let members = Arc::new(Members::new(settings.sessions.complete_applied));
     let (followed, completion) = (Arc::clone(&members), work.completion.clone());
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
         completion.mark(followed.apply(changes));
     });
     let cleanup = Arc::clone(&work.cleanup);
-    let options = Mirror::start(context, registry.clone(), move |_: &[Change<OptionsRecord>]| {
-        cleanup.notify_one();
-    });
+    let options = Mirror::of_options(context, registry.clone(), move || cleanup.notify_one());
     let compatibility = Compatibility { strict_bos: settings.compat.strict_bos };
-    Ok(Shared { sessions, templates, options, components, members, compatibility })
+    Ok(Shared { sessions, left_out, templates, options, components, members, tenants, compatibility })
 }

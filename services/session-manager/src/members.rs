@@ -3,7 +3,7 @@
 //! The work per change is that of the change: nothing here looks at every component or every session.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -26,6 +26,8 @@ pub(crate) struct Members {
 
 #[derive(Default)]
 struct Index {
+    /// Whether a stage that was applied and is kept holds its session no longer.
+    complete_applied: bool,
     /// Components by each session that they name, as their owner or in their staged state. Whether a session
     /// of that name exists does not matter: it may be told later.
     named: HashMap<String, HashMap<ComponentId, Arc<Component>>>,
@@ -41,6 +43,12 @@ struct Running {
 }
 
 impl Members {
+    /// No components and no sessions yet. With `complete_applied` a stage that was applied and is kept holds its
+    /// session no longer.
+    pub(crate) fn new(complete_applied: bool) -> Self {
+        Self { index: Mutex::new(Index { complete_applied, ..Index::default() }) }
+    }
+
     /// Takes in changes of components. Gives the keys of the running sessions that nothing keeps any more.
     pub(crate) fn apply(&self, changes: &[Change<Component>]) -> Vec<Arc<str>> {
         let mut index = self.index.lock();
@@ -82,6 +90,14 @@ impl Members {
         let index = self.index.lock();
         index.named.get(session).into_iter().flat_map(HashMap::values).cloned().collect()
     }
+
+    /// Whether any of these `nodes` keeps `session` from being over.
+    pub(crate) fn is_kept_by(&self, session: &Session, nodes: &BTreeSet<ComponentId>) -> bool {
+        let index = self.index.lock();
+        let named = index.named.get(&session.name).into_iter().flat_map(HashMap::values);
+        let mut own = named.filter(|component| nodes.contains(&component.id));
+        own.any(|component| stake(component, session, index.complete_applied).is_some())
+    }
 }
 
 impl Index {
@@ -94,7 +110,8 @@ impl Index {
             self.place(name, before, after);
             for (key, running) in self.running.get_mut(name).into_iter().flatten() {
                 let was_kept = !running.stakes.is_complete();
-                let stake = |component: Option<&Arc<Component>>| stake(component?, &running.session, None);
+                let rule = self.complete_applied;
+                let stake = |component: Option<&Arc<Component>>| stake(component?, &running.session, rule);
                 let (old, new) = (stake(before), stake(after));
                 running.stakes.change(old, new);
                 if was_kept && running.stakes.is_complete() {
@@ -122,7 +139,8 @@ impl Index {
     fn follow(&mut self, record: &SessionRecord) {
         let session = record.session.clone();
         let components = self.named.get(&session.name).into_iter().flat_map(HashMap::values);
-        let stakes = components.filter_map(|component| stake(component, &session, None)).collect();
+        let stakes =
+            components.filter_map(|component| stake(component, &session, self.complete_applied)).collect();
         self.names.insert(Arc::clone(&record.key), session.name.clone());
         let namesakes = self.running.entry(session.name.clone()).or_default();
         namesakes.insert(Arc::clone(&record.key), Running { session, stakes });

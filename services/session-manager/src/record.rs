@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chassis::{Fault, resource::Resource};
 use domain::{
     id::{Tenant, check_name},
+    membership::LeftOut,
     session::{Progress, Session},
     template::SessionTemplate,
 };
@@ -42,12 +43,16 @@ pub(crate) struct SessionRecord {
     pub(crate) intent: Option<Arc<AssignSessionRequest>>,
     /// The extended status when it was last saved, if ever.
     pub(crate) saved_status: Option<SessionStatus>,
+    /// Whom the session leaves alone, while that is new; none: what was written before holds. It is read from the
+    /// database when somebody asks.
+    pub(crate) left_out: Option<Arc<[LeftOut]>>,
 }
 
 impl SessionRecord {
     /// A record of nothing but the session.
     pub(crate) fn new(session: Session) -> Self {
-        Self { key: key(&session.tenant, &session.name), session, intent: None, saved_status: None }
+        let key = key(&session.tenant, &session.name);
+        Self { key, session, intent: None, saved_status: None, left_out: None }
     }
 
     /// The record with the session as it has become. One that is not pending intends nothing any more: made

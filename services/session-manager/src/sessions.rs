@@ -11,8 +11,10 @@ use chassis::{
 };
 use domain::{
     invalid::Invalid,
-    session::{self, SessionPatch},
-    template::{SessionTemplate, findings},
+    limit::names_nid,
+    options::Options,
+    session::{self, Session, SessionPatch},
+    template::{Rules, SessionTemplate},
 };
 use proto::session::{self as wire, session_service_server::SessionService};
 use tonic::{Request, Response, Status};
@@ -20,8 +22,10 @@ use uuid::Uuid;
 
 use crate::{
     convert,
+    lookup::Lookup,
     record::{SessionRecord, TemplateRecord, wanted_key},
     shared::Shared,
+    staging::Staging,
 };
 
 /// Sessions in one message of a list. Each may name every node of the machine.
@@ -33,12 +37,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct SessionRpc {
     pub(crate) shared: Shared,
+    pub(crate) lookup: Arc<Lookup>,
+    pub(crate) staging: Staging,
 }
 
 #[tonic::async_trait]
 impl SessionService for SessionRpc {
     type ListSessionsStream = Responses<wire::ListSessionsResponse>;
     type WatchSessionsStream = Responses<wire::WatchSessionsResponse>;
+    type ListLeftOutMembersStream = Responses<wire::ListLeftOutMembersResponse>;
 
     async fn list_sessions(
         &self,
@@ -119,6 +126,19 @@ impl SessionService for SessionRpc {
         Ok(Response::new(wire::DeleteSessionsResponse { deleted }))
     }
 
+    async fn list_left_out_members(
+        &self,
+        request: Request<wire::ListLeftOutMembersRequest>,
+    ) -> Result<Response<Self::ListLeftOutMembersStream>, Status> {
+        let wire::ListLeftOutMembersRequest { name, tenant } = request.into_inner();
+        let record = self.record(&tenant, &name)?;
+        let visible = self.shared.tenants.left(&record.session.tenant).await?;
+        let left_out = self.shared.left_out.of(&record.session.id).await?.into_iter();
+        let seen = left_out.map(move |one| one.seen(visible.as_deref()));
+        let messages = seen.flat_map(convert::session::left_out_to_wire);
+        Ok(self.shared.sessions.respond(messages))
+    }
+
     async fn get_session_status(
         &self,
         request: Request<wire::GetSessionStatusRequest>,
@@ -129,7 +149,8 @@ impl SessionService for SessionRpc {
             Some(status) => status.clone(),
             None => {
                 self.components_show(&record).await?;
-                self.shared.status(&record.session)
+                let visible = self.shared.tenants.left(&record.session.tenant).await?;
+                self.shared.status(&record.session, &visible)
             }
         };
         Ok(Response::new(wire::GetSessionStatusResponse { status: Some(status) }))
@@ -141,16 +162,24 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<wire::SaveSessionStatusResponse>, Status> {
         let wire::SaveSessionStatusRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name)?;
+        let visible = self.shared.tenants.left(&record.session.tenant).await?;
         self.components_show(&record).await?;
         let (key, shared) = (Arc::clone(&record.key), self.shared.clone());
         let save = self.shared.sessions.write(move |draft| {
             let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
-            let status = shared.status(&record.session);
+            let status = shared.status(&record.session, &visible);
             draft.put(SessionRecord { saved_status: Some(status.clone()), ..Arc::unwrap_or_clone(record) });
             Ok(status)
         });
         let (status, _revision) = save.await?;
         Ok(Response::new(wire::SaveSessionStatusResponse { status: Some(status) }))
+    }
+
+    async fn apply_staged(
+        &self,
+        request: Request<wire::ApplyStagedRequest>,
+    ) -> Result<Response<wire::ApplyStagedResponse>, Status> {
+        Ok(Response::new(self.staging.apply(request.into_inner()).await?))
     }
 }
 
@@ -163,13 +192,14 @@ impl SessionRpc {
 
     async fn create(&self, request: wire::CreateSessionRequest) -> Result<wire::Session, Fault> {
         let wish = convert::session::wish_from_wire(request)?;
+        self.shared.tenants.told(&wish.tenant).await?;
         let options = self.shared.options()?;
         // Ids of this version sort by the time they were made, which tells the later of two sessions.
         let created = session::create(wish, &options, Uuid::now_v7().to_string(), now())?;
         let template = self.shared.template(&created.tenant, &created.template_name);
         let template =
             template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &created.template_name))?;
-        check(&template, options.reject_nids)?;
+        self.check(&created, &template, &options).await?;
         let record = SessionRecord::new(created);
         let mut session = convert::session::to_wire(&record.session);
         let insert = self.shared.sessions.write(move |draft| match draft.get(&record.key) {
@@ -200,6 +230,31 @@ impl SessionRpc {
         Ok(wire::Session { revision, ..answer })
     }
 
+    /// Refuses a template that the session cannot use; mere warnings are logged (BOS reference 7.1).
+    async fn check(
+        &self,
+        session: &Session,
+        template: &SessionTemplate,
+        options: &Options,
+    ) -> Result<(), Fault> {
+        if names_nid(&session.limit) {
+            let limit = &session.limit;
+            tracing::warn!(
+                session = session.name,
+                limit,
+                "the limit may name nodes by number, which takes none"
+            );
+        }
+        let rules = Rules { options, compatibility: self.shared.compatibility };
+        let warnings = self.lookup.findings(template, session.operation, rules).await;
+        let warnings = warnings
+            .map_err(|finding| Invalid::new("", format!("Session template fails check: {finding}")))?;
+        for finding in warnings {
+            tracing::warn!(session = session.name, %finding, "a session may not do as wished");
+        }
+        Ok(())
+    }
+
     /// Waits a moment for the copy of the components to show what the session did to its members.
     async fn components_show(&self, record: &SessionRecord) -> Result<(), Fault> {
         let assigned = self.shared.components.reached(record.session.assigned_revision);
@@ -208,20 +263,6 @@ impl SessionRpc {
             return Err(Fault::unavailable("component registry", "it has not told its components yet"));
         }
         Ok(())
-    }
-}
-
-/// Refuses a template that no session can use; mere warnings are logged (BOS reference 7.1).
-fn check(template: &SessionTemplate, reject_nids: bool) -> Result<(), Fault> {
-    match findings(template, reject_nids) {
-        Ok(warnings) => {
-            warnings.iter().for_each(|finding| tracing::info!(%finding, "a session may not do as wished"));
-            Ok(())
-        }
-        Err(finding) => {
-            let reason = format!("Session template fails check: {finding}");
-            Err(Fault::Invalid(Invalid::new("", reason)))
-        }
     }
 }
 

@@ -23,21 +23,15 @@ pub(crate) use peers::Peers;
 
 use crate::{
     record::SessionRecord,
-    setback::{Outage, Setback},
+    setback::{DATABASE, Outage, REGISTRY, Setback},
     setup::{
         peers::Assigned,
-        plan::plan,
+        plan::choose,
         schedule::{Outcome, Schedule},
         told::Told,
     },
     shared::Shared,
 };
-
-/// Who cannot be asked, in texts for people.
-const REGISTRY: &str = "component registry";
-
-/// Who cannot be written to, in texts for people.
-const DATABASE: &str = "database";
 
 /// Sessions that are taken from the queue at a time.
 const BATCH: usize = 64;
@@ -87,9 +81,8 @@ impl Setup {
         let (written, outcome) = match self.assign(&record).await {
             Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
             Err(Setback::Fail(error)) => {
-                let complete =
-                    self.shared.complete(Arc::clone(key), session.id.clone(), Progress::Pending, Some(error));
-                (complete.await, Outcome::Settled)
+                let failed = self.shared.fail(Arc::clone(key), session.id.clone(), error);
+                (failed.await, Outcome::Settled)
             }
             Err(Setback::Wait(outage)) => self.tell(&record, &outage, told.clone()).await,
         };
@@ -107,18 +100,42 @@ impl Setup {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
-                let intent = Arc::new(plan(&self.shared, &self.peers, &record.session).await?);
-                self.intend(record, Arc::clone(&intent)).await?;
-                intent
+                let planned = self.plan(record).await;
+                planned.map_err(|setback| setback.followed(self.shared.compatibility))?
             }
         };
         self.peers.assign(&intent).await
     }
 
-    /// Writes down what is going to be assigned. Peers may have taken long to answer, and who deleted the
-    /// session meanwhile wants no node to be touched.
-    async fn intend(&self, seen: &SessionRecord, intent: Arc<AssignSessionRequest>) -> Result<(), Setback> {
-        let written = self.change(seen, |pending| SessionRecord { intent: Some(intent), ..pending }).await;
+    /// Finds what is going to be assigned, and writes it down with whom the session leaves alone. The latter are
+    /// written down also where nobody else is left.
+    async fn plan(&self, record: &SessionRecord) -> Result<Arc<AssignSessionRequest>, Setback> {
+        let choice = choose(&self.shared, &self.peers, &record.session).await?;
+        let left_out = Some(Arc::clone(&choice.left_out));
+        match choice.plan(&self.peers, &record.session).await {
+            Ok(intent) => {
+                let intent = Arc::new(intent);
+                let intended = Some(Arc::clone(&intent));
+                let intend = |pending| SessionRecord { intent: intended, left_out, ..pending };
+                self.note(record, intend).await?;
+                Ok(intent)
+            }
+            Err(Setback::Fail(error)) => {
+                self.note(record, |pending| SessionRecord { left_out, ..pending }).await?;
+                Err(Setback::Fail(error))
+            }
+            Err(Setback::Wait(outage)) => Err(Setback::Wait(outage)),
+        }
+    }
+
+    /// Writes down what was found. Peers may have taken long to answer, and who deleted the session meanwhile wants
+    /// no node to be touched.
+    async fn note(
+        &self,
+        seen: &SessionRecord,
+        change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
+    ) -> Result<(), Setback> {
+        let written = self.change(seen, change).await;
         match written.map_err(|fault| Setback::from_mesh(DATABASE, fault))? {
             true => Ok(()),
             false => Err(Setback::Fail("it was deleted or ended while it was set up".to_owned())),
@@ -131,7 +148,7 @@ impl Setup {
         tracing::info!(session = seen.session.name, members = members.len(), "session runs");
         let run = move |pending: SessionRecord| {
             let session = session::run(pending.session.clone(), members, revision);
-            pending.with(session)
+            SessionRecord { left_out: None, ..pending }.with(session)
         };
         self.change(seen, run).await.map(drop)
     }

@@ -6,7 +6,7 @@ use chassis::{Fault, convert::time::now, kinds::OptionsRecord, ledger::Ledger, m
 use domain::{
     compatibility::Compatibility,
     component::Component,
-    id::Tenant,
+    id::{ComponentId, Tenant},
     options::Options,
     session::{self, Progress, Session},
     session_status::session_status,
@@ -18,17 +18,20 @@ use crate::{
     convert,
     members::Members,
     record::{SessionRecord, key},
-    store::{Sessions, Templates},
+    store::{LeftOutMembers, Sessions, Templates},
+    tenants::{Nodes, Tenants},
 };
 
 /// The collections that this service owns, and its copies of what others own. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) sessions: Ledger<Sessions>,
+    pub(crate) left_out: LeftOutMembers,
     pub(crate) templates: Ledger<Templates>,
     pub(crate) options: Mirror<OptionsRecord>,
     pub(crate) components: Mirror<Component>,
     pub(crate) members: Arc<Members>,
+    pub(crate) tenants: Arc<Tenants>,
     pub(crate) compatibility: Compatibility,
 }
 
@@ -49,24 +52,41 @@ impl Shared {
         self.templates.view().get(&key(tenant, name)).map(|record| record.template.clone())
     }
 
-    /// The extended status of `session` as far as the copy of the components tells.
-    pub(crate) fn status(&self, session: &Session) -> SessionStatus {
+    /// The extended status of `session` as far as the copy of the components tells. Only the `visible` ones count: a
+    /// node may have gone to another tenant since (BOS reference 3.8).
+    pub(crate) fn status(&self, session: &Session, visible: &Nodes) -> SessionStatus {
         let members = self.members.named(&session.name);
-        let components = members.iter().map(|component| &**component);
+        let is_visible = |id: &ComponentId| visible.as_ref().is_none_or(|nodes| nodes.contains(id));
+        let components = members.iter().map(|component| &**component).filter(|one| is_visible(&one.id));
         convert::session::status_to_wire(session_status(session, components, self.compatibility, now()))
     }
 
-    /// Ends the session of that `key` and `id` and saves its status, both in one write, provided it is still
-    /// as far as `from`. An `error` says why it could not do its work.
+    /// Ends a running session and saves its status as far as the nodes are `visible`, both in one write, provided it
+    /// still runs.
     ///
     /// # Errors
     /// When the write is not taken or may not have been.
-    pub(crate) async fn complete(
+    pub(crate) async fn complete(&self, record: &SessionRecord, visible: Nodes) -> Result<(), Fault> {
+        let id = record.session.id.clone();
+        self.end(Arc::clone(&record.key), id, Progress::Running, None, visible).await
+    }
+
+    /// Ends the session of that `key` and `id`, which has no nodes yet, provided it is still pending. The `error` says why
+    /// it could not do its work.
+    ///
+    /// # Errors
+    /// When the write is not taken or may not have been.
+    pub(crate) async fn fail(&self, key: Arc<str>, id: String, error: String) -> Result<(), Fault> {
+        self.end(key, id, Progress::Pending, Some(error), None).await
+    }
+
+    async fn end(
         &self,
         key: Arc<str>,
         id: String,
         from: Progress,
         error: Option<String>,
+        visible: Nodes,
     ) -> Result<(), Fault> {
         let shared = self.clone();
         let write = self.sessions.write(move |draft| {
@@ -74,8 +94,9 @@ impl Shared {
             let Some(record) = record else { return Ok(()) };
             let session = session::complete(record.session.clone(), now(), error);
             tracing::info!(session = session.name, id, error = session.error, "session complete");
-            let saved_status = Some(shared.status(&session));
-            draft.put(SessionRecord { saved_status, ..SessionRecord::clone(&record).with(session) });
+            let saved_status = Some(shared.status(&session, &visible));
+            let record = SessionRecord::clone(&record).with(session);
+            draft.put(SessionRecord { saved_status, left_out: None, ..record });
             Ok(())
         });
         write.await.map(|((), _revision)| ())

@@ -9,22 +9,43 @@ use chassis::{
 };
 use domain::{
     id::Tenant,
-    template::{findings, merge, sanitise},
+    options::Options,
+    session::Operation,
+    template::{
+        Finding, Known, Rules, SessionTemplate, TemplatePatch, Wanted, catalogue_findings, check_limits,
+        finish, merge, prepare, with_new_images,
+    },
 };
 use proto::template::{self as wire, session_template_service_server::SessionTemplateService};
+use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
 use crate::{
     convert,
+    lookup::Lookup,
     record::{TemplateRecord, wanted_key},
+    review::Stored,
     shared::Shared,
 };
 
 /// Templates in one message of a list. Each may list tens of thousands of nodes.
 const PAGE: usize = 32;
 
+/// How often a change is decided again because others gave the template another image meanwhile.
+const DECISIONS: usize = 5;
+
 pub(crate) struct TemplateRpc {
     pub(crate) shared: Shared,
+    pub(crate) lookup: Arc<Lookup>,
+    pub(crate) reviews: mpsc::Sender<Stored>,
+}
+
+/// A change of a template, decided on what was known.
+enum Decision {
+    /// It was made.
+    Made(Stored),
+    /// Nobody can tell before these images were looked up.
+    Unknown(Wanted),
 }
 
 #[tonic::async_trait]
@@ -95,7 +116,9 @@ impl SessionTemplateService for TemplateRpc {
     ) -> Result<Response<wire::ValidateSessionTemplateResponse>, Status> {
         let wire::ValidateSessionTemplateRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name)?;
-        let found = match findings(&record.template, self.shared.options()?.reject_nids) {
+        let options = self.shared.options()?;
+        let found = match self.lookup.findings(&record.template, Operation::Boot, self.rules(&options)).await
+        {
             Ok(warnings) if warnings.is_empty() => "Valid".to_owned(),
             Ok(warnings) => warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             Err(error) => error.to_string(),
@@ -111,31 +134,97 @@ impl TemplateRpc {
         found.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, name))
     }
 
+    fn rules<'a>(&self, options: &'a Options) -> Rules<'a> {
+        Rules { options, compatibility: self.shared.compatibility }
+    }
+
     async fn put(&self, template: wire::SessionTemplate) -> Result<wire::SessionTemplate, Fault> {
         let template = convert::template::from_wire(template)?;
-        let template = sanitise(template, self.shared.options()?.reject_nids)?;
-        let answer = convert::template::to_wire(&template);
+        check_limits(&template)?;
+        self.shared.tenants.told(&template.tenant).await?;
+        let template = prepare(template)?;
+        let options = self.shared.options()?;
+        let known = self.lookup.known(Wanted::by(template.boot_sets.values()).in_catalogue()).await;
+        let nothing = SessionTemplate::default();
+        let stored = decide(&nothing, template, &known, self.rules(&options))?;
+        let template = stored.template.clone();
         let write = self.shared.templates.write(move |draft| {
             draft.put(TemplateRecord::new(template));
             Ok(())
         });
         let ((), revision) = write.await?;
-        Ok(wire::SessionTemplate { revision, ..answer })
+        Ok(self.answer(stored, revision))
     }
 
+    /// Images are looked up before the change is written, which may therefore meet a template that others have changed
+    /// meanwhile. What is decided is decided on the newest.
     async fn update(&self, change: wire::SessionTemplate) -> Result<wire::SessionTemplate, Fault> {
         let key = wanted_key(TemplateRecord::KIND, &change.tenant, &change.name)?;
         let name = change.name.clone();
         let patch = convert::template::patch_from_wire(change)?;
-        let reject_nids = self.shared.options()?.reject_nids;
-        let write = self.shared.templates.write(move |draft| {
-            let stored = draft.get(&key).ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &name))?;
-            let template = sanitise(merge(stored.template.clone(), patch), reject_nids)?;
-            let answer = convert::template::to_wire(&template);
-            draft.put(TemplateRecord::new(template));
-            Ok(answer)
-        });
-        let (answer, revision) = write.await?;
-        Ok(wire::SessionTemplate { revision, ..answer })
+        let options = self.shared.options()?;
+        let mut known = self.lookup.known(Wanted::default()).await;
+        for _ in 0..DECISIONS {
+            let (key, name, patch) = (Arc::clone(&key), name.clone(), patch.clone());
+            let (options, compatibility, seen) = (options.clone(), self.shared.compatibility, known.clone());
+            let write = self.shared.templates.write(move |draft| {
+                let stored = draft.get(&key).ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &name))?;
+                let rules = Rules { options: &options, compatibility };
+                let decision = decide_change(&stored.template, patch, &seen, rules)?;
+                if let Decision::Made(stored) = &decision {
+                    draft.put(TemplateRecord::new(stored.template.clone()));
+                }
+                Ok(decision)
+            });
+            match write.await? {
+                (Decision::Made(stored), revision) => return Ok(self.answer(stored, revision)),
+                (Decision::Unknown(wanted), _) => known.add(self.lookup.known(wanted).await),
+            }
+        }
+        Err(Fault::unavailable(TemplateRecord::KIND, "others give it new images all the time"))
     }
+
+    /// The template as it was stored. Its images are looked at later, unless too much is stored at a time.
+    fn answer(&self, stored: Stored, revision: u64) -> wire::SessionTemplate {
+        let answer = convert::template::to_wire(&stored.template);
+        if !stored.names.is_empty()
+            && let Err(full) = self.reviews.try_send(stored)
+        {
+            tracing::debug!(reason = %full, "the images of a template are not looked at");
+        }
+        wire::SessionTemplate { revision, ..answer }
+    }
+}
+
+/// What is to be stored if the template of `before` becomes `after`, which was prepared.
+fn decide(
+    before: &SessionTemplate,
+    after: SessionTemplate,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Result<Stored, Fault> {
+    let names = with_new_images(before, &after);
+    let warnings = catalogue_findings(&after, &names, known, rules);
+    for finding in warnings.map_err(Finding::refusal)? {
+        tracing::warn!(%finding, "a template is stored that may not do as wished");
+    }
+    Ok(Stored { template: finish(after, rules.options.reject_nids)?, names })
+}
+
+fn decide_change(
+    before: &SessionTemplate,
+    patch: TemplatePatch,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Result<Decision, Fault> {
+    let merged = merge(before.clone(), patch);
+    check_limits(&merged)?;
+    let after = prepare(merged)?;
+    let changed = with_new_images(before, &after);
+    let new = after.boot_sets.iter().filter(|(name, _)| changed.contains(*name)).map(|(_, set)| set);
+    let unknown = known.lacks(Wanted::by(new).in_catalogue());
+    if unknown != Wanted::default() {
+        return Ok(Decision::Unknown(unknown));
+    }
+    decide(before, after, known, rules).map(Decision::Made)
 }

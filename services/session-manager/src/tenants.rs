@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::settings::{self, TenantsDriver};
+use chassis::{
+    Fault,
+    settings::{self, TenantsDriver},
+};
 use domain::id::{ComponentId, Tenant};
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -15,12 +18,22 @@ use crate::{
     setback::{Outage, Setback},
 };
 
+mod rpc;
+
+pub(crate) use rpc::TenantRpc;
+
 /// Who does not answer, in texts for people.
 const TENANTS: &str = "tenant service";
 
-/// How long an answer is used, so that sessions that are created one after another need one call. Nodes change
+/// The kind of resource that a tenant is.
+const TENANT: &str = "tenant";
+
+/// How long an answer is used, so that requests and sessions that follow one another need one call. Nodes change
 /// hands by hand, which takes longer.
 const AGE: Duration = Duration::from_secs(3);
+
+/// How long a caller waits. The gateway waits for longer and would not know whom it waits for.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Who is asked about tenants.
 #[derive(Clone)]
@@ -31,7 +44,10 @@ enum Driver {
     Tapms(Peer),
 }
 
-/// The nodes of tenants, for many setups at a time.
+/// The nodes that somebody may use; `None`: every node.
+pub(crate) type Nodes = Option<Arc<BTreeSet<ComponentId>>>;
+
+/// The nodes of tenants, for many setups and callers at a time.
 pub(crate) struct Tenants {
     driver: Driver,
     nodes: Answers<Tenant, Arc<BTreeSet<ComponentId>>>,
@@ -69,16 +85,43 @@ impl Tenants {
         Ok(Self { driver, nodes: Answers::new(AGE) })
     }
 
-    /// The nodes that `tenant` may use; `None`: every node.
+    /// The nodes that `tenant` may use.
     ///
     /// # Errors
     /// [`Setback::Wait`] when nobody tells, [`Setback::Fail`] when there is no such tenant.
-    pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Option<Arc<BTreeSet<ComponentId>>>, Setback> {
+    pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Nodes, Setback> {
         match &self.driver {
             Driver::Tapms(tapms) if !tenant.is_none() => {
                 self.nodes.get(tenant.clone(), || ask(tapms, tenant.as_str())).await.map(Some)
             }
             Driver::Tapms(_) | Driver::None => Ok(None),
+        }
+    }
+
+    /// The same for somebody who waits for it.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`] when there is no such tenant, [`Fault::Unavailable`] when nobody tells in time.
+    pub(crate) async fn told(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
+        match tokio::time::timeout(PATIENCE, self.nodes(tenant)).await {
+            Ok(Ok(nodes)) => Ok(nodes),
+            Ok(Err(Setback::Fail(_))) => Err(Fault::not_found(TENANT, tenant.as_str())),
+            Ok(Err(Setback::Wait(outage))) => Err(Fault::unavailable(outage.what, outage.error)),
+            Err(_) => {
+                let reason = format!("TAPMS gave no answer within {} s", PATIENCE.as_secs());
+                Err(Fault::unavailable(TENANTS, reason))
+            }
+        }
+    }
+
+    /// As [`Self::told`], for nodes that a tenant had once: one that is gone has none.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] when nobody tells in time.
+    pub(crate) async fn left(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
+        match self.told(tenant).await {
+            Err(Fault::NotFound { .. }) => Ok(Some(Arc::default())),
+            told => told,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use chassis::{Channel, convert::time, pause, within, work::WorkQueue};
 use domain::{
+    compatibility::Compatibility,
     component::Component,
     evaluation::{Decision, evaluate},
     id::ComponentId,
@@ -33,6 +34,7 @@ pub(crate) struct Evaluator {
     queue: WorkQueue<ComponentId>,
     registry: ReportServiceClient<Channel>,
     announced: broadcast::Sender<Announced>,
+    compatibility: Compatibility,
 }
 
 /// A decision that changes the component it was made on, and how the registry is told.
@@ -47,8 +49,9 @@ impl Evaluator {
         queue: WorkQueue<ComponentId>,
         registry: ReportServiceClient<Channel>,
         announced: broadcast::Sender<Announced>,
+        compatibility: Compatibility,
     ) -> Self {
-        Self { mirrors, queue, registry, announced }
+        Self { mirrors, queue, registry, announced, compatibility }
     }
 
     pub(crate) async fn run(self) {
@@ -88,6 +91,7 @@ impl Evaluator {
     /// Decides, sets the alarm for the moment at which the decision ends, and keeps what has to be reported.
     fn decide_one(&self, component: &Component, options: &Options, now: Timestamp) -> Option<Decided> {
         let decision = evaluate(component, &self.mirrors.evidence(component), options, now);
+        let decision = decision.followed(self.compatibility);
         match decision.until {
             Some(until) => self.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
             None => self.queue.unmark(&component.id),

@@ -13,6 +13,7 @@ mod mirrors;
 mod rpc;
 
 use chassis::{Context, channel::LARGEST_MESSAGE, work::WorkQueue};
+use domain::compatibility::Compatibility;
 use proto::{
     component::report_service_client::ReportServiceClient,
     evaluation::evaluation_service_server::EvaluationServiceServer,
@@ -42,11 +43,12 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let announced: broadcast::Sender<Announced> = broadcast::Sender::new(BACKLOG);
 
     let mut server = chassis::Server::default();
-    let rpc = EvaluationRpc::new(mirrors.clone(), announced.clone(), context.tasks.shutdown());
+    let compatibility = Compatibility { strict_bos: context.settings.compat.strict_bos };
+    let rpc = EvaluationRpc::new(mirrors.clone(), announced.clone(), compatibility, context.tasks.shutdown());
     server.add(EvaluationServiceServer::new(rpc));
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
-    let evaluator = Evaluator::new(mirrors.clone(), queue, registry, announced);
+    let evaluator = Evaluator::new(mirrors.clone(), queue, registry, announced, compatibility);
     context.tasks.spawn_until_shutdown("evaluator", async move {
         // Evidence that has not been copied yet looks like evidence that does not exist.
         mirrors.reached().await;

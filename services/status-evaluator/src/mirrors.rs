@@ -36,9 +36,7 @@ impl Mirrors {
             marked.mark(changes.iter().filter_map(|one| one.newest()).map(|component| component.id.clone()));
         });
         let (marked, concerned) = (queue.clone(), components.clone());
-        let options = Mirror::start(context, registry, move |_: &[Change<OptionsRecord>]| {
-            marked.mark(concerned.enabled());
-        });
+        let options = Mirror::of_options(context, registry, move || marked.mark(concerned.enabled()));
         Ok(Self {
             power_states: Mirror::start(context, power, about(&components, queue)),
             configuration_states: Mirror::start(context, configuration, about(&components, queue)),

@@ -7,7 +7,10 @@ use chassis::{
     convert::{self as shared, Interner, time},
     resource::Resource,
 };
-use domain::{component::Component, evaluation::evaluate, invalid::Invalid, options::Options};
+use domain::{
+    compatibility::Compatibility, component::Component, evaluation::evaluate, invalid::Invalid,
+    options::Options,
+};
 use futures_util::{StreamExt, stream::BoxStream};
 use proto::{
     evaluation::{
@@ -29,6 +32,7 @@ pub(crate) type Announced = Arc<[Decision]>;
 pub(crate) struct EvaluationRpc {
     mirrors: Mirrors,
     announced: broadcast::Sender<Announced>,
+    compatibility: Compatibility,
     shutdown: CancellationToken,
 }
 
@@ -36,9 +40,10 @@ impl EvaluationRpc {
     pub(crate) fn new(
         mirrors: Mirrors,
         announced: broadcast::Sender<Announced>,
+        compatibility: Compatibility,
         shutdown: CancellationToken,
     ) -> Self {
-        Self { mirrors, announced, shutdown }
+        Self { mirrors, announced, compatibility, shutdown }
     }
 
     /// Answers that rest on half of the evidence would mislead.
@@ -61,6 +66,7 @@ impl EvaluationService for EvaluationRpc {
         let decision = component.is_enabled().then(|| {
             let evidence = mirrors.evidence(&component);
             let decision = evaluate(&component, &evidence, &mirrors.options(), time::now());
+            let decision = decision.followed(self.compatibility);
             convert::decision(&component.id, &decision)
         });
         Ok(Response::new(ExplainResponse {
@@ -76,7 +82,8 @@ impl EvaluationService for EvaluationRpc {
         request: Request<EvaluateRequest>,
     ) -> Result<Response<EvaluateResponse>, Status> {
         let in_force = self.complete()?.options();
-        Ok(Response::new(what_if(request.into_inner(), in_force).map_err(Fault::Invalid)?))
+        let answer = what_if(request.into_inner(), in_force, self.compatibility);
+        Ok(Response::new(answer.map_err(Fault::Invalid)?))
     }
 
     async fn watch_decisions(
@@ -91,7 +98,11 @@ impl EvaluationService for EvaluationRpc {
 }
 
 /// The decision that the evidence in `request` leads to.
-fn what_if(request: EvaluateRequest, in_force: Options) -> Result<EvaluateResponse, Invalid> {
+fn what_if(
+    request: EvaluateRequest,
+    in_force: Options,
+    compatibility: Compatibility,
+) -> Result<EvaluateResponse, Invalid> {
     let component = request.component.ok_or_else(|| Invalid::new("component", "is required"))?;
     let component = shared::component::from_wire(component, &mut Interner::default())
         .map_err(|invalid| invalid.within("component"))?;
@@ -99,7 +110,7 @@ fn what_if(request: EvaluateRequest, in_force: Options) -> Result<EvaluateRespon
     let now = request.now.map_or_else(time::now, time::from_wire);
     let (power, configuration) = (request.power_state, request.configuration_state);
     let evidence = convert::evidence(power.as_ref(), configuration.as_ref(), component.generation);
-    let decision = evaluate(&component, &evidence, &options, now);
+    let decision = evaluate(&component, &evidence, &options, now).followed(compatibility);
     Ok(EvaluateResponse { decision: Some(convert::decision(&component.id, &decision)) })
 }
 
@@ -218,7 +229,7 @@ mod tests {
         let strict = Options { default_retry_policy: 2, ..Options::default() };
         let mut seen = String::new();
         for (name, request) in rows {
-            let told = match what_if(request, strict.clone()) {
+            let told = match what_if(request, strict.clone(), Compatibility::default()) {
                 Ok(answer) => {
                     let decision = answer.decision.unwrap();
                     format!("{} ({:?}, settled {})", decision.reason, decision.phase(), decision.settled)

@@ -25,6 +25,10 @@ const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 /// Longest time for which a peer can ask not to be called. One that names a year does not mean it.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
+/// What the options give a peer until its answer begins as long as nobody changes them (BOS reference 4). The settings
+/// of the site were made with that in mind.
+const USUAL: Duration = Duration::from_secs(20);
+
 /// What a call may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -34,6 +38,20 @@ pub(crate) struct Limits {
     pub answer: Duration,
     /// Time in all.
     pub total: Duration,
+}
+
+impl Limits {
+    /// The limits of a call whose answer may take `answer_within` to begin, where that is said.
+    pub(crate) fn of(self, answer_within: Option<Duration>) -> Self {
+        let answer = answer_within.unwrap_or(self.answer);
+        Self { answer, total: self.total_of(answer_within), ..self }
+    }
+
+    /// Time in all for such a call. Who waits longer than usual for an answer to begin waits longer for the whole, or
+    /// the wait would be cut short.
+    pub(crate) fn total_of(self, answer_within: Option<Duration>) -> Duration {
+        self.total + answer_within.unwrap_or_default().saturating_sub(USUAL)
+    }
 }
 
 /// Sends `request` and reads the answer as far as there is `room`, until `until` at the latest. Does not show

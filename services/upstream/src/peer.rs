@@ -1,6 +1,6 @@
 //! One system that is called over HTTP.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use chassis::settings;
 use domain::bos_time;
@@ -106,8 +106,9 @@ impl Peer {
         read: impl FnOnce(Answer) -> Result<T, String>,
     ) -> Result<T, Failure> {
         let lane = self.lane(request.operation);
-        let until = Instant::now() + self.inner.wire.family.limits.total;
-        let slot = self.slot(&lane, until).await?;
+        let total = self.inner.wire.family.limits.total_of(request.answer_within);
+        let until = Instant::now() + total;
+        let slot = self.slot(&lane, until, total).await?;
         let leave = lane.enter().map_err(|lasting| self.held_back(&lane, &lasting))?;
         let began = Instant::now();
         let answer = self.inner.wire.call(&request, until).await;
@@ -168,7 +169,12 @@ impl Peer {
     }
 
     /// One of the calls that may be under way at the same time. Nobody waits for one while the gate is shut.
-    async fn slot(&self, lane: &Lane, until: Instant) -> Result<SemaphorePermit<'_>, Failure> {
+    async fn slot(
+        &self,
+        lane: &Lane,
+        until: Instant,
+        total: Duration,
+    ) -> Result<SemaphorePermit<'_>, Failure> {
         if let Some(lasting) = lane.closed() {
             return Err(self.held_back(lane, &lasting));
         }
@@ -180,8 +186,8 @@ impl Peer {
                     return Err(self.held_back(lane, &lasting));
                 }
                 lane.meter.held();
-                let Family { calls_in_flight, limits, .. } = &self.inner.wire.family;
-                let reason = format!("all of {calls_in_flight} calls under way took over {:?}", limits.total);
+                let Family { calls_in_flight, .. } = &self.inner.wire.family;
+                let reason = format!("all of {calls_in_flight} calls under way took over {total:?}");
                 Err(self.not_made(FailureKind::Unreachable, &reason))
             }
         }

@@ -126,7 +126,8 @@ impl Request {
         self
     }
 
-    /// How long the answer may take to begin, instead of the peer's setting; for the `*_read_timeout` options.
+    /// How long the answer may take to begin, instead of the peer's setting; for the `*_read_timeout` options. The
+    /// time for the whole call grows with it.
     #[must_use]
     pub fn answer_within(mut self, deadline: Duration) -> Self {
         self.answer_within = Some(deadline);

@@ -8,7 +8,7 @@ use chassis::request_id;
 use crate::{
     Answer, Credentials, FailureKind, Family, PeerError, Request, Secret,
     base::Base,
-    exchange::{Limits, exchange, innermost},
+    exchange::{exchange, innermost},
     failure::Cause,
     grant::TokenSource,
     keyring::{self, Keyring},
@@ -109,8 +109,7 @@ impl Wire {
         let message = self.message(&client, request, shown)?;
         secrets.extend(keyring::shown_to_peer(&message));
         secrets.extend_from_slice(&request.hidden);
-        let answer = request.answer_within.unwrap_or(self.family.limits.answer);
-        let limits = Limits { answer, ..self.family.limits };
+        let limits = self.family.limits.of(request.answer_within);
         exchange(&client, message, &limits, &self.room, until, &secrets).await
     }
 

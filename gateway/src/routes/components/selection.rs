@@ -9,22 +9,23 @@ use crate::{
     extract::at,
     problem::Problem,
     query::{LONGEST_ID, Query, is_name},
+    tenant::Tenant,
     wire::{
-        bulk_patch::{BulkPatch, Filtered, Filters},
+        bulk_patch::{BulkPatch, Filtered, Filters, LONGEST_IDS},
         component::Component,
         strict::Object,
     },
 };
 
-/// Most characters of a list of ids (BOS reference 2.6.4). An address has room for about as many.
-const LONGEST_IDS: usize = 65_535;
+/// Most characters of a list of statuses (BOS reference 2.6.1).
+pub(in crate::routes) const LONGEST_STATUSES: usize = 512;
 
 /// Most components on one page (BOS reference 2.6.1).
-const LARGEST_PAGE: u32 = 1_048_576;
+pub(in crate::routes) const LARGEST_PAGE: u32 = 1_048_576;
 
-/// The components that query parameters ask for (BOS reference 2.6.1).
-pub(super) fn listed(query: &Query, strict: bool) -> Result<ListComponentsRequest, Problem> {
-    let statuses = query.text("status", 0..=512)?.unwrap_or_default();
+/// The components that query parameters ask for (BOS reference 2.6.1). A tenant means its own sessions.
+pub(super) fn listed(query: &Query, tenant: &Tenant, strict: bool) -> Result<ListComponentsRequest, Problem> {
+    let statuses = query.text("status", 0..=LONGEST_STATUSES)?.unwrap_or_default();
     let mut filter = ComponentFilter {
         ids: ids(query, strict)?,
         enabled: query.boolean("enabled")?,
@@ -32,6 +33,7 @@ pub(super) fn listed(query: &Query, strict: bool) -> Result<ListComponentsReques
         staged_session: query.session_name("staged_session")?,
         phase: phase(query)?.into(),
         statuses: split(statuses),
+        session_tenant: tenant.filter(),
     };
     if strict && !narrows(&filter) {
         filter.enabled = filter.enabled.filter(|enabled| *enabled);
@@ -40,6 +42,7 @@ pub(super) fn listed(query: &Query, strict: bool) -> Result<ListComponentsReques
         filter: Some(filter),
         start_after_id: query.text("start_after_id", 1..=LONGEST_ID)?.unwrap_or_default().to_owned(),
         page_size: query.integer("page_size", 0..=LARGEST_PAGE)?.unwrap_or(0),
+        scope: None,
     })
 }
 
@@ -77,40 +80,58 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// The record or patch for the component that the path names, whatever the body calls it.
-pub(super) fn of_one(id: String, component: Component) -> Result<Record, Problem> {
+pub(super) fn of_one(id: String, component: Component, tenant: &Tenant) -> Result<Record, Problem> {
     if component == Component::default() {
         return Err(Problem::bad_request("the object needs at least one member"));
     }
-    Ok(Component { id: Some(id), ..component }.into())
+    Ok(written(Component { id: Some(id), ..component }, tenant))
 }
 
 /// Records or patches that name their components.
-pub(super) fn of_each(components: Vec<Object<Component>>) -> Result<Vec<Record>, Problem> {
+pub(super) fn of_each(components: Vec<Object<Component>>, tenant: &Tenant) -> Result<Vec<Record>, Problem> {
     let named = components.into_iter().enumerate().map(|(index, Object(component))| {
         if component.id.is_none() {
             return Err(Problem::bad_request(at(format!("[{index}]"), "missing field `id`")));
         }
-        Ok(component.into())
+        Ok(written(component, tenant))
     });
     named.collect()
 }
 
 /// The components of a bulk patch (BOS reference 2.6.4).
-pub(super) fn patched(patch: BulkPatch) -> Result<Selection, Problem> {
+pub(super) fn patched(patch: BulkPatch, tenant: &Tenant) -> Result<Selection, Problem> {
     Ok(match patch {
-        BulkPatch::Each(components) => Selection::Each(PatchEach { patches: of_each(components)? }),
-        BulkPatch::Filtered(filtered) => Selection::Many(of_many(*filtered)?),
+        BulkPatch::Each(components) => Selection::Each(PatchEach { patches: of_each(components, tenant)? }),
+        BulkPatch::Filtered(filtered) => Selection::Many(of_many(*filtered, tenant)?),
     })
 }
 
-fn of_many(filtered: Filtered) -> Result<PatchMany, Problem> {
+/// The ids that a selection names; empty: it does not go by ids, or selects nothing.
+pub(super) fn about(selection: &Selection) -> Vec<String> {
+    match selection {
+        Selection::Each(each) => ids_of(&each.patches),
+        Selection::Many(many) => many.ids.clone(),
+    }
+}
+
+/// The ids of records or patches.
+pub(super) fn ids_of(components: &[Record]) -> Vec<String> {
+    components.iter().map(|component| component.id.clone()).collect()
+}
+
+fn of_many(filtered: Filtered, tenant: &Tenant) -> Result<PatchMany, Problem> {
     let Filtered { filters: Object(filters), patch: Object(patch) } = filtered;
     if patch == Component::default() {
         return Err(Problem::bad_request(at("patch", "the object needs at least one member")));
     }
     let (ids, session) = one_of(filters)?;
     let patch = Component { id: None, ..patch };
-    Ok(PatchMany { patch: Some(patch.into()), ids, session })
+    Ok(PatchMany { patch: Some(written(patch, tenant)), ids, session, session_tenant: tenant.filter() })
+}
+
+/// What a tenant writes names sessions of its own. The administrator may mean anybody's.
+fn written(component: Component, tenant: &Tenant) -> Record {
+    Record { session_tenant: tenant.filter(), ..component.into() }
 }
 
 /// Ids or the name of a session: exactly one of them.
@@ -150,7 +171,8 @@ mod tests {
             ("enabled=false&status=stable", Some(false), Some(false)),
         ] {
             let query = query(text).await;
-            let enabled = [false, true].map(|strict| listed(&query, strict).unwrap().filter.unwrap().enabled);
+            let enabled = [false, true]
+                .map(|strict| listed(&query, &Tenant::default(), strict).unwrap().filter.unwrap().enabled);
             assert_eq!(enabled, [lax, strict], "{text}");
         }
     }
@@ -164,7 +186,7 @@ mod tests {
             ("status=stable,%20failed", Phase::Unspecified, &["stable", " failed"]),
             ("status=stable&status=failed", Phase::Unspecified, &["failed"]),
         ] {
-            let filter = listed(&query(text).await, false).unwrap().filter.unwrap();
+            let filter = listed(&query(text).await, &Tenant::default(), false).unwrap().filter.unwrap();
             assert_eq!(filter.phase(), phase, "{text}");
             assert_eq!(filter.statuses, statuses, "{text}");
         }
@@ -180,7 +202,7 @@ mod tests {
             (format!("ids=a,{}", "x".repeat(128)), false, false),
         ] {
             let query = query(&text).await;
-            let fits = [false, true].map(|strict| listed(&query, strict).is_ok());
+            let fits = [false, true].map(|strict| listed(&query, &Tenant::default(), strict).is_ok());
             assert_eq!(fits, [lax, strict], "{} characters", text.len());
         }
     }

@@ -56,7 +56,7 @@ mod tests {
                 grpcurl -plaintext -d '{"component_id": "x1000c0s0b0n0"}' 127.0.0.1:7703 reveille.evaluation.v1.EvaluationService/Explain
                 buf curl --http2-prior-knowledge --protocol grpc -d '{"name": "first-light"}' http://127.0.0.1:7702/reveille.session.v1.SessionService/GetSessionStatus
               data  reveille-data
-              logs  this terminal's standard error, filter 'info,sea_orm_migration=warn'; --log info shows more
+              logs  this terminal's standard error, filter 'info,sea_orm_migration=warn,h2=warn'; --log info shows more
         "#]].assert_eq(&around(&settings, "first-light", "x1000c0s0b0n0"));
     }
 }

@@ -6,7 +6,7 @@ use domain::{
         Action, ActualState, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase,
         StagedState, Status,
     },
-    id::ComponentId,
+    id::{ComponentId, Tenant},
     invalid::Invalid,
     status::computed_status,
 };
@@ -17,7 +17,7 @@ use super::{Interner, time};
 /// A component from the wire.
 ///
 /// # Errors
-/// When its id is not one. The limits of the other members are the rules' business.
+/// When its id is not one, or a tenant has no possible name. The limits of the other members are the rules' business.
 pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<Component, Invalid> {
     Ok(Component {
         id: ComponentId::parse(&component.id)?,
@@ -32,12 +32,10 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
             bss_token: state.bss_token,
             last_updated: state.last_updated.map(time::from_wire),
         }),
-        staged_state: component.staged_state.map(|state| StagedState {
-            boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
-            configuration: state.configuration,
-            session: state.session,
-            last_updated: state.last_updated.map(time::from_wire),
-        }),
+        staged_state: component
+            .staged_state
+            .map(|state| staged_state_from_wire(state, interner))
+            .transpose()?,
         last_action: component.last_action.map(last_action_from_wire),
         event_stats: component.event_stats.map(|stats| EventStats {
             power_on_attempts: stats.power_on_attempts,
@@ -51,6 +49,7 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         enabled: component.enabled,
         error: component.error,
         session: component.session,
+        session_tenant: component.session_tenant.as_deref().map(Tenant::parse).transpose()?,
         retry_policy: component.retry_policy,
         revision: component.revision,
         generation: component.generation,
@@ -84,6 +83,9 @@ pub fn to_wire(component: &Component) -> wire::Component {
             boot_artifacts: state.boot_artifacts.as_ref().map(artifacts_to_wire),
             configuration: state.configuration.clone(),
             session: state.session.clone(),
+            tenant: state.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
+            assignment: state.assignment.clone(),
+            applied: state.applied,
             last_updated: state.last_updated.map(time::to_wire),
         }),
         last_action: component.last_action.as_ref().map(last_action_to_wire),
@@ -100,6 +102,7 @@ pub fn to_wire(component: &Component) -> wire::Component {
         enabled: component.enabled,
         error: component.error.clone(),
         session: component.session.clone(),
+        session_tenant: component.session_tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
         retry_policy: component.retry_policy,
         revision: component.revision,
         generation: component.generation,
@@ -134,6 +137,18 @@ pub fn artifacts_to_wire(artifacts: &BootArtifacts) -> wire::BootArtifacts {
         initrd: text(&artifacts.initrd),
         timestamp: artifacts.timestamp.map(time::to_wire),
     }
+}
+
+fn staged_state_from_wire(state: wire::StagedState, interner: &mut Interner) -> Result<StagedState, Invalid> {
+    Ok(StagedState {
+        boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
+        configuration: state.configuration,
+        session: state.session,
+        tenant: state.tenant.as_deref().map(Tenant::parse).transpose()?,
+        assignment: state.assignment,
+        applied: state.applied,
+        last_updated: state.last_updated.map(time::from_wire),
+    })
 }
 
 fn last_action_from_wire(last: wire::LastAction) -> LastAction {

@@ -1,4 +1,4 @@
-//! The twenty options.
+//! The options.
 
 use domain::options::{Options, OptionsPatch};
 use proto::option as wire;
@@ -26,6 +26,7 @@ pub fn patch_from_wire(options: wire::Options) -> OptionsPatch {
         polling_frequency: options.polling_frequency,
         reject_nids: options.reject_nids,
         session_limit_required: options.session_limit_required,
+        disable_components_on_completion: options.disable_components_on_completion,
     }
 }
 
@@ -52,5 +53,6 @@ pub fn to_wire(options: Options) -> wire::Options {
         polling_frequency: Some(options.polling_frequency),
         reject_nids: Some(options.reject_nids),
         session_limit_required: Some(options.session_limit_required),
+        disable_components_on_completion: Some(options.disable_components_on_completion),
     }
 }

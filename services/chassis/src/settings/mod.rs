@@ -46,7 +46,7 @@ pub struct Settings {
     /// The config coordinator.
     pub config_coordinator: Owner,
     /// The HTTP gateway.
-    pub gateway: Part,
+    pub gateway: Gateway,
     /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
     pub machine_file: PathBuf,
     /// Where nodes, groups, roles, locks and architectures come from.
@@ -61,6 +61,8 @@ pub struct Settings {
     pub images: Images,
     /// Who knows which nodes a tenant has.
     pub tenants: Tenants,
+    /// When sessions are over.
+    pub sessions: Sessions,
     /// The simulated upstreams.
     pub simulator: Simulator,
 }
@@ -69,7 +71,8 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    /// Directives such as `info,power_controller=debug`.
+    /// Directives such as `info,power_controller=debug`. The option `logging_level`, once it is not `INFO`, takes the
+    /// place of the one without a target.
     pub filter: String,
     /// Pretty on a terminal and JSON otherwise, unless set.
     #[serde(deserialize_with = "upstreams::word")]
@@ -96,6 +99,16 @@ pub struct Compat {
     pub strict_bos: bool,
 }
 
+/// When sessions are over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// Complete a staged session once everything that it staged was applied and has settled, although the option
+    /// `clear_stage` is off and the staged states are kept. If not, such a session runs until its staged states are
+    /// overwritten or cleared, or it is deleted, as in BOS.
+    pub complete_applied: bool,
+}
+
 /// A part that keeps nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,6 +117,21 @@ pub struct Part {
     pub listen: SocketAddr,
     /// Where others reach it.
     pub url: String,
+}
+
+/// The HTTP gateway. It keeps nothing either, but anybody may call it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Where others reach it.
+    pub url: String,
+    /// Most connections at the same time. Further ones wait until one of these ends.
+    pub connections: u32,
+    /// Seconds that a client may take to send the head of a request, as many again for its body, and as many to
+    /// take a part of the answer. A connection on which nothing is asked for that long is closed.
+    pub patience_seconds: u32,
 }
 
 /// A part that owns a database.
@@ -158,7 +186,7 @@ impl Default for Settings {
         Self {
             data_dir: "reveille-data".into(),
             shutdown_grace_seconds: 10,
-            log: Log { filter: "info,sea_orm_migration=warn".into(), format: LogFormat::Auto },
+            log: Log { filter: "info,sea_orm_migration=warn,h2=warn".into(), format: LogFormat::Auto },
             compat: Compat { strict_bos: false },
             machine_file: PathBuf::new(),
             inventory: Inventory::default(),
@@ -167,7 +195,8 @@ impl Default for Settings {
             configuration: Configuration::default(),
             images: Images::default(),
             tenants: Tenants::default(),
-            gateway: Part::on_port(7700),
+            sessions: Sessions { complete_applied: false },
+            gateway: Gateway::on_port(7700),
             component_registry: Owner::on_port(7701),
             session_manager: Owner::on_port(7702),
             status_evaluator: Part::on_port(7703),
@@ -278,6 +307,13 @@ impl Part {
     fn on_port(port: u16) -> Self {
         let (listen, url) = loopback(port);
         Self { listen, url }
+    }
+}
+
+impl Gateway {
+    fn on_port(port: u16) -> Self {
+        let (listen, url) = loopback(port);
+        Self { listen, url, connections: 4096, patience_seconds: 75 }
     }
 }
 

@@ -28,9 +28,11 @@ pub struct Peer {
     pub credentials: String,
     /// Seconds that a connection may take, TLS included.
     pub connect_seconds: f64,
-    /// Seconds until an answer has to begin, where no option of the BOS contract says otherwise.
+    /// Seconds until an answer has to begin, for systems that no option of the BOS contract is about: tenants and
+    /// BMCs. For HSM, PCS, BSS, CFS, IMS and S3 the options `*_read_timeout` hold, whatever stands here.
     pub answer_seconds: f64,
-    /// Seconds that a call may take in all: waiting for others, a token, and the whole answer included.
+    /// Seconds that a call may take in all: waiting for others, a token, and the whole answer included. They are more
+    /// by as much as such an option is set to more than its default of 20 seconds.
     pub total_seconds: f64,
     /// Most items, such as nodes, in one call, where the system takes many: PCS, BSS and CFS.
     pub batch_size: u32,
@@ -325,6 +327,8 @@ impl Default for Images {
 
 impl Default for Tenants {
     fn default() -> Self {
-        Self { driver: TenantsDriver::None, tapms: Peer { largest_answer: 16 << 20, ..Peer::of(1) } }
+        // One document, and people wait for it: better told soon that it is not to be had.
+        let tapms = Peer { answer_seconds: 10.0, total_seconds: 10.0, ..Peer::of(1) };
+        Self { driver: TenantsDriver::None, tapms }
     }
 }

@@ -12,6 +12,8 @@ use chassis::{
 use domain::{
     artifacts::BootArtifacts,
     component::{Component, validate},
+    component_filter::ComponentFilter,
+    id::Tenant,
     write,
 };
 use proto::component::{
@@ -22,7 +24,7 @@ use proto::component::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::list::selection;
+use super::{list::selection, scope::Scope};
 use crate::{Registry, convert, store::create};
 
 /// Components in one message of a list: some hundred kilobytes.
@@ -41,15 +43,19 @@ impl ComponentService for Registry {
             components: found.iter().map(|component| convert::to_wire(component)).collect(),
             revision,
         };
-        Ok(self.components.serve_list(selection(request.into_inner()), PAGE, list))
+        Ok(match selection(request.into_inner()).map_err(Fault::Invalid)? {
+            Some(selection) => self.components.serve_list(selection, PAGE, list),
+            None => self.components.respond(std::iter::empty()),
+        })
     }
 
     async fn get_component(
         &self,
         request: Request<GetComponentRequest>,
     ) -> Result<Response<GetComponentResponse>, Status> {
-        let id = request.into_inner().id;
-        let component = self.components.view().get(&id).ok_or_else(|| absent(&id))?;
+        let GetComponentRequest { id, scope } = request.into_inner();
+        let visible = Scope::from(scope).has(&id);
+        let component = self.components.view().get(&id).filter(|_| visible).ok_or_else(|| absent(&id))?;
         Ok(Response::new(GetComponentResponse { component: Some(convert::to_wire(&component)) }))
     }
 
@@ -66,7 +72,9 @@ impl ComponentService for Registry {
         &self,
         request: Request<PutComponentsRequest>,
     ) -> Result<Response<PutComponentsResponse>, Status> {
-        let records = self.read_each(request.into_inner().components)?;
+        let PutComponentsRequest { components, scope } = request.into_inner();
+        let records = self.read_each(components)?;
+        Scope::from(scope).check(&records).map_err(Fault::Invalid)?;
         let tokens = self.tokens_of(&records);
         let put = move |draft: &mut Draft<'_, Component>| {
             let now = time::now();
@@ -89,7 +97,8 @@ impl ComponentService for Registry {
         &self,
         request: Request<PatchComponentsRequest>,
     ) -> Result<Response<PatchComponentsResponse>, Status> {
-        let PatchComponentsRequest { selection, skip_bad_ids, guard_actual_state } = request.into_inner();
+        let PatchComponentsRequest { selection, skip_bad_ids, guard_actual_state, scope } =
+            request.into_inner();
         let patches = match selection {
             Some(Selection::Each(PatchEach { patches })) => {
                 Patches::Each(last_of_each(self.read_each(patches)?))
@@ -98,7 +107,7 @@ impl ComponentService for Registry {
             None => return Err(Fault::Invalid(convert::missing("selection")).into()),
         };
         let tokens = self.tokens_of(patches.records());
-        let rules = Rules { skip_bad_ids, guard_actual_state };
+        let rules = Rules { skip_bad_ids, guard_actual_state, scope: scope.into() };
         let (stored, _) = self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
         Ok(Response::new(PatchComponentsResponse {
             components: stored.iter().map(convert::to_wire).collect(),
@@ -109,8 +118,9 @@ impl ComponentService for Registry {
         &self,
         request: Request<DeleteComponentRequest>,
     ) -> Result<Response<DeleteComponentResponse>, Status> {
-        let id = request.into_inner().id;
-        let delete = move |draft: &mut Draft<'_, Component>| match draft.get(&id) {
+        let DeleteComponentRequest { id, scope } = request.into_inner();
+        let visible = Scope::from(scope).has(&id);
+        let delete = move |draft: &mut Draft<'_, Component>| match draft.get(&id).filter(|_| visible) {
             Some(_) => {
                 draft.delete(&id);
                 Ok(())
@@ -128,8 +138,8 @@ enum Patches {
     Each(Vec<Component>),
     /// One for the components of these ids.
     Ids(Box<Component>, Vec<String>),
-    /// One for the components of this session.
-    Session(Box<Component>, String),
+    /// One for the components of the session that the filter names.
+    Session(Box<Component>, ComponentFilter),
 }
 
 impl Patches {
@@ -140,8 +150,8 @@ impl Patches {
         }
     }
 
-    /// Every component that is meant, by id, with its patch.
-    fn targets(self, draft: &Draft<'_, Component>) -> Vec<(String, Component)> {
+    /// Every component that is meant, by id, with its patch. Ids may be meant that the caller has no component of.
+    fn targets(self, draft: &Draft<'_, Component>, scope: &Scope) -> Vec<(String, Component)> {
         let of_all =
             |ids: Vec<String>, patch: Component| ids.into_iter().map(|id| (id, patch.clone())).collect();
         match self {
@@ -149,18 +159,26 @@ impl Patches {
                 patches.into_iter().map(|patch| (patch.id.as_str().to_owned(), patch)).collect()
             }
             Self::Ids(patch, ids) => of_all(ids, *patch),
-            Self::Session(patch, session) => {
-                let members = draft.select(|component| component.session_name() == session);
+            Self::Session(patch, filter) => {
+                let is_member = |component: &Component| filter.matches(component);
+                let members = match scope {
+                    Scope::Everything => draft.select(is_member),
+                    Scope::Only(ids) => {
+                        let visible = ids.iter().filter_map(|id| draft.get(id));
+                        visible.filter(|component| is_member(component)).collect()
+                    }
+                };
                 of_all(members.iter().map(|component| component.key().to_owned()).collect(), *patch)
             }
         }
     }
 }
 
-/// How strict a patch is.
+/// How strict a patch is, and to whom.
 struct Rules {
     skip_bad_ids: bool,
     guard_actual_state: bool,
+    scope: Scope,
 }
 
 impl Rules {
@@ -172,8 +190,8 @@ impl Rules {
     ) -> Result<Vec<Component>, Fault> {
         let now = time::now();
         let mut stored = Vec::new();
-        for (id, patch) in patches.targets(draft) {
-            let Some(component) = draft.get(&id) else {
+        for (id, patch) in patches.targets(draft, &self.scope) {
+            let Some(component) = draft.get(&id).filter(|_| self.scope.has(&id)) else {
                 if self.skip_bad_ids {
                     continue;
                 }
@@ -206,7 +224,7 @@ impl Registry {
     }
 
     fn read_many(&self, many: PatchMany) -> Result<Patches, Fault> {
-        let PatchMany { patch, mut ids, session } = many;
+        let PatchMany { patch, mut ids, session, session_tenant } = many;
         // The id of a common patch is ignored, but a record needs one.
         let patch = proto::component::Component { id: "any".into(), ..patch.unwrap_or_default() };
         let patch =
@@ -217,7 +235,9 @@ impl Registry {
             return Ok(Patches::Ids(patch, ids));
         }
         domain::id::check_name("filters.session", &session)?;
-        Ok(Patches::Session(patch, session))
+        let session_tenant = session_tenant.as_deref().map(Tenant::parse).transpose()?;
+        let filter = ComponentFilter { session: Some(session), session_tenant, ..ComponentFilter::default() };
+        Ok(Patches::Session(patch, filter))
     }
 
     /// The tokens that records mention, looked up before the write: tokens never change.

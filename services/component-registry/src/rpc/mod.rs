@@ -5,3 +5,5 @@ mod inventory;
 mod list;
 mod options;
 mod reports;
+mod scope;
+mod staging;

@@ -24,9 +24,10 @@ impl OptionsService for Registry {
         request: Request<UpdateOptionsRequest>,
     ) -> Result<Response<UpdateOptionsResponse>, Status> {
         let patch = convert::patch_from_wire(request.into_inner().options.unwrap_or_default());
-        let change = |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+        let compatibility = self.compatibility;
+        let change = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
             let stored = draft.get(OptionsRecord::KEY).unwrap_or_default();
-            let options = stored.options.apply(patch)?;
+            let options = stored.options.apply(patch)?.heeded(compatibility);
             draft.put(OptionsRecord { options: options.clone(), revision: stored.revision });
             Ok(options)
         };

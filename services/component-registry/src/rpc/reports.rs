@@ -8,9 +8,9 @@ use domain::{
     time::Timestamp,
 };
 use proto::component::{
-    AssignSessionRequest, AssignSessionResponse, ReportActionsRequest, ReportActionsResponse,
-    ReportPreparationsRequest, ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse,
-    report_service_server::ReportService,
+    ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,
+    ReportActionsRequest, ReportActionsResponse, ReportPreparationsRequest, ReportPreparationsResponse,
+    ReportStatusesRequest, ReportStatusesResponse, report_service_server::ReportService,
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -48,12 +48,19 @@ impl ReportService for Registry {
         Ok(Response::new(AssignSessionResponse { assigned_ids, revision }))
     }
 
+    async fn apply_staged(
+        &self,
+        request: Request<ApplyStagedRequest>,
+    ) -> Result<Response<ApplyStagedResponse>, Status> {
+        Ok(Response::new(self.apply(request.into_inner()).await?))
+    }
+
     async fn report_statuses(
         &self,
         request: Request<ReportStatusesRequest>,
     ) -> Result<Response<ReportStatusesResponse>, Status> {
         let reports = convert::status_reports(request.into_inner())?;
-        let stale_ids = self.apply(reports, |one| one.id.as_str(), report::status).await?;
+        let stale_ids = self.note(reports, |one| one.id.as_str(), report::status).await?;
         Ok(Response::new(ReportStatusesResponse { stale_ids }))
     }
 
@@ -62,7 +69,7 @@ impl ReportService for Registry {
         request: Request<ReportActionsRequest>,
     ) -> Result<Response<ReportActionsResponse>, Status> {
         let reports = convert::action_reports(request.into_inner())?;
-        let stale_ids = self.apply(reports, |one| one.id.as_str(), report::action).await?;
+        let stale_ids = self.note(reports, |one| one.id.as_str(), report::action).await?;
         Ok(Response::new(ReportActionsResponse { stale_ids }))
     }
 
@@ -76,21 +83,21 @@ impl ReportService for Registry {
         let reports = convert::preparation_reports(request)?;
         // A component must never name a token that is not stored, so tokens go first.
         self.store_tokens(tokens).await?;
-        let stale_ids = self.apply(reports, |one| one.id.as_str(), report::preparation).await?;
+        let stale_ids = self.note(reports, |one| one.id.as_str(), report::preparation).await?;
         Ok(Response::new(ReportPreparationsResponse { stale_ids }))
     }
 }
 
 impl Registry {
-    /// Applies each report to its component in one transaction and gives the ids of the stale ones. A
+    /// Notes each report in its component in one transaction and gives the ids of the stale ones. A
     /// report about a component that was deleted meanwhile is stale too.
-    async fn apply<R: Send + 'static>(
+    async fn note<R: Send + 'static>(
         &self,
         reports: Vec<R>,
         id: fn(&R) -> &str,
         rule: fn(&Component, &R, Timestamp) -> Result<Option<Component>, Stale>,
     ) -> Result<Vec<String>, Fault> {
-        let apply = move |draft: &mut Draft<'_, Component>| {
+        let note = move |draft: &mut Draft<'_, Component>| {
             let now = time::now();
             let mut stale = Vec::new();
             for report in &reports {
@@ -104,7 +111,7 @@ impl Registry {
             }
             Ok(stale)
         };
-        Ok(self.components.write(apply).await?.0)
+        Ok(self.components.write(note).await?.0)
     }
 
     async fn store_tokens(&self, tokens: Vec<BootToken>) -> Result<(), Fault> {

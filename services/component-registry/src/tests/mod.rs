@@ -17,7 +17,9 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
+mod scopes;
 pub(crate) mod smd;
+mod staging;
 
 use smd::{Smd, Trouble};
 
@@ -68,7 +70,8 @@ impl Site {
     }
 
     async fn component(&self, id: &str) -> Option<Component> {
-        let answer = self.components().get_component(GetComponentRequest { id: id.into() }).await;
+        let answer =
+            self.components().get_component(GetComponentRequest { id: id.into(), scope: None }).await;
         answer.ok().and_then(|answer| answer.into_inner().component)
     }
 
@@ -77,7 +80,7 @@ impl Site {
     }
 
     async fn patch(&self, id: &str, patch: Component) {
-        let many = PatchMany { patch: Some(patch), ids: vec![id.into()], session: String::new() };
+        let many = PatchMany { patch: Some(patch), ids: vec![id.into()], ..PatchMany::default() };
         let selection = Some(Selection::Many(many));
         let request = PatchComponentsRequest { selection, ..PatchComponentsRequest::default() };
         self.components().patch_components(request).await.unwrap();
@@ -232,7 +235,10 @@ async fn locks_are_followed_while_somebody_is_acted_on() {
 
     // What a free write says about locks does not count.
     let put = Component { id: N0.into(), enabled: Some(true), ..Component::default() };
-    site.components().put_components(PutComponentsRequest { components: vec![put] }).await.unwrap();
+    site.components()
+        .put_components(PutComponentsRequest { components: vec![put], scope: None })
+        .await
+        .unwrap();
     assert!(site.is_locked(N0).await);
     site.patch(N1, Component { locked: true, error: Some("e".into()), ..Component::default() }).await;
     assert!(!site.is_locked(N1).await);

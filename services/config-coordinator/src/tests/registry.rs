@@ -16,12 +16,12 @@ use futures_util::{StreamExt, stream, stream::BoxStream};
 use parking_lot::Mutex;
 use proto::{
     component::{
-        AssignSessionRequest, AssignSessionResponse, BootToken, DeleteComponentRequest,
-        DeleteComponentResponse, GetComponentRequest, GetComponentResponse, ListComponentsRequest,
-        ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse, PutComponentsRequest,
-        PutComponentsResponse, ReportActionsRequest, ReportActionsResponse, ReportPreparationsRequest,
-        ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse, WatchComponentsRequest,
-        WatchComponentsResponse,
+        ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse, BootToken,
+        DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
+        ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse,
+        PutComponentsRequest, PutComponentsResponse, ReportActionsRequest, ReportActionsResponse,
+        ReportPreparationsRequest, ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse,
+        WatchComponentsRequest, WatchComponentsResponse,
         component_service_server::{ComponentService, ComponentServiceServer},
         report_service_server::{ReportService, ReportServiceServer},
     },
@@ -218,6 +218,13 @@ impl ReportService for Registry {
         &self,
         _: Request<AssignSessionRequest>,
     ) -> Result<Response<AssignSessionResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn apply_staged(
+        &self,
+        _: Request<ApplyStagedRequest>,
+    ) -> Result<Response<ApplyStagedResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 

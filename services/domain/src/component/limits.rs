@@ -5,20 +5,10 @@ use crate::{
     artifacts::BootArtifacts,
     id::check_name,
     invalid::{Invalid, check_length},
+    limits::{
+        LONGEST_ERROR, LONGEST_KERNEL_PARAMETERS, LONGEST_NAME, LONGEST_PATH, LONGEST_TOKEN, MOST_ATTEMPTS,
+    },
 };
-
-/// Largest attempt counter and retry policy.
-const MOST_ATTEMPTS: u32 = 1_048_576;
-/// Longest path of a kernel or an initial RAM disk, in characters.
-const LONGEST_PATH: usize = 4_095;
-/// Longest kernel command line, in characters.
-pub const LONGEST_KERNEL_PARAMETERS: usize = 4_096;
-/// Longest name of a configuration, in characters.
-const LONGEST_CONFIGURATION: usize = 127;
-/// Longest token of the boot script server, in characters.
-const LONGEST_TOKEN: usize = 65_535;
-/// Longest error text and status override, in characters.
-const LONGEST_TEXT: usize = 65_536;
 
 /// Checks the parts of a record or patch that come from outside (BOS reference 2.3, 2.6.8).
 ///
@@ -38,8 +28,8 @@ pub fn validate(component: &Component) -> Result<(), Invalid> {
         validate_stats(stats).map_err(|invalid| invalid.within("event_stats"))?;
     }
     let status_override = component.status.as_ref().and_then(|status| status.status_override.as_deref());
-    at_most("status.status_override", status_override, LONGEST_TEXT)?;
-    at_most("error", component.error.as_deref(), LONGEST_TEXT)?;
+    at_most("status.status_override", status_override, LONGEST_ERROR)?;
+    at_most("error", component.error.as_deref(), LONGEST_ERROR)?;
     name_or_empty("session", component.session.as_deref())?;
     count("retry_policy", component.retry_policy)
 }
@@ -51,13 +41,13 @@ fn validate_actual(actual: &ActualState) -> Result<(), Invalid> {
 
 fn validate_desired(desired: &DesiredState) -> Result<(), Invalid> {
     validate_artifacts(desired.boot_artifacts.as_ref())?;
-    at_most("configuration", desired.configuration.as_deref(), LONGEST_CONFIGURATION)?;
+    at_most("configuration", desired.configuration.as_deref(), LONGEST_NAME)?;
     at_most("bss_token", desired.bss_token.as_deref(), LONGEST_TOKEN)
 }
 
 fn validate_staged(staged: &StagedState) -> Result<(), Invalid> {
     validate_artifacts(staged.boot_artifacts.as_ref())?;
-    at_most("configuration", staged.configuration.as_deref(), LONGEST_CONFIGURATION)?;
+    at_most("configuration", staged.configuration.as_deref(), LONGEST_NAME)?;
     name_or_empty("session", staged.session.as_deref())
 }
 

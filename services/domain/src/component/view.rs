@@ -63,7 +63,11 @@ pub(crate) fn show(component: &Component) -> String {
         component.staged_state.as_ref().map(|staged| {
             let configuration = staged.configuration.as_ref().map(|name| format!("cfg:{name}"));
             let session = staged.session.as_ref().map(|name| format!("session:{name}"));
-            join([show_artifacts(&staged.boot_artifacts), configuration, session, at(staged.last_updated)])
+            let tenant = staged.tenant.as_ref().map(|tenant| format!("of:'{}'", tenant.as_str()));
+            let id = (!staged.assignment.is_empty()).then(|| format!("id:{}", staged.assignment));
+            let applied = staged.applied.then(|| "applied".to_owned());
+            let artifacts = show_artifacts(&staged.boot_artifacts);
+            join([artifacts, configuration, session, tenant, id, applied, at(staged.last_updated)])
         }),
     );
     part("action", component.last_action.as_ref().map(show_action));
@@ -86,6 +90,7 @@ pub(crate) fn show(component: &Component) -> String {
     part("enabled", component.enabled.map(|enabled| enabled.to_string()));
     part("error", component.error.as_ref().map(|text| format!("'{text}'")));
     part("session", component.session.as_ref().map(|text| format!("'{text}'")));
+    part("of", component.session_tenant.as_ref().map(|tenant| format!("'{}'", tenant.as_str())));
     part("policy", component.retry_policy.map(|policy| policy.to_string()));
     part("gen", (component.generation > 0).then(|| component.generation.to_string()));
     part(

@@ -78,6 +78,11 @@ impl Reason {
         }
     }
 
+    /// Whether the node does what is wanted of it.
+    pub(super) fn is_success(self) -> bool {
+        matches!(self, Self::OffAsWanted | Self::Booted | Self::Configured)
+    }
+
     /// Whether nothing can be decided for lack of a reading.
     pub(super) fn is_waiting(self) -> bool {
         matches!(

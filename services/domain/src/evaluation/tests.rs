@@ -604,6 +604,61 @@ fn errors_about_missing_evidence_go_when_it_is_there() {
 }
 
 #[test]
+fn who_does_what_is_wanted_is_let_go_of_unless_it_is_to_be_kept_that_way() {
+    let keep = Options { disable_components_on_completion: false, ..Options::default() };
+    let mut rows = String::new();
+    for words in [
+        "off",
+        "on want match cfs::x",
+        "on want match cfg:c cfs:c:configured",
+        "on want match cfg:c cfs:c:failed",
+        "off want",
+        "off over:failed",
+        "off disabled",
+    ] {
+        let (component, evidence) = scene(words);
+        let settled = |options| evaluate(&component, &evidence, options, NOW).settled;
+        writeln!(rows, "{words}: {} {}", settled(&Options::default()), settled(&keep)).expect("a string");
+    }
+    expect![[r#"
+        off: true false
+        on want match cfs::x: true false
+        on want match cfg:c cfs:c:configured: true false
+        on want match cfg:c cfs:c:failed: true true
+        off want: false false
+        off over:failed: true true
+        off disabled: false false
+    "#]]
+    .assert_eq(&rows);
+}
+
+#[test]
+fn who_was_left_out_is_looked_at_again_unless_bos_is_followed_strictly() {
+    let mut rows = String::new();
+    for words in ["power:missing", "off cfs:missing", "power:undefined:x", "off", "off want"] {
+        let (component, evidence) = scene(words);
+        for strict_bos in [false, true] {
+            let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+            let decision = decision.followed(Compatibility { strict_bos });
+            let mode = if strict_bos { "strict" } else { "" };
+            writeln!(rows, "{words:20} {mode:6} {}", show(&decision)).expect("a string");
+        }
+    }
+    expect![[r#"
+        power:missing               power_missing: '' on_hold error 'Component information was not returned by pcs'
+        power:missing        strict power_missing: '' on_hold settled error 'Component information was not returned by pcs'
+        off cfs:missing             configuration_missing: '' on_hold error 'Component information was not returned by cfs'
+        off cfs:missing      strict configuration_missing: '' on_hold settled error 'Component information was not returned by cfs'
+        power:undefined:x           power_undefined: '' error 'x'
+        power:undefined:x    strict power_undefined: '' error 'x'
+        off                         off_as_wanted: '' settled
+        off                  strict off_as_wanted: '' settled
+        off want                    power_on_needed: 'powering_on'
+        off want             strict power_on_needed: 'powering_on'
+    "#]].assert_eq(&rows);
+}
+
+#[test]
 fn readings_count_for_their_generation_only() {
     use PowerReading::{Missing, Off, On, Undefined, Unknown};
     let undefined = |error: &str| PowerObservation::Undefined { error: error.to_owned() };

@@ -63,6 +63,7 @@ fn assignment() -> Assignment {
     Assignment {
         assignment_id: "id-2".to_owned(),
         session: "s2".to_owned(),
+        tenant: Tenant::none(),
         boot_artifacts: artifacts("nk np ni"),
         configuration: "new".to_owned(),
         clear_actual_state: false,
@@ -93,15 +94,15 @@ fn sessions_set_what_their_members_should_run() {
     check(
         &rows,
         expect![[r#"
-        boot
-            actual=[ak,ap,ai token: @100] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
-        reboot
-            actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
-        shutdown
-            actual=[ak,ap,ai token: @100] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' gen=8 assigned=id-2
-        boot of a bare record
-            desired=[nk,np,ni cfg:new @900] action=[session_setup ok @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s2' gen=1 assigned=id-2
-    "#]],
+            boot
+                actual=[ak,ap,ai token: @100] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            reboot
+                actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            shutdown
+                actual=[ak,ap,ai token: @100] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            boot of a bare record
+                desired=[nk,np,ni cfg:new @900] action=[session_setup ok @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s2' of='' gen=1 assigned=id-2
+        "#]],
     );
 }
 
@@ -136,17 +137,35 @@ fn staging_touches_nothing_but_the_staged_state() {
         ("boot", assign(&component, &boot, NOW)),
         ("boot again", assign(&staged, &boot, NOW)),
         ("shutdown names its session (BUG-20)", assign(&staged, &shutdown, NOW)),
+        (
+            "of an earlier session",
+            assign(&staged, &Assignment { assignment_id: "id-0".to_owned(), ..boot.clone() }, NOW),
+        ),
+        (
+            "of a later one",
+            assign(&staged, &Assignment { assignment_id: "id-3".to_owned(), ..boot.clone() }, NOW),
+        ),
+        (
+            "applied already",
+            assign(&Component { assignment: "id-2".to_owned(), ..component.clone() }, &boot, NOW),
+        ),
     ];
     check(
         &rows,
         expect![[r#"
-        boot
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        boot again
-            unchanged
-        shutdown names its session (BUG-20)
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[.,.,. cfg: session:s2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-    "#]],
+            boot
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 of:'' id:id-2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            boot again
+                unchanged
+            shutdown names its session (BUG-20)
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[.,.,. cfg: session:s2 of:'' id:id-2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            of an earlier session
+                stale
+            of a later one
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 of:'' id:id-3 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            applied already
+                unchanged
+        "#]],
     );
 }
 
@@ -181,6 +200,7 @@ fn statuses_have_consequences() {
         ("leaving powering_off forgets the report", status(&off, &status_report(Phase::PoweringOn), NOW)),
         ("off and finished", status(&off, &finished, NOW)),
         ("on and finished", status(&on, &finished, NOW)),
+        ("on, finished and kept that way", status(&on, &status_report(Phase::None), NOW)),
         ("released", status(&held, &status_report(Phase::PoweringOff), NOW)),
         ("action failed", status(&on, &action_failed, NOW)),
         ("action had failed before", status(&failed, &action_failed, NOW)),
@@ -190,23 +210,25 @@ fn statuses_have_consequences() {
     check(
         &rows,
         expect![[r#"
-        leaving powering_off forgets the report
-            actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        off and finished
-            actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        on and finished
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        released
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        action failed
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        action had failed before
-            unchanged
-        given up
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:failed] enabled=false error='no way' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
-        first status of a bare record
-            status=[override:] enabled=false
-    "#]],
+            leaving powering_off forgets the report
+                actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            off and finished
+                actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            on and finished
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            on, finished and kept that way
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=0/0/0 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=id-1
+            released
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            action failed
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            action had failed before
+                unchanged
+            given up
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:failed] enabled=false error='no way' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            first status of a bare record
+                status=[override:] enabled=false
+        "#]],
     );
 }
 

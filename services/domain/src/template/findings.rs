@@ -1,8 +1,15 @@
-//! What is wrong with a template that was stored, as far as the template alone shows it (BOS reference 7.2).
+//! What is wrong with a template, judged by itself and by what was found out about its images (BOS reference 7).
 
-use std::{collections::HashMap, fmt};
+mod image;
+mod own;
 
-use super::{BootSet, SessionTemplate};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+};
+
+use super::{BootSet, Known, SessionTemplate, Wanted};
+use crate::{compatibility::Compatibility, invalid::Invalid, options::Options, session::Operation};
 
 /// Something wrong with a template, or with one of its boot sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +18,8 @@ pub struct Finding {
     pub template: String,
     /// Name of the boot set; `None`: the whole template.
     pub boot_set: Option<String>,
+    /// Field of the boot set that is to be mended; empty: several.
+    pub field: &'static str,
     /// What is wrong, in the words that BOS shows.
     pub text: String,
 }
@@ -25,119 +34,154 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The warnings about `template`. Boot sets are looked at in the order of their names.
+impl Finding {
+    /// The finding as the reason why a template is not stored.
+    pub fn refusal(self) -> Invalid {
+        match self.boot_set {
+            Some(boot_set) => Invalid::new(self.field, self.text).within(&format!("boot_sets.{boot_set}")),
+            None => Invalid::new("boot_sets", self.text),
+        }
+    }
+}
+
+/// By what templates are judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    /// How bad some findings are.
+    pub options: &'a Options,
+    /// Strictly, nothing is found that BOS does not find.
+    pub compatibility: Compatibility,
+}
+
+/// A finding about one boot set.
+#[derive(Debug)]
+struct Said {
+    field: &'static str,
+    text: String,
+}
+
+/// A finding that is a warning, or as an error one that ends the check.
+type Warning = Result<Option<Said>, Said>;
+
+impl Said {
+    fn new(field: &'static str, text: impl Into<String>) -> Self {
+        Self { field, text: text.into() }
+    }
+
+    fn about(self, template: &SessionTemplate, boot_set: &str) -> Finding {
+        let template = template.name.clone();
+        Finding { template, boot_set: Some(boot_set.to_owned()), field: self.field, text: self.text }
+    }
+}
+
+/// The warnings about `template` for a session of that `operation`. Boot sets are looked at in the order of their
+/// names, each as in BOS reference 7.2. Who shuts nodes down needs no image.
 ///
 /// # Errors
-/// The first error, which hides all warnings: no boot set, a boot set without nodes, or a node that looks
-/// like a numeric node id while `reject_nids` is set.
-pub fn findings(template: &SessionTemplate, reject_nids: bool) -> Result<Vec<Finding>, Finding> {
-    let finding = |boot_set: Option<&String>, text: String| Finding {
-        template: template.name.clone(),
-        boot_set: boot_set.cloned(),
-        text,
-    };
+/// The first error, which hides all warnings.
+pub fn findings(
+    template: &SessionTemplate,
+    operation: Operation,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Result<Vec<Finding>, Finding> {
     if template.boot_sets.is_empty() {
-        return Err(finding(None, "has no boot sets".to_owned()));
+        let text = "has no boot sets".to_owned();
+        return Err(Finding { template: template.name.clone(), boot_set: None, field: "", text });
     }
     let mut warnings = Vec::new();
     let mut named_before = HashMap::new();
     for (name, boot_set) in &template.boot_sets {
-        missing_nodes(boot_set).map_or(Ok(()), |text| Err(finding(Some(name), text)))?;
-        warnings.extend(unsupported_provider(boot_set).map(|text| finding(Some(name), text)));
-        if boot_set.has_nid() {
-            let nid = finding(Some(name), "Has NID in 'node_list'".to_owned());
-            if reject_nids {
-                return Err(nid);
-            }
-            warnings.push(nid);
+        let about = |said: Said| said.about(template, name);
+        warnings.extend(own(boot_set, rules).map_err(about)?.into_iter().map(about));
+        if operation != Operation::Shutdown {
+            let said = of_image(template, name, boot_set, known, rules).map_err(about)?;
+            warnings.extend(said.into_iter().map(about));
         }
-        warnings.extend(named_twice(name, boot_set, &mut named_before).map(|text| finding(Some(name), text)));
+        if !rules.compatibility.strict_bos {
+            warnings.extend(own::named_twice(name, boot_set, &mut named_before).map(about));
+        }
     }
     Ok(warnings)
 }
 
-fn missing_nodes(boot_set: &BootSet) -> Option<String> {
-    let lists = boot_set.specifiers();
-    let names = lists.map(|(name, _)| format!("'{name}'")).join(", ");
-    if lists.iter().all(|(_, entries)| entries.is_none()) {
-        return Some(format!("Missing at least one of the fields {{{names}}}"));
+/// The images to look up before [`findings`] can judge: none that come after an error which is there to see.
+pub fn wanted(template: &SessionTemplate, operation: Operation, rules: Rules<'_>) -> Wanted {
+    if operation == Operation::Shutdown {
+        return Wanted::default();
     }
-    let empty = lists.iter().all(|(_, entries)| entries.is_none_or(<[_]>::is_empty));
-    empty.then(|| format!("All of the fields that name nodes are empty: {{{names}}}"))
+    Wanted::by(template.boot_sets.values().take_while(|boot_set| own(boot_set, rules).is_ok()))
 }
 
-fn unsupported_provider(boot_set: &BootSet) -> Option<String> {
-    let provider = boot_set.rootfs_provider.as_deref().filter(|provider| *provider != "sbps")?;
-    Some(format!("Unsupported rootfs_provider ('{provider}') will cause boot/reboot sessions to fail"))
+/// What the catalogue says against the boot sets of these `names`, which decides whether a template is stored (BOS
+/// reference 2.8.3, step 6).
+///
+/// # Errors
+/// The first error, which hides all warnings.
+pub fn catalogue_findings(
+    template: &SessionTemplate,
+    names: &BTreeSet<String>,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Result<Vec<Finding>, Finding> {
+    let mut warnings = Vec::new();
+    for (name, boot_set) in template.boot_sets.iter().filter(|(name, _)| names.contains(*name)) {
+        let about = |said: Said| said.about(template, name);
+        warnings.extend(image::catalogue(boot_set, known, rules.options).map_err(about)?.map(about));
+    }
+    Ok(warnings)
 }
 
-/// BOS says nothing of a node in two boot sets; the one whose name sorts last gets it.
-fn named_twice<'a>(
-    name: &'a str,
-    boot_set: &'a BootSet,
-    named_before: &mut HashMap<&'a str, &'a str>,
-) -> Option<String> {
-    let mut first = None;
-    for node in boot_set.node_list.iter().flatten() {
-        let before = named_before.insert(node, name).filter(|before| *before != name);
-        first = first.or_else(|| before.map(|before| (node, before)));
+/// What the store says against the boot sets of these `names`, errors included: it keeps no template from being
+/// stored (BOS reference 2.8.3, step 5).
+pub fn store_findings(
+    template: &SessionTemplate,
+    names: &BTreeSet<String>,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Vec<Finding> {
+    let boot_sets = template.boot_sets.iter().filter(|(name, _)| names.contains(*name));
+    let of_store = boot_sets.flat_map(|(name, boot_set)| {
+        let said = image::artifacts(boot_set, known).unwrap_or_else(Some);
+        let obstacle = obstacle(template, name, boot_set, known, rules);
+        said.into_iter().chain(obstacle).map(|said| said.about(template, name))
+    });
+    of_store.collect()
+}
+
+/// Checks 1 to 4.
+fn own(boot_set: &BootSet, rules: Rules<'_>) -> Result<Vec<Said>, Said> {
+    own::nodes(boot_set)?;
+    let nid = own::nid(boot_set, rules.options.reject_nids)?;
+    Ok(own::provider(boot_set).into_iter().chain(nid).collect())
+}
+
+/// Checks 5 and 6, and those that BOS does not make.
+fn of_image(
+    template: &SessionTemplate,
+    name: &str,
+    boot_set: &BootSet,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Result<Vec<Said>, Said> {
+    let stored = image::artifacts(boot_set, known)?;
+    let listed = image::catalogue(boot_set, known, rules.options)?;
+    let obstacle = obstacle(template, name, boot_set, known, rules);
+    Ok(stored.into_iter().chain(listed).chain(obstacle).collect())
+}
+
+fn obstacle(
+    template: &SessionTemplate,
+    name: &str,
+    boot_set: &BootSet,
+    known: &Known,
+    rules: Rules<'_>,
+) -> Option<Said> {
+    if rules.compatibility.strict_bos {
+        return None;
     }
-    let (node, before) = first?;
-    Some(format!("takes '{node}', and perhaps more nodes, from boot set '{before}', which names it too"))
+    image::obstacle(template, name, boot_set, known, rules.options)
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::{
-        super::tests::{boot_set, template, texts},
-        *,
-    };
-
-    fn show(template: &SessionTemplate, reject_nids: bool) -> String {
-        match findings(template, reject_nids) {
-            Err(error) => format!("error: {error}\n"),
-            Ok(warnings) => warnings.iter().map(|warning| format!("{warning}\n")).collect(),
-        }
-    }
-
-    #[test]
-    fn findings_name_template_and_boot_set() {
-        let provider = |provider: &str| BootSet {
-            rootfs_provider: Some(provider.to_owned()),
-            node_groups: Some(texts("g")),
-            ..boot_set("")
-        };
-        let rows: String = [
-            (template([]), false),
-            (template([("b", boot_set(""))]), false),
-            (template([("b", BootSet { node_list: Some(vec![]), ..boot_set("") })]), false),
-            (template([("a", provider("cpss3")), ("b", boot_set("nid1")), ("c", provider("sbps"))]), false),
-            (template([("a", provider("cpss3")), ("b", boot_set("nid1"))]), true),
-            (
-                template([("a", boot_set("n0 n1 n1")), ("b", boot_set("n2 n1 n0")), ("c", boot_set("n0"))]),
-                true,
-            ),
-        ]
-        .iter()
-        .map(|(template, reject_nids)| show(template, *reject_nids) + "\n")
-        .collect();
-        expect![[r#"
-            error: Session template: 't' has no boot sets
-
-            error: Session template: 't' boot set: 'b': Missing at least one of the fields {'node_list', 'node_roles_groups', 'node_groups'}
-
-            error: Session template: 't' boot set: 'b': All of the fields that name nodes are empty: {'node_list', 'node_roles_groups', 'node_groups'}
-
-            Session template: 't' boot set: 'a': Unsupported rootfs_provider ('cpss3') will cause boot/reboot sessions to fail
-            Session template: 't' boot set: 'b': Has NID in 'node_list'
-
-            error: Session template: 't' boot set: 'b': Has NID in 'node_list'
-
-            Session template: 't' boot set: 'b': takes 'n1', and perhaps more nodes, from boot set 'a', which names it too
-            Session template: 't' boot set: 'c': takes 'n0', and perhaps more nodes, from boot set 'b', which names it too
-
-        "#]].assert_eq(&rows);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{BootSet, Cfs, SessionTemplate};
 
 /// A change of some members; what is `None` stays. Nothing can be taken away, except that an empty
-/// configuration removes its `cfs` when the result is sanitised.
+/// configuration removes its `cfs` when the result is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemplatePatch {
     /// Replaces the description.
@@ -19,7 +19,8 @@ pub struct TemplatePatch {
     pub boot_sets: BTreeMap<String, BootSet>,
 }
 
-/// The stored template with `patch` merged in. The result must still be [sanitised](super::sanitise()).
+/// The stored template with `patch` merged in. The result must still be checked and [prepared](super::prepare())
+/// like any other.
 #[must_use]
 pub fn merge(stored: SessionTemplate, patch: TemplatePatch) -> SessionTemplate {
     let mut merged = SessionTemplate {

@@ -1,41 +1,55 @@
 //! What becomes of a template before it is stored (BOS reference 2.8.3).
 
-use super::{BootSet, Cfs, SessionTemplate, canonical_xname, validate};
+use super::{BootSet, Cfs, SessionTemplate, canonical_xname, validate::check_names};
 use crate::invalid::Invalid;
 
-/// The template as it is to be stored: names of boot sets agree with their keys and are dropped, missing
-/// architectures filled in, empty `cfs` dropped, node names in their one spelling, every limit kept.
+/// The template as it is judged by its images, once its [limits](super::check_limits()) were checked: names of boot
+/// sets in agreement with their keys, missing architectures filled in, empty `cfs` dropped (steps 3 and 4).
 ///
 /// # Errors
-/// Names boot set and field when a name disagrees with its key, no nodes are specified, a node looks like a
-/// numeric node id while `reject_nids` is set, or a limit is broken.
-pub fn sanitise(mut template: SessionTemplate, reject_nids: bool) -> Result<SessionTemplate, Invalid> {
+/// Names the boot set whose name disagrees with its key.
+pub fn prepare(mut template: SessionTemplate) -> Result<SessionTemplate, Invalid> {
     for (key, boot_set) in &mut template.boot_sets {
-        prepare(key, boot_set).map_err(|e| e.within(&format!("boot_sets.{key}")))?;
+        if let Some(name) = boot_set.name.as_deref().filter(|name| name != key) {
+            let reason = format!("'{name}' is not the key of the boot set");
+            return Err(Invalid::new("name", reason).within(&format!("boot_sets.{key}")));
+        }
+        boot_set.arch.get_or_insert_default();
+        boot_set.cfs.take_if(|cfs: &mut Cfs| cfs.is_empty());
     }
-    if reject_nids && let Some((name, _)) = template.boot_sets.iter().find(|(_, set)| set.has_nid()) {
-        let reason = "has an entry that looks like a numeric node id, which option reject_nids forbids";
-        return Err(Invalid::new(format!("boot_sets.{name}.node_list"), reason));
+    Ok(template)
+}
+
+/// The template as it is to be stored, after it was [prepared](prepare()) and its images were judged: node names in
+/// their one spelling, names of boot sets and an empty `cfs` dropped (steps 7 to 11).
+///
+/// # Errors
+/// Names boot set and field when no nodes are specified, a node looks like a numeric node id while `reject_nids` is
+/// set, or a key is not the name of a boot set.
+pub fn finish(mut template: SessionTemplate, reject_nids: bool) -> Result<SessionTemplate, Invalid> {
+    for (key, boot_set) in &template.boot_sets {
+        check_nodes(boot_set, reject_nids).map_err(|e| e.within(&format!("boot_sets.{key}")))?;
     }
-    for name in template.boot_sets.values_mut().flat_map(|boot_set| &mut boot_set.node_list).flatten() {
-        *name = canonical_xname(name);
+    for boot_set in template.boot_sets.values_mut() {
+        for name in boot_set.node_list.iter_mut().flatten() {
+            *name = canonical_xname(name);
+        }
     }
     template.cfs.take_if(|cfs| cfs.is_empty());
-    validate(&template)?;
+    check_names(&template)?;
     for boot_set in template.boot_sets.values_mut() {
         boot_set.name = None;
     }
     Ok(template)
 }
 
-fn prepare(key: &str, boot_set: &mut BootSet) -> Result<(), Invalid> {
-    if let Some(name) = boot_set.name.as_deref().filter(|name| *name != key) {
-        return Err(Invalid::new("name", format!("'{name}' is not the key of the boot set")));
-    }
-    boot_set.arch.get_or_insert_default();
-    boot_set.cfs.take_if(|cfs: &mut Cfs| cfs.is_empty());
+fn check_nodes(boot_set: &BootSet, reject_nids: bool) -> Result<(), Invalid> {
     if boot_set.specifiers().iter().all(|(_, entries)| entries.is_none_or(<[_]>::is_empty)) {
         return Err(Invalid::new("", "needs node_list, node_roles_groups or node_groups with an entry"));
+    }
+    if reject_nids && boot_set.has_nid() {
+        let reason = "has an entry that looks like a numeric node id, which option reject_nids forbids";
+        return Err(Invalid::new("node_list", reason));
     }
     Ok(())
 }
@@ -44,11 +58,16 @@ fn prepare(key: &str, boot_set: &mut BootSet) -> Result<(), Invalid> {
 mod tests {
     use super::{
         super::{
-            Arch,
+            Arch, check_limits,
             tests::{boot_set, cfs, template, texts},
         },
         *,
     };
+
+    fn sanitise(template: SessionTemplate, reject_nids: bool) -> Result<SessionTemplate, Invalid> {
+        check_limits(&template)?;
+        finish(prepare(template)?, reject_nids)
+    }
 
     #[test]
     fn templates_are_stored_in_their_one_form() {
@@ -86,11 +105,7 @@ mod tests {
                 false,
                 "boot_sets.b: needs node_list, node_roles_groups or node_groups with an entry",
             ),
-            (
-                empty_lists,
-                false,
-                "boot_sets.b: needs node_list, node_roles_groups or node_groups with an entry",
-            ),
+            (empty_lists, false, "boot_sets.b.node_groups: has no entry but needs at least one"),
             (
                 boot_set("x1 NID5"),
                 true,

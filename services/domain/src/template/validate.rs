@@ -4,22 +4,23 @@ use super::{BootSet, Cfs, SessionTemplate};
 use crate::{
     id::check_name,
     invalid::{Invalid, check_length},
+    limits::{
+        LONGEST_DESCRIPTION, LONGEST_ETAG, LONGEST_KERNEL_PARAMETERS, LONGEST_NAME, LONGEST_PASSTHROUGH,
+        LONGEST_PATH, LONGEST_PROVIDER, MOST_BOOT_SETS, MOST_GROUPS, MOST_NODES, MOST_ROLES,
+    },
 };
 
-/// Most boot sets of a template.
-const MOST_BOOT_SETS: usize = 127;
 /// Most entries of `node_list`, `node_roles_groups` and `node_groups`.
-const MOST_ENTRIES: [usize; 3] = [65_535, 1_023, 4_095];
-/// Longest name of a node, role, group or configuration, in characters.
-const LONGEST_NAME: usize = 127;
+const MOST_ENTRIES: [usize; 3] = [MOST_NODES, MOST_ROLES, MOST_GROUPS];
 
-/// Checks every field of `template` against its limits.
+/// Checks every field of `template` against its limits, but not the keys of boot sets: BOS looks at these last (BOS
+/// reference 2.8.2).
 ///
 /// # Errors
 /// Names the first field that breaks a limit, such as `boot_sets.compute.node_list[3]`.
-pub fn validate(template: &SessionTemplate) -> Result<(), Invalid> {
+pub fn check_limits(template: &SessionTemplate) -> Result<(), Invalid> {
     check_name("name", &template.name)?;
-    optional("description", template.description.as_deref(), 1, 1_023)?;
+    optional("description", template.description.as_deref(), 1, LONGEST_DESCRIPTION)?;
     configuration(template.cfs.as_ref())?;
     match template.boot_sets.len() {
         0 => return Err(Invalid::new("boot_sets", "has no boot set but needs at least one")),
@@ -30,22 +31,34 @@ pub fn validate(template: &SessionTemplate) -> Result<(), Invalid> {
         }
     }
     for (name, boot_set) in &template.boot_sets {
-        check_name("boot_sets", name)?;
         check_boot_set(boot_set).map_err(|e| e.within(&format!("boot_sets.{name}")))?;
     }
     Ok(())
+}
+
+/// Checks the keys of boot sets, which are their names.
+///
+/// # Errors
+/// Quotes the first key that is no name.
+pub(super) fn check_names(template: &SessionTemplate) -> Result<(), Invalid> {
+    template.boot_sets.keys().try_for_each(|name| check_name("boot_sets", name))
 }
 
 fn check_boot_set(boot_set: &BootSet) -> Result<(), Invalid> {
     if let Some(name) = &boot_set.name {
         check_name("name", name)?;
     }
-    check_length("path", &boot_set.path, 1, 4_095)?;
-    check_length("type", &boot_set.kind, 1, 127)?;
-    optional("etag", boot_set.etag.as_deref(), 0, 65_536)?;
-    optional("kernel_parameters", boot_set.kernel_parameters.as_deref(), 0, 4_096)?;
-    optional("rootfs_provider", boot_set.rootfs_provider.as_deref(), 1, 511)?;
-    optional("rootfs_provider_passthrough", boot_set.rootfs_provider_passthrough.as_deref(), 0, 4_096)?;
+    check_length("path", &boot_set.path, 1, LONGEST_PATH)?;
+    check_length("type", &boot_set.kind, 1, LONGEST_NAME)?;
+    optional("etag", boot_set.etag.as_deref(), 0, LONGEST_ETAG)?;
+    optional("kernel_parameters", boot_set.kernel_parameters.as_deref(), 0, LONGEST_KERNEL_PARAMETERS)?;
+    optional("rootfs_provider", boot_set.rootfs_provider.as_deref(), 1, LONGEST_PROVIDER)?;
+    optional(
+        "rootfs_provider_passthrough",
+        boot_set.rootfs_provider_passthrough.as_deref(),
+        0,
+        LONGEST_PASSTHROUGH,
+    )?;
     for ((field, entries), most) in boot_set.specifiers().into_iter().zip(MOST_ENTRIES) {
         check_entries(field, entries, most)?;
     }
@@ -85,7 +98,7 @@ mod tests {
 
     /// The field that is complained about; empty: none.
     fn field(template: &SessionTemplate) -> String {
-        validate(template).err().map(|e| e.field).unwrap_or_default()
+        check_limits(template).and_then(|()| check_names(template)).err().map(|e| e.field).unwrap_or_default()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// Small letters, and no leading zeros in the numbers of `x1c2s3b4n5`, wherever in the text that shape
 /// stands. Everything else stays.
-pub(super) fn canonical_xname(text: &str) -> String {
+pub fn canonical_xname(text: &str) -> String {
     let mut rest = &*text.to_lowercase();
     let mut canonical = String::with_capacity(rest.len());
     while let Some(start) = rest.find('x') {

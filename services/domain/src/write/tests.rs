@@ -378,15 +378,20 @@ fn reports_are_refused_while_the_node_is_being_changed() {
 #[test]
 fn old_reports_are_forgotten() {
     let ttl = Duration::from_millis(50);
-    let expired = |component: &Component, now| {
-        expire_actual_state(component, ttl, Timestamp(now)).map_or("kept".to_owned(), |left| show(&left))
+    let expired_as = |strict_bos, component: &Component, now| {
+        let left = expire_actual_state(component, ttl, Compatibility { strict_bos }, Timestamp(now));
+        left.map_or("kept".to_owned(), |left| show(&left))
     };
+    let expired = |component: &Component, now| expired_as(false, component, now);
     let disabled = Component { enabled: Some(false), ..stored() };
     let unstamped = Component { actual_state: actual(None, Some("k - -")), ..bare() };
     let rows = [
         ("as old as allowed", expired(&disabled, 150)),
         ("older, disabled", expired(&disabled, 151)),
         ("older, enabled", expired(&stored(), 151)),
+        ("older, disabled, strictly", expired_as(true, &disabled, 151)),
+        ("older, enabled, strictly", expired_as(true, &stored(), 151)),
+        ("as old as allowed, strictly", expired_as(true, &stored(), 150)),
         ("without a time stamp", expired(&unstamped, 1)),
         ("without a report", expired(&bare(), 1)),
         ("with an empty report", expired(&newly_discovered(bare().id, Timestamp(0)), 1000)),
@@ -394,18 +399,110 @@ fn old_reports_are_forgotten() {
     check(
         &rows,
         expect![[r#"
-        as old as allowed
-            kept
-        older, disabled
-            actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-        older, enabled
-            actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-        without a time stamp
-            actual=[.,.,. token: @1] action=[actual_state_cleanup ok @1]
-        without a report
-            kept
-        with an empty report
-            kept
-    "#]],
+            as old as allowed
+                kept
+            older, disabled
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            older, enabled
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            older, disabled, strictly
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            older, enabled, strictly
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            as old as allowed, strictly
+                kept
+            without a time stamp
+                actual=[.,.,. token: @1] action=[actual_state_cleanup ok @1]
+            without a report
+                kept
+            with an empty report
+                kept
+        "#]],
     );
+}
+
+/// A component whose session and staged session are tenant a's.
+fn of_a() -> Component {
+    let tenant = Tenant::parse("a").ok();
+    let staged = StagedState {
+        session: Some("s2".to_owned()),
+        tenant: tenant.clone(),
+        assignment: "id-2".to_owned(),
+        applied: true,
+        ..StagedState::default()
+    };
+    Component { session_tenant: tenant, staged_state: Some(staged), ..stored() }
+}
+
+fn names(component: &Component) -> String {
+    let of =
+        |tenant: Option<&Tenant>| tenant.map_or("?".to_owned(), |tenant| format!("'{}'", tenant.as_str()));
+    let staged = component.staged_state.clone().unwrap_or_default();
+    format!(
+        "{} of {} id '{}', staged {} of {} id '{}' applied {}",
+        component.session_name(),
+        of(component.session_tenant.as_ref()),
+        component.assignment,
+        component.staged_session_name(),
+        of(staged.tenant.as_ref()),
+        staged.assignment,
+        staged.applied,
+    )
+}
+
+#[test]
+fn sessions_that_are_named_by_hand_are_the_writers() {
+    let incoming = |writer: &str, session: &str, staged: Option<&str>| Component {
+        session_tenant: Tenant::parse(writer).ok(),
+        session: Some(session.to_owned()),
+        staged_state: staged
+            .map(|name| StagedState { session: Some(name.to_owned()), ..StagedState::default() }),
+        ..bare()
+    };
+    let mut rows = String::new();
+    for (name, change) in [
+        ("nothing", Component { session_tenant: Tenant::parse("b").ok(), ..bare() }),
+        ("the same names", incoming("b", "s1", Some("s2"))),
+        ("other names", incoming("b", "s2", Some("s1"))),
+        ("no names", incoming("b", "", Some(""))),
+        ("another session only", incoming("", "s9", None)),
+        ("for nobody in particular", Component { session_tenant: None, ..incoming("", "s9", Some("s9")) }),
+    ] {
+        let (patched, put) =
+            (patch(&of_a(), change.clone(), tokens, NOW), put(Some(&of_a()), change.clone(), tokens, NOW));
+        let created = write_new(change);
+        rows += &format!("{name}\n    patched: {}\n", names(&patched));
+        rows += &format!("    put: {}\n    created: {}\n", names(&put), names(&created));
+    }
+    expect![[r#"
+        nothing
+            patched: s1 of 'a' id 'uuid', staged s2 of 'a' id 'id-2' applied true
+            put:  of ? id '', staged  of ? id '' applied false
+            created:  of ? id '', staged  of ? id '' applied false
+        the same names
+            patched: s1 of 'a' id 'uuid', staged s2 of 'a' id 'id-2' applied false
+            put: s1 of 'a' id '', staged s2 of 'a' id '' applied false
+            created: s1 of 'b' id '', staged s2 of 'b' id '' applied false
+        other names
+            patched: s2 of 'b' id '', staged s1 of 'b' id '' applied false
+            put: s2 of 'b' id '', staged s1 of 'b' id '' applied false
+            created: s2 of 'b' id '', staged s1 of 'b' id '' applied false
+        no names
+            patched:  of ? id '', staged  of ? id '' applied false
+            put:  of ? id '', staged  of ? id '' applied false
+            created:  of ? id '', staged  of ? id '' applied false
+        another session only
+            patched: s9 of '' id '', staged s2 of 'a' id 'id-2' applied true
+            put: s9 of '' id '', staged  of ? id '' applied false
+            created: s9 of '' id '', staged  of ? id '' applied false
+        for nobody in particular
+            patched: s9 of ? id '', staged s9 of ? id '' applied false
+            put: s9 of ? id '', staged s9 of ? id '' applied false
+            created: s9 of ? id '', staged s9 of ? id '' applied false
+    "#]]
+    .assert_eq(&rows);
+}
+
+fn write_new(record: Component) -> Component {
+    put(None, record, tokens, NOW)
 }

@@ -6,7 +6,7 @@ use domain::{
     artifacts::BootArtifacts,
     component::{Action, Component},
     evaluation::{ConfigurationObservation, PowerReading},
-    id::ComponentId,
+    id::{ComponentId, Tenant},
     report::{Assignment, PreparationReport, StatusReport},
     time::Timestamp,
     write,
@@ -197,6 +197,7 @@ pub(crate) fn session(name: &str, rng: &mut SmallRng) -> Assignment {
     Assignment {
         assignment_id: name.to_owned(),
         session: name.to_owned(),
+        tenant: Tenant::none(),
         boot_artifacts: if shutdown { BootArtifacts::empty() } else { image(rng.random_range(1..=2)) },
         configuration: configuration.to_owned(),
         clear_actual_state: operation > 5,

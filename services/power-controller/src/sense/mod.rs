@@ -109,7 +109,7 @@ impl Sense {
         let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
         let mut questions = JoinSet::new();
         loop {
-            let most = self.driver.most_nodes();
+            let most = self.known.options.in_force().batch_size(self.driver.most_nodes());
             tokio::select! {
                 pushed = next(&mut pushes) => self.take_pushes(pushed).await,
                 Some(results) = self.results.recv() => self.take_results(results).await,

@@ -1,6 +1,6 @@
 //! What is made of answers, changes and results.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use chassis::{convert::time, pause};
 use domain::{
@@ -19,10 +19,6 @@ use crate::{
     driver::{Failure, Reading},
     pushes::Push,
 };
-
-/// How soon a node is asked for again that was missing or whose power was not known. Not every upstream
-/// tells when such a node is back.
-const DOUBTFUL: Duration = Duration::from_secs(30);
 
 impl Sense {
     /// Answers that came at the same time are stored together. Of two about one node the one that was asked for
@@ -242,7 +238,8 @@ impl Sense {
             self.queues.unread.mark([id.clone()]);
         }
         let after = |pause| Instant::now() + pause;
-        let doubt = is_doubtful(state).then(|| after(DOUBTFUL));
+        // Not every upstream tells when a node is back that was missing or whose power was not known.
+        let doubt = is_doubtful(state).then(|| after(options.polling_period()));
         let effect = match self.effects.outlook(state, generation, options, now) {
             Outlook::Pending { until } => until.map(|until| after(until.since(now))),
             Outlook::Settled => None,

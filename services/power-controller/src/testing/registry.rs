@@ -11,11 +11,12 @@ use futures_util::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use proto::{
     component::{
-        AssignSessionRequest, AssignSessionResponse, DeleteComponentRequest, DeleteComponentResponse,
-        GetComponentRequest, GetComponentResponse, ListComponentsRequest, ListComponentsResponse,
-        PatchComponentsRequest, PatchComponentsResponse, PutComponentsRequest, PutComponentsResponse,
-        ReportActionsRequest, ReportActionsResponse, ReportPreparationsRequest, ReportPreparationsResponse,
-        ReportStatusesRequest, ReportStatusesResponse, WatchComponentsRequest, WatchComponentsResponse,
+        ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,
+        DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
+        ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse,
+        PutComponentsRequest, PutComponentsResponse, ReportActionsRequest, ReportActionsResponse,
+        ReportPreparationsRequest, ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse,
+        WatchComponentsRequest, WatchComponentsResponse,
         component_service_server::{ComponentService, ComponentServiceServer},
         report_service_server::{ReportService, ReportServiceServer},
     },
@@ -201,6 +202,13 @@ impl ReportService for FakeRegistry {
         &self,
         _: Request<AssignSessionRequest>,
     ) -> Result<Response<AssignSessionResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn apply_staged(
+        &self,
+        _: Request<ApplyStagedRequest>,
+    ) -> Result<Response<ApplyStagedResponse>, Status> {
         Err(unused())
     }
 

@@ -2,5 +2,6 @@
 
 pub(crate) mod inventory;
 pub(crate) mod session;
+pub(crate) mod staging;
 pub(crate) mod target;
 pub(crate) mod template;

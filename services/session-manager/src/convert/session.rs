@@ -4,6 +4,7 @@ use chassis::convert::time;
 use domain::{
     id::{ComponentId, Tenant},
     invalid::Invalid,
+    membership::{Exclusion, LeftOut},
     session::{NewSession, Operation, Progress, Session, SessionFilter, SessionPatch},
     session_status::SessionStatus,
     time::Timestamp,
@@ -124,6 +125,39 @@ pub(crate) fn status_to_wire(status: SessionStatus) -> wire::SessionStatus {
         start_time: status.start_time,
         end_time: status.end_time,
         duration: status.duration,
+    }
+}
+
+/// Names in one message about those who are left out.
+const NAMES: usize = 5_000;
+
+/// Whom a session leaves alone for one reason, as it goes out.
+pub(crate) fn left_out_to_wire(
+    left_out: LeftOut,
+) -> impl Iterator<Item = wire::ListLeftOutMembersResponse> + Send {
+    let LeftOut { boot_set, reason, names } = left_out;
+    let reason = reason_to_wire(reason).into();
+    let mut names = names.into_iter();
+    std::iter::from_fn(move || {
+        let page = names.by_ref().take(NAMES);
+        let members: Vec<_> =
+            page.map(|id| wire::LeftOutMember { id, boot_set: boot_set.clone(), reason }).collect();
+        (!members.is_empty()).then_some(wire::ListLeftOutMembersResponse { members })
+    })
+}
+
+fn reason_to_wire(reason: Exclusion) -> wire::LeftOutReason {
+    match reason {
+        Exclusion::NotInLimit => wire::LeftOutReason::NotInLimit,
+        Exclusion::Locked => wire::LeftOutReason::Locked,
+        Exclusion::ForeignTenant => wire::LeftOutReason::ForeignTenant,
+        Exclusion::UnknownToInventory => wire::LeftOutReason::UnknownToInventory,
+        Exclusion::WrongArchitecture => wire::LeftOutReason::WrongArchitecture,
+        Exclusion::Disabled => wire::LeftOutReason::Disabled,
+        Exclusion::InLaterBootSet => wire::LeftOutReason::InLaterBootSet,
+        Exclusion::UnknownGroup => wire::LeftOutReason::UnknownGroup,
+        Exclusion::UnknownRole => wire::LeftOutReason::UnknownRole,
+        Exclusion::NotAComponent => wire::LeftOutReason::NotAComponent,
     }
 }
 

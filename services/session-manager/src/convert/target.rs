@@ -41,5 +41,6 @@ pub(crate) fn assign_session(session: &Session, assignments: Vec<Assignment>) ->
         session: session.name.clone(),
         assignments,
         stage: session.stage,
+        tenant: session.tenant.as_str().to_owned(),
     }
 }

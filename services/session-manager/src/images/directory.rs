@@ -14,7 +14,7 @@ use super::store::{LARGEST, Unread};
 use crate::setback::Outage;
 
 /// Who does not answer, in texts for people.
-const DIRECTORY: &str = "image directory";
+pub(super) const DIRECTORY: &str = "image directory";
 
 /// A directory that holds `BUCKET/KEY` for each `s3://BUCKET/KEY`.
 #[derive(Debug, Clone)]
@@ -36,6 +36,20 @@ impl Directory {
         match timeout(deadline, read(&path)).await {
             Ok(Ok(content)) if content.len() > LARGEST => Err(Unread::TooLarge),
             Ok(Ok(content)) => Ok(content.into()),
+            Ok(Err(error)) => Err(self.unread(&error).await),
+            Err(_) => Err(self.outage(format!("cannot be read within {} s", deadline.as_secs()))),
+        }
+    }
+
+    /// Whether there is such a file.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) async fn find(&self, location: Location<'_>, deadline: Duration) -> Result<(), Unread> {
+        let path = self.path(location)?;
+        match timeout(deadline, tokio::fs::metadata(&path)).await {
+            Ok(Ok(file)) if file.is_dir() => Err(Unread::Unfit("is no file but a directory".to_owned())),
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.unread(&error).await),
             Err(_) => Err(self.outage(format!("cannot be read within {} s", deadline.as_secs()))),
         }

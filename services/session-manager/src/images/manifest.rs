@@ -1,6 +1,6 @@
 //! A manifest as it is stored: a JSON object with a list of artifacts.
 
-use domain::image::{Entry, Flaw, Manifest};
+use domain::image::{Entry, Flaw, Manifest, Unreadable};
 use serde_json::Value;
 
 /// Why the content of an object is no manifest.
@@ -11,7 +11,7 @@ pub(super) enum Defect {
     #[error("it is not JSON: {0}")]
     NotJson(serde_json::Error),
     #[error("it is JSON but no object")]
-    NotAnObject,
+    NotAnObject(&'static str),
     #[error("it has no list of artifacts")]
     NoArtifacts,
     #[error(transparent)]
@@ -22,10 +22,35 @@ pub(super) enum Defect {
 pub(super) fn read(content: &[u8]) -> Result<Manifest, Defect> {
     let text = std::str::from_utf8(content).map_err(|_| Defect::NotUtf8)?;
     let document: Value = serde_json::from_str(text).map_err(Defect::NotJson)?;
-    let document = document.as_object().ok_or(Defect::NotAnObject)?;
+    let document = document.as_object().ok_or_else(|| Defect::NotAnObject(kind(&document)))?;
     let artifacts = document.get("artifacts").and_then(Value::as_array).ok_or(Defect::NoArtifacts)?;
     let entries: Vec<_> = artifacts.iter().map(entry).collect();
     Ok(Manifest::of(&entries)?)
+}
+
+impl Defect {
+    /// The defect of the manifest at `path` as a finding about templates knows it.
+    pub(super) fn of(self, path: &str) -> Unreadable {
+        match self {
+            Self::NotAnObject(kind) => Unreadable::NotAnObject(kind),
+            Self::NotUtf8 | Self::NotJson(_) | Self::NoArtifacts | Self::Flawed(_) => {
+                Unreadable::Defective { path: path.to_owned(), why: self.to_string() }
+            }
+        }
+    }
+}
+
+/// What Python calls such a value, and BOS too.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "NoneType",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "str",
+        Value::Array(_) => "list",
+        Value::Object(_) => "dict",
+    }
 }
 
 fn entry(artifact: &Value) -> Entry {
@@ -38,6 +63,23 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn a_manifest_of_another_kind_is_told_in_the_words_of_bos() {
+        for (content, kind) in [
+            ("null", "NoneType"),
+            ("true", "bool"),
+            ("1", "int"),
+            ("1.5", "float"),
+            ("\"\"", "str"),
+            ("[]", "list"),
+        ] {
+            let unreadable = read(content.as_bytes()).unwrap_err().of("s3://b/k");
+            assert_eq!(unreadable, Unreadable::NotAnObject(kind));
+        }
+        let unreadable = read(b"{}").unwrap_err().of("s3://b/k");
+        assert_eq!(unreadable.to_string(), "s3://b/k: it has no list of artifacts");
+    }
 
     #[test]
     fn only_json_objects_with_artifacts_are_manifests() {

@@ -10,13 +10,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chassis::{Settings, settings::ImagesDriver};
-use domain::target::ImageArtifacts;
+use domain::{
+    image::{Contents, Unreadable},
+    target::ImageArtifacts,
+};
 
 pub use directory::Directory;
 pub use s3::S3;
 pub use simulated::Simulated;
 
-use crate::{answers::Answers, images::store::Store, setback::Setback};
+use crate::{
+    answers::Answers,
+    images::store::Store,
+    setback::{Outage, Setback},
+};
 
 /// The kind of store that boot sets may name. Files stand in for such a store.
 const KIND: &str = "s3";
@@ -63,6 +70,34 @@ impl Driver {
             Self::Simulated(fleet) => fleet.image(path, deadline).await,
             Self::S3(s3) => Store::S3(s3).image(path, deadline).await,
             Self::File(directory) => Store::File(directory).image(path, deadline).await,
+        }
+    }
+
+    /// As [`Self::image`] of the usual kind of store, with a look at each object that nodes are given, whether it is
+    /// there. A file of boot parameters is read only if asked for. The store has `deadline` to begin each answer, and
+    /// is asked twice: for the manifest, and for all objects at the same time.
+    ///
+    /// # Errors
+    /// When the store says nothing about the manifest.
+    pub(crate) async fn look(
+        &self,
+        path: &str,
+        with_parameters: bool,
+        deadline: Duration,
+    ) -> Result<Result<Contents, Unreadable>, Outage> {
+        match self {
+            Self::Simulated(fleet) => fleet.look(path, deadline).await,
+            Self::S3(s3) => Store::S3(s3).look(path, with_parameters, deadline).await,
+            Self::File(directory) => Store::File(directory).look(path, with_parameters, deadline).await,
+        }
+    }
+
+    /// Who is asked, in texts for people.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Simulated(_) => simulated::STORE,
+            Self::S3(_) => s3::NAME,
+            Self::File(_) => directory::DIRECTORY,
         }
     }
 }

@@ -7,13 +7,16 @@ use chassis::settings;
 use domain::image::Location;
 use http::{
     HeaderValue, Method, StatusCode,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, RANGE},
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE},
 };
 use rusty_s3::{Bucket, Credentials as Keys, S3Action, UrlStyle};
 use upstream::{Answer, Credentials, Failure, Peer, PeerError, Request, Secret};
 
 use super::store::{LARGEST, Unread};
 use crate::setback::Outage;
+
+/// What the peer is called.
+pub(super) const NAME: &str = "S3";
 
 /// Who does not answer, in texts for people.
 const STORE: &str = "image store";
@@ -37,7 +40,7 @@ impl S3 {
     /// # Errors
     /// Names the setting of the peer that cannot be used.
     pub fn new(settings: &settings::Images) -> Result<Self, PeerError> {
-        Ok(Self { peer: Peer::new("S3", &settings.s3)?, region: settings.region.clone() })
+        Ok(Self { peer: Peer::new(NAME, &settings.s3)?, region: settings.region.clone() })
     }
 
     /// The content of an object. No more is asked for than is read, so that an object that is too large neither
@@ -59,6 +62,18 @@ impl S3 {
             }
             Err(failure) => Err(unread(failure)),
         }
+    }
+
+    /// The version of an object, if the store tells, without its content.
+    pub(super) async fn find(
+        &self,
+        location: Location<'_>,
+        deadline: Duration,
+    ) -> Result<Option<String>, Unread> {
+        let request = self.signed("object_head", Method::HEAD, location).await?;
+        let answer = self.peer.call(request.answer_within(deadline)).await.map_err(unread)?;
+        let version = answer.headers.get(ETAG).and_then(|version| version.to_str().ok());
+        Ok(version.map(|version| version.trim_matches('"').to_owned()))
     }
 
     /// How large an object is, if the store tells.

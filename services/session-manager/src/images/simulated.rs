@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use chassis::{Channel, Fault, within};
-use domain::target::ImageArtifacts;
+use domain::{
+    image::{Artifact, Contents, Manifest, Unreadable},
+    target::ImageArtifacts,
+};
 use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClient};
 
-use crate::{convert::target::image_from_wire, setback::Setback};
+use crate::{
+    convert::target::image_from_wire,
+    setback::{Outage, Setback},
+};
 
 /// Who does not answer, in texts for people.
-const STORE: &str = "image store";
+pub(super) const STORE: &str = "image store";
 
 /// The simulated fleet as a store of images.
 #[derive(Clone)]
@@ -35,4 +41,31 @@ impl Simulated {
             }
         })
     }
+
+    /// What an image consists of. The fleet lists nothing that it does not have.
+    pub(super) async fn look(
+        &self,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<Result<Contents, Unreadable>, Outage> {
+        match self.image(path, deadline).await {
+            Ok(image) => Ok(Ok(contents(image))),
+            Err(Setback::Fail(why)) => Ok(Err(Unreadable::NotRead { path: path.to_owned(), why })),
+            // Other stores have their names in their errors.
+            Err(Setback::Wait(Outage { what, error })) => {
+                Err(Outage { what, error: format!("{what}: {error}") })
+            }
+        }
+    }
+}
+
+fn contents(image: ImageArtifacts) -> Contents {
+    let unversioned = |path: Option<String>| path.map(|path| Artifact { path, etag: String::new() });
+    let manifest = Manifest {
+        kernel: unversioned(image.kernel),
+        initrd: unversioned(image.initrd),
+        rootfs: image.rootfs.map(|rootfs| Artifact { path: rootfs.path, etag: rootfs.etag }),
+        boot_parameters: None,
+    };
+    Contents { manifest, boot_parameters: image.boot_parameters, ..Contents::default() }
 }

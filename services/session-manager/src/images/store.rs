@@ -1,12 +1,13 @@
 //! Images of a store that keeps objects by their location.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    image::{LARGEST_MANIFEST, Location, Manifest},
-    target::{ImageArtifacts, Rootfs},
+    image::{Artifact, Contents, LARGEST_MANIFEST, Location, Manifest, Part, Unreadable},
+    target::ImageArtifacts,
 };
+use futures_util::future::{OptionFuture, join, join_all};
 
 use super::{Directory, S3, manifest};
 use crate::setback::{Outage, Setback};
@@ -51,7 +52,71 @@ impl Store<'_> {
             Some(file) => Some(self.text(BOOT_PARAMETERS, &file.path, deadline).await?),
             None => None,
         };
-        Ok(artifacts(manifest, boot_parameters))
+        Ok(manifest.artifacts(boot_parameters))
+    }
+
+    /// The image whose manifest is at `path`, and whether its objects are there.
+    ///
+    /// # Errors
+    /// As [`Driver::look`](super::Driver::look).
+    pub(super) async fn look(
+        self,
+        path: &str,
+        with_parameters: bool,
+        deadline: Duration,
+    ) -> Result<Result<Contents, Unreadable>, Outage> {
+        let content = match self.content(MANIFEST, path, deadline).await {
+            Ok(content) => content,
+            Err(Setback::Fail(why)) => return Ok(Err(Unreadable::NotRead { path: path.to_owned(), why })),
+            Err(Setback::Wait(outage)) => return Err(outage),
+        };
+        let manifest = match manifest::read(&content) {
+            Ok(manifest) => manifest,
+            Err(defect) => return Ok(Err(defect.of(path))),
+        };
+        let Manifest { kernel, initrd, boot_parameters, rootfs: _ } = &manifest;
+        let listed =
+            [(Part::Kernel, kernel), (Part::Initrd, initrd), (Part::BootParameters, boot_parameters)];
+        let listed = listed.into_iter().filter_map(|(part, artifact)| Some((part, artifact.as_ref()?)));
+        let found = join_all(listed.map(|(part, artifact)| async move {
+            let what = if part == Part::BootParameters { BOOT_PARAMETERS } else { part.word() };
+            Some((part, self.find(what, artifact, deadline).await.err()?))
+        }));
+        let file = boot_parameters.as_ref().filter(|_| with_parameters);
+        let read = OptionFuture::from(file.map(|file| self.text(BOOT_PARAMETERS, &file.path, deadline)));
+        let (found, read) = join(found, read).await;
+        let mut missing: BTreeMap<_, _> = found.into_iter().flatten().collect();
+        let boot_parameters = read.and_then(|read| match read {
+            Ok(text) => Some(text),
+            Err(setback) => {
+                missing.entry(Part::BootParameters).or_insert(setback.text());
+                None
+            }
+        });
+        Ok(Ok(Contents { manifest, missing, boot_parameters }))
+    }
+
+    /// Whether the object is there; people know it as `what`. One of another version than the manifest lists is no
+    /// trouble to BOS either (BOS reference 6.8).
+    async fn find(self, what: &str, artifact: &Artifact, deadline: Duration) -> Result<(), String> {
+        let path = &artifact.path;
+        let location = location(what, path).map_err(Setback::text)?;
+        let version = match self {
+            Self::S3(s3) => s3.find(location, deadline).await,
+            Self::File(directory) => directory.find(location, deadline).await.map(|()| None),
+        };
+        let version = version.map_err(|unread| unread.told(what, path).text())?;
+        if let Some(version) =
+            version.filter(|version| *version != artifact.etag && !artifact.etag.is_empty())
+        {
+            tracing::warn!(
+                path,
+                version,
+                listed = artifact.etag,
+                "an object has another version than its image lists"
+            );
+        }
+        Ok(())
     }
 
     async fn text(self, what: &str, path: &str, deadline: Duration) -> Result<String, Setback> {
@@ -62,27 +127,27 @@ impl Store<'_> {
 
     /// The content of the object at `path`; people know it as `what`.
     async fn content(self, what: &str, path: &str, deadline: Duration) -> Result<Bytes, Setback> {
-        let location = Location::parse(path);
-        let location =
-            location.map_err(|why| Setback::Fail(format!("the path of the {what}, {path}, {why}")))?;
+        let location = location(what, path)?;
         let content = match self {
             Self::S3(s3) => s3.object(location, deadline).await,
             Self::File(directory) => directory.object(location, deadline).await,
         };
-        content.map_err(|unread| match unread {
-            Unread::Absent => Setback::Fail(format!("the {what} {path} does not exist")),
-            Unread::TooLarge => Setback::Fail(format!("the {what} {path} is larger than {LARGEST} bytes")),
-            Unread::Unfit(why) => Setback::Fail(format!("the {what} {path} {why}")),
-            Unread::Outage(outage) => Setback::Wait(outage),
-        })
+        content.map_err(|unread| unread.told(what, path))
     }
 }
 
-fn artifacts(manifest: Manifest, boot_parameters: Option<String>) -> ImageArtifacts {
-    ImageArtifacts {
-        kernel: manifest.kernel.map(|kernel| kernel.path),
-        initrd: manifest.initrd.map(|initrd| initrd.path),
-        rootfs: manifest.rootfs.map(|rootfs| Rootfs { path: rootfs.path, etag: rootfs.etag }),
-        boot_parameters,
+impl Unread {
+    /// What it means for the object at `path`, which people know as `what`.
+    fn told(self, what: &str, path: &str) -> Setback {
+        match self {
+            Self::Absent => Setback::Fail(format!("the {what} {path} does not exist")),
+            Self::TooLarge => Setback::Fail(format!("the {what} {path} is larger than {LARGEST} bytes")),
+            Self::Unfit(why) => Setback::Fail(format!("the {what} {path} {why}")),
+            Self::Outage(outage) => Setback::Wait(outage),
+        }
     }
+}
+
+fn location<'a>(what: &str, path: &'a str) -> Result<Location<'a>, Setback> {
+    Location::parse(path).map_err(|why| Setback::Fail(format!("the path of the {what}, {path}, {why}")))
 }

@@ -48,11 +48,11 @@ impl Peers {
     ///
     /// # Errors
     /// Names the setting that cannot be used.
-    pub(crate) fn new(registry: Channel, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn new(registry: Channel, tenants: Arc<Tenants>, settings: &Settings) -> anyhow::Result<Self> {
         Ok(Self {
             inventories: Arc::new(Inventories::new(registry.clone())),
             images: Arc::new(Images::new(Driver::new(settings)?)),
-            tenants: Arc::new(Tenants::new(&settings.tenants)?),
+            tenants,
             registry: ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
             assignments: Arc::new(Semaphore::new(ASSIGNMENTS)),
         })

@@ -2,13 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
 use domain::{
-    id::Tenant,
+    id::{ComponentId, Tenant},
     limit::Limit,
-    membership::{self, Exclusion, Membership, Selection},
+    membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
     options::Options,
     session::{Operation, Session},
     target::{self, ImageArtifacts, TargetState},
@@ -27,20 +28,47 @@ use crate::{
 /// How much longer than its upstream may take the registry gets to tell the inventory.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Finds the members of a pending session and what they are to run.
-pub(super) async fn plan(
-    shared: &Shared,
-    peers: &Peers,
-    session: &Session,
-) -> Result<AssignSessionRequest, Setback> {
+/// Who is in a session and who is not.
+pub(super) struct Choice {
+    template: SessionTemplate,
+    options: Options,
+    /// The members of every boot set, or why there are none at all.
+    memberships: Result<BTreeMap<String, Membership>, String>,
+    /// Whom the session leaves alone although its template names them.
+    pub(super) left_out: Arc<[LeftOut]>,
+}
+
+/// Finds the members of a pending session.
+pub(super) async fn choose(shared: &Shared, peers: &Peers, session: &Session) -> Result<Choice, Setback> {
     let options = shared.options().map_err(|fault| Setback::from_mesh(super::REGISTRY, fault))?;
     let template = shared.template(&session.tenant, &session.template_name);
     let template =
         template.ok_or_else(|| Setback::Fail(no_template(&session.tenant, &session.template_name)))?;
-    let memberships = memberships(shared, peers, session, &template, &options).await?;
-    log_exclusions(session, &memberships);
-    let targets = targets(peers, session.operation, &template, &memberships, &options).await?;
-    Ok(assign_session(session, assignments(&memberships, &targets)))
+    let found = memberships(shared, peers, session, &template, &options).await?;
+    let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
+    let (left_out, memberships) = match found {
+        Ok(memberships) => (left_out(&memberships, is_component), Ok(memberships)),
+        Err(nobody) => {
+            let error = nobody.to_string();
+            let NoMembers::Nobody(memberships) = nobody else { return Err(Setback::Fail(error)) };
+            (left_out(&memberships, is_component), Err(error))
+        }
+    };
+    log_left_out(session, &left_out);
+    Ok(Choice { template, options, memberships, left_out: left_out.into() })
+}
+
+impl Choice {
+    /// What the members are to run.
+    pub(super) async fn plan(
+        self,
+        peers: &Peers,
+        session: &Session,
+    ) -> Result<AssignSessionRequest, Setback> {
+        let memberships = self.memberships.map_err(Setback::Fail)?;
+        let targets = targets(peers, session.operation, &self.template, &memberships, &self.options).await?;
+        Ok(assign_session(session, assignments(&memberships, &targets)))
+    }
 }
 
 fn no_template(tenant: &Tenant, name: &str) -> String {
@@ -50,7 +78,7 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// The members of every boot set. The picture of the whole machine is let go of here, before images are waited
+/// The members of every boot set, or why there are none. The picture of the whole machine is let go of here, before images are waited
 /// for.
 async fn memberships(
     shared: &Shared,
@@ -58,7 +86,7 @@ async fn memberships(
     session: &Session,
     template: &SessionTemplate,
     options: &Options,
-) -> Result<BTreeMap<String, Membership>, Setback> {
+) -> Result<Result<BTreeMap<String, Membership>, NoMembers>, Setback> {
     let limit = Limit::parse(&session.limit).map_err(|invalid| Setback::Fail(invalid.to_string()))?;
     let tenant_nodes = peers.tenants.nodes(&session.tenant).await?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
@@ -69,24 +97,14 @@ async fn memberships(
         tenant_nodes: tenant_nodes.as_deref(),
         compatibility: shared.compatibility,
     };
-    membership::resolve(template, &inventory, selection).map_err(|nobody| Setback::Fail(nobody.to_string()))
+    Ok(membership::resolve(template, &inventory, selection))
 }
 
-/// Says how many nodes were left alone and why.
-fn log_exclusions(session: &Session, memberships: &BTreeMap<String, Membership>) {
-    for (boot_set, membership) in memberships {
-        for reason in Exclusion::ALL {
-            let nodes = membership.excluded.iter().filter(|(_, excluded)| *excluded == reason).count();
-            if nodes > 0 {
-                tracing::info!(
-                    session = session.name,
-                    boot_set,
-                    reason = reason.word(),
-                    nodes,
-                    "nodes left alone"
-                );
-            }
-        }
+/// Says how many were left alone and why.
+fn log_left_out(session: &Session, left_out: &[LeftOut]) {
+    for LeftOut { boot_set, reason, names } in left_out {
+        let (reason, many) = (reason.word(), names.len());
+        tracing::info!(session = session.name, boot_set, reason, many, "left alone");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The schema, forward only. The name of a migration is that of its file.
 
+mod left_out;
 mod session_intent;
 
 use sea_orm_migration::{
@@ -13,7 +14,12 @@ pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(chassis::ledger::Migration), Box::new(FirstTables), Box::new(session_intent::Migration)]
+        vec![
+            Box::new(chassis::ledger::Migration),
+            Box::new(FirstTables),
+            Box::new(session_intent::Migration),
+            Box::new(left_out::Migration),
+        ]
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tables of this service. Only this module knows SQL.
 
+mod left_out;
 mod migration;
 mod sessions;
 mod templates;
@@ -8,6 +9,7 @@ use std::fmt::Display;
 
 use chassis::resource::Resource;
 
+pub(crate) use left_out::LeftOutMembers;
 pub(crate) use migration::Migrator;
 pub(crate) use sessions::Sessions;
 pub(crate) use templates::Templates;
@@ -96,6 +98,18 @@ mod tests {
             let mut loaded = Sessions::load(&database).await.unwrap();
             loaded.sort_unstable_by(|one, other| one.key.cmp(&other.key));
             assert_eq!(loaded, [pending, ended]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_has_any_number_of_members() {
+        for empty in test_databases::every_kind().await {
+            let database = connect(&empty).await;
+            let members = (0..40_000).map(|number| ComponentId::parse(&format!("x{number:014}")).unwrap());
+            let large = session("", "large");
+            let large = SessionRecord { session: run(large.session.clone(), members.collect(), 7), ..large };
+            save::<Sessions>(&database, std::slice::from_ref(&large)).await;
+            assert_eq!(Sessions::load(&database).await.unwrap(), [large]);
         }
     }
 

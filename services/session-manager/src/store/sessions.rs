@@ -7,7 +7,7 @@ use prost::Message;
 use proto::{component::AssignSessionRequest, session as wire};
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
 
-use super::readable;
+use super::{left_out, readable};
 use crate::{convert, record::SessionRecord};
 
 /// The table of sessions. Tenant, name and progress are columns for people who look at the database.
@@ -49,10 +49,15 @@ impl Table for Sessions {
             saved_status: Set(record.saved_status.as_ref().map(Message::encode_to_vec)),
             intent: Set(record.intent.as_deref().map(Message::encode_to_vec)),
         });
-        database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+        database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await?;
+        for record in records {
+            left_out::save(transaction, record).await?;
+        }
+        Ok(())
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+        left_out::delete(transaction, keys).await?;
         database::delete::<Entity>(transaction, Column::Key, keys).await
     }
 }

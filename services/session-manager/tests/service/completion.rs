@@ -58,6 +58,28 @@ async fn the_status_of_a_complete_session_stays_as_it_was_saved() {
 }
 
 #[tokio::test]
+async fn a_status_that_was_saved_on_the_way_is_what_a_complete_session_shows() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    let request = SaveSessionStatusRequest { name: "s".to_owned(), tenant: String::new() };
+    let save = async || asked(world.sessions.clone().save_session_status(request.clone())).await;
+    let saved = save().await.unwrap().status.unwrap();
+    assert_eq!(saved.progress(), Progress::Running);
+    // While it runs, what was saved does not count.
+    world.peers.change("n1", |one| one.error = Some("on fire".to_owned()));
+    let seen = once(async || world.status("s").await, |status| !status.error_summary.is_empty()).await;
+    assert_ne!(seen, saved);
+    // Set by hand: nobody saves the status then.
+    world.update(UpdateSessionRequest { progress: Progress::Complete.into(), ..change("s") }).await.unwrap();
+    assert_eq!(world.status("s").await, saved);
+    let fresh = save().await.unwrap().status.unwrap();
+    assert_eq!(fresh.progress(), Progress::Complete);
+    assert_eq!(world.status("s").await, fresh);
+}
+
+#[tokio::test]
 async fn a_session_whose_members_others_took_is_complete() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;

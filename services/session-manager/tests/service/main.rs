@@ -5,6 +5,7 @@
 mod catalogue;
 mod completion;
 mod images;
+mod left_out;
 mod outages;
 mod peers;
 mod records;
@@ -12,6 +13,8 @@ mod restart;
 mod setup;
 mod signature;
 mod site;
+mod staging;
 mod store;
+mod templates;
 mod tenants;
 mod world;

@@ -15,9 +15,20 @@ use crate::{
     world::{World, once, template, wish},
 };
 
+const COMPUTE: &str = "/images/compute";
 const MANIFEST: &str = "/images/compute/manifest.json";
 
-/// A world whose image store is the site, which may take `seconds` for an answer.
+impl Site {
+    /// Has the image below that path, as `/images/compute`.
+    fn has_image(&self, image: &str) {
+        self.says(&format!("{image}/manifest.json"), 200, &manifest(&format!("s3:/{image}"), None));
+        self.says(&format!("{image}/kernel"), 200, "");
+        self.says(&format!("{image}/initrd"), 200, "");
+    }
+}
+
+/// A world whose image store is the site, which has the image and may take `seconds` for an answer. Sessions are set
+/// up as soon as the inventory is let go.
 async fn world(seconds: f64) -> (World, Site) {
     let site = Site::start().await;
     let url = site.url.clone();
@@ -28,24 +39,28 @@ async fn world(seconds: f64) -> (World, Site) {
     };
     let world = World::start_with(change).await;
     world.template("t", &["n1"]).await;
+    site.has_image(COMPUTE);
+    world.peers.hold_inventory(true);
     (world, site)
 }
 
 #[tokio::test]
 async fn sessions_with_a_silent_store_hold_up_nobody() {
     let (world, site) = world(3600.0).await;
-    site.says(MANIFEST, 200, &manifest("s3://images/compute", None));
     let mut silent = template("", "silent", &["n2"]);
     for n in 0..40 {
-        let path = format!("/images/silent-{n}/manifest.json");
-        site.answers(&path, Answer::Hangs);
-        silent.boot_sets.values_mut().for_each(|set| set.path = format!("s3:/{path}"));
+        let image = format!("/images/silent-{n}");
+        site.has_image(&image);
+        silent.boot_sets.values_mut().for_each(|set| set.path = format!("s3:/{image}/manifest.json"));
         silent.name = format!("silent-{n}");
         world.put_template(silent.clone()).await.unwrap();
         world.boot(&silent.name, &silent.name).await.unwrap();
+        site.answers(&format!("{image}/manifest.json"), Answer::Hangs);
     }
+    let before = site.calls().len();
+    world.peers.hold_inventory(false);
     // As many as may call the store at the same time.
-    site.called(16).await;
+    site.called(before + 16).await;
     world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
     assert_eq!(world.running("shutdown").await.components, ["n1"]);
     for n in 0..40 {
@@ -57,18 +72,20 @@ async fn sessions_with_a_silent_store_hold_up_nobody() {
 #[tokio::test]
 async fn sessions_that_want_the_same_image_read_it_together() {
     let (world, site) = world(2.0).await;
-    site.answers(MANIFEST, Answer::Hangs);
     for n in 0..10 {
         world.boot(&format!("s{n}"), "t").await.unwrap();
     }
-    site.called(1).await;
+    let before = site.calls().len();
+    site.answers(MANIFEST, Answer::Hangs);
+    world.peers.hold_inventory(false);
+    site.called(before + 1).await;
     // All ten learn from the first call that the store does not answer.
     for n in 0..10 {
         let waiting = world.waiting(&format!("s{n}")).await.waiting_for;
         assert!(waiting.contains(": no whole answer within 2s) (waiting since "), "{waiting}");
     }
-    assert!(site.calls().len() <= 2, "{:?}", site.calls());
-    site.says(MANIFEST, 200, &manifest("s3://images/compute", None));
+    assert!(site.calls().len() <= before + 2, "{:?}", site.calls());
+    site.has_image(COMPUTE);
     // Each takes the node from the one before.
     for n in 0..10 {
         world.session_when(&format!("s{n}"), |session| !session.components.is_empty()).await;
@@ -78,23 +95,33 @@ async fn sessions_that_want_the_same_image_read_it_together() {
 #[tokio::test]
 async fn a_session_says_once_what_it_waits_for() {
     let (world, site) = world(60.0).await;
-    site.says(MANIFEST, 503, "try later");
     let created = world.boot("s", "t").await.unwrap();
+    let before = site.calls().len();
+    site.says(MANIFEST, 503, "try later");
+    world.peers.hold_inventory(false);
     let waiting = world.waiting("s").await;
     assert!(waiting.waiting_for.starts_with("image store: S3 at 127.0.0.1:"), "{}", waiting.waiting_for);
     assert!(waiting.waiting_for.contains("Z: 503 Service Unavailable: try later) (waiting since "));
-    site.called(4).await;
+    site.called(before + 4).await;
     let later = world.session_when("s", |_| true).await;
     assert_eq!(later, waiting, "the record changes though nothing has changed");
     assert_eq!((later.id, later.progress), (created.id, Progress::Pending.into()));
-    site.says(MANIFEST, 200, &manifest("s3://images/compute", None));
+    site.has_image(COMPUTE);
     assert_eq!(world.running("s").await.waiting_for, "");
+}
+
+#[tokio::test]
+async fn an_outage_ends_a_session_where_bos_is_followed_strictly() {
+    let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
+    world.template("t", &["n1"]).await;
+    world.peers.inventory_answers(false);
+    world.boot("s", "t").await.unwrap();
+    assert_eq!(world.complete("s").await.error.as_deref(), Some("inventory: it is being serviced"));
 }
 
 #[tokio::test]
 async fn a_silent_store_is_given_as_long_as_the_options_say_now() {
     let (world, site) = world(60.0).await;
-    site.answers(MANIFEST, Answer::Hangs);
     let options =
         Options { ims_read_timeout: Some(10), session_limit_required: Some(true), ..Options::default() };
     world.peers.set_options(options);
@@ -103,6 +130,8 @@ async fn a_silent_store_is_given_as_long_as_the_options_say_now() {
     once(async || world.boot("unlimited", "missing").await.unwrap_err(), seen).await;
     let limited = CreateSessionRequest { limit: "n1".to_owned(), ..wish(Operation::Boot, "s", "t") };
     world.create(limited).await.unwrap();
+    site.answers(MANIFEST, Answer::Hangs);
+    world.peers.hold_inventory(false);
     let waiting = world.waiting("s").await.waiting_for;
     assert!(waiting.contains("Z: no answer within 10s) (waiting since "), "{waiting}");
 }
@@ -110,9 +139,11 @@ async fn a_silent_store_is_given_as_long_as_the_options_say_now() {
 #[tokio::test]
 async fn a_store_that_says_no_ends_the_session() {
     let (world, site) = world(60.0).await;
-    site.says(MANIFEST, 404, "<Error><Code>NoSuchKey</Code></Error>");
     world.boot("s", "t").await.unwrap();
+    let before = site.calls().len();
+    site.says(MANIFEST, 404, "<Error><Code>NoSuchKey</Code></Error>");
+    world.peers.hold_inventory(false);
     let error = world.complete("s").await.error.unwrap();
     assert_eq!(error, "the image manifest s3://images/compute/manifest.json does not exist");
-    assert_eq!(site.calls(), [MANIFEST]);
+    assert_eq!(site.calls()[before..], [MANIFEST]);
 }

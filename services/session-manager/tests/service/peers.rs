@@ -41,6 +41,8 @@ pub struct Peers {
     changed: Arc<watch::Sender<u64>>,
     /// Whether the image store takes its time, and how many calls wait for it.
     images: Arc<watch::Sender<(bool, usize)>>,
+    /// Whether the inventory takes its time.
+    inventory_held: Arc<watch::Sender<bool>>,
     shutdown: CancellationToken,
 }
 
@@ -49,6 +51,7 @@ struct State {
     options: Options,
     options_revision: u64,
     assignments: Vec<AssignSessionRequest>,
+    applications: Vec<ApplyStagedRequest>,
     inventory_answers: bool,
     images_answer: bool,
     assigning: Assigning,
@@ -80,6 +83,7 @@ impl Peers {
             options: Options::default(),
             options_revision: 1,
             assignments: Vec::new(),
+            applications: Vec::new(),
             inventory_answers: true,
             images_answer: true,
             assigning: Assigning::Answers,
@@ -89,6 +93,7 @@ impl Peers {
             state: Arc::new(Mutex::new(state)),
             changed: Arc::new(watch::Sender::new(10)),
             images: Arc::default(),
+            inventory_held: Arc::default(),
             shutdown: CancellationToken::new(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -132,6 +137,12 @@ impl Peers {
         self.state.lock().inventory_answers = answers;
     }
 
+    /// Lets calls to the inventory wait, or go on. A session whose setup waits was created before whatever happens
+    /// meanwhile.
+    pub fn hold_inventory(&self, hold: bool) {
+        self.inventory_held.send_replace(hold);
+    }
+
     pub fn assigning(&self, assigning: Assigning) {
         self.state.lock().assigning = assigning;
     }
@@ -169,6 +180,46 @@ impl Peers {
         self.state.lock().assignments.clone()
     }
 
+    /// The calls that wanted staged states to be applied so far.
+    pub fn applications(&self) -> Vec<ApplyStagedRequest> {
+        self.state.lock().applications.clone()
+    }
+
+    /// Gives components to the sessions that staged something for them, once it is told about all of these.
+    fn apply(&self, request: ApplyStagedRequest) -> ApplyStagedResponse {
+        let mut state = self.state.lock();
+        state.applications.push(request.clone());
+        let known = |reference: &SessionReference| {
+            request.sessions.iter().find(|known| known.reference.as_ref() == Some(reference))
+        };
+        let named = request.ids.iter().filter_map(|id| staged_by(state.components.get(id)?));
+        let mut answer = ApplyStagedResponse::default();
+        for reference in named.filter(|reference| known(reference).is_none()) {
+            if !answer.unknown.contains(&reference) {
+                answer.unknown.push(reference);
+            }
+        }
+        for id in request.ids.iter().filter(|_| answer.unknown.is_empty()) {
+            let revision = state.next_revision();
+            let component = state.components.get_mut(id);
+            let standing = component.as_deref().and_then(staged_by).and_then(|named| known(&named));
+            match (component, standing.map(|known| known.standing.clone())) {
+                (Some(component), Some(Some(staged_session::Standing::Own(own)))) => {
+                    component.session = component.staged_state.take().and_then(|staged| staged.session);
+                    component.assignment = own.assignment_id;
+                    component.enabled = Some(true);
+                    component.revision = revision;
+                    answer.succeeded_ids.push(id.clone());
+                }
+                (Some(_), Some(None)) => answer.failed_ids.push(id.clone()),
+                _ => answer.ignored_ids.push(id.clone()),
+            }
+        }
+        answer.revision = state.revision();
+        self.changed.send_replace(answer.revision);
+        answer
+    }
+
     fn assign(&self, request: &AssignSessionRequest) -> AssignSessionResponse {
         let mut state = self.state.lock();
         let mut assigned_ids = Vec::new();
@@ -177,8 +228,12 @@ impl Peers {
             let Some(component) = state.components.get_mut(id) else { continue };
             assigned_ids.push(id.clone());
             if request.stage {
-                let session = Some(request.session.clone());
-                component.staged_state = Some(StagedState { session, ..StagedState::default() });
+                component.staged_state = Some(StagedState {
+                    session: Some(request.session.clone()),
+                    tenant: Some(request.tenant.clone()),
+                    assignment: request.assignment_id.clone(),
+                    ..StagedState::default()
+                });
                 component.revision = revision;
             } else if component.assignment != request.assignment_id {
                 component.session = Some(request.session.clone());
@@ -211,6 +266,12 @@ impl Peers {
     }
 }
 
+fn staged_by(component: &Component) -> Option<SessionReference> {
+    let staged = component.staged_state.as_ref()?;
+    let name = staged.session.clone().filter(|name| !name.is_empty())?;
+    Some(SessionReference { name, tenant: staged.tenant.clone(), id: staged.assignment.clone() })
+}
+
 impl State {
     fn revision(&self) -> u64 {
         self.components.values().map(|component| component.revision).max().unwrap_or_default()
@@ -238,6 +299,13 @@ impl ReportService for Peers {
             Assigning::Answers => Ok(Response::new(answer)),
             Assigning::FallsSilent | Assigning::Ignores => std::future::pending().await,
         }
+    }
+
+    async fn apply_staged(
+        &self,
+        request: Request<ApplyStagedRequest>,
+    ) -> Result<Response<ApplyStagedResponse>, Status> {
+        Ok(Response::new(self.apply(request.into_inner())))
     }
 
     async fn report_statuses(
@@ -328,6 +396,7 @@ impl InventoryService for Peers {
         &self,
         _: Request<ListInventoryRequest>,
     ) -> Result<Response<Self::ListInventoryStream>, Status> {
+        drop(self.inventory_held.subscribe().wait_for(|held| !held).await.unwrap());
         let state = self.state.lock();
         if !state.inventory_answers {
             return Err(Fault::unavailable("inventory", "it is being serviced").into());

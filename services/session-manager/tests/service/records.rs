@@ -146,7 +146,7 @@ async fn templates_are_refused_with_the_field_that_is_wrong() {
     }
     expect![[r#"
         name: '-t' must begin and end with a letter or a digit
-        boot_sets.compute: needs node_list, node_roles_groups or node_groups with an entry
+        boot_sets.compute.node_list: has no entry but needs at least one
         boot_sets: has no boot set but needs at least one
         boot_sets.compute.arch: 'SPARC' is not one of X86, ARM, Other, Unknown
         boot_sets.compute.name: 'other' is not the key of the boot set

@@ -48,6 +48,7 @@ async fn members_are_told_what_to_run() {
                     },
                 ],
                 stage: false,
+                tenant: "",
             },
         ]
     "#]]
@@ -73,10 +74,12 @@ async fn a_session_waits_for_the_inventory_and_says_so() {
 async fn a_session_that_waits_for_images_holds_up_nobody() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
-    world.peers.images_answer(false);
+    world.peers.hold_inventory(true);
     for n in 0..12 {
         world.boot(&format!("boot-{n}"), "t").await.unwrap();
     }
+    world.peers.images_answer(false);
+    world.peers.hold_inventory(false);
     world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
     world.running("shutdown").await;
     let told = world.waiting("boot-11").await.waiting_for;
@@ -89,8 +92,10 @@ async fn a_session_that_waits_for_images_holds_up_nobody() {
 async fn a_session_that_is_deleted_while_it_is_set_up_touches_no_node() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
-    world.peers.hold_images(true);
+    world.peers.hold_inventory(true);
     world.boot("s", "t").await.unwrap();
+    world.peers.hold_images(true);
+    world.peers.hold_inventory(false);
     world.peers.images_asked().await;
     let gone = DeleteSessionRequest { name: "s".to_owned(), tenant: String::new() };
     world.sessions.clone().delete_session(gone).await.unwrap();
@@ -112,8 +117,6 @@ async fn what_can_never_go_well_completes_the_session_with_a_reason() {
         template
     };
     let odd = [
-        with("no-image", |set| set.path = "s3://images/compute".to_owned()),
-        with("no-store", |set| set.r#type = "ims".to_owned()),
         with("no-rootfs", |set| set.rootfs_provider = Some("sbps".to_owned())),
         with("too-long", |set| set.kernel_parameters = Some("k".repeat(4096))),
     ];
@@ -121,14 +124,7 @@ async fn what_can_never_go_well_completes_the_session_with_a_reason() {
         world.put_template(template).await.unwrap();
     }
     let mut reasons = String::new();
-    for (template, limit) in [
-        ("good", "!n1"),
-        ("strangers", ""),
-        ("no-image", ""),
-        ("no-store", ""),
-        ("no-rootfs", ""),
-        ("too-long", ""),
-    ] {
+    for (template, limit) in [("good", "!n1"), ("strangers", ""), ("no-rootfs", ""), ("too-long", "")] {
         let name = format!("s-{template}");
         let limited = wish(Operation::Boot, &name, template);
         world
@@ -143,11 +139,36 @@ async fn what_can_never_go_well_completes_the_session_with_a_reason() {
     expect![[r#"
         good: No nodes were found to act upon.
         strangers: All nodes found to act upon do not exist as BOS components
-        no-image: the image manifest s3://images/compute does not exist
-        no-store: s3://images/compute/manifest.json: images of type 'ims' are not supported
         no-rootfs: boot set 'compute': the image has no rootfs, which rootfs_provider 'sbps' needs
         too-long: boot set 'compute': kernel_parameters have 4120 characters together with those of the image but may have at most 4096
     "#]].assert_eq(&reasons);
+}
+
+#[tokio::test]
+async fn an_image_that_is_gone_by_then_completes_the_session_with_a_reason() {
+    let world = World::start().await;
+    for (name, path, kind, expected) in [
+        ("no-image", "s3://images/compute", "s3", "the image manifest s3://images/compute does not exist"),
+        (
+            "no-store",
+            "s3://images/compute/manifest.json",
+            "ims",
+            "s3://images/compute/manifest.json: images of type 'ims' are not supported",
+        ),
+    ] {
+        world.template(name, &["n1"]).await;
+        world.peers.inventory_answers(false);
+        world.boot(name, name).await.unwrap();
+        world.waiting(name).await;
+        let mut odd = template("", name, &["n1"]);
+        odd.boot_sets.values_mut().for_each(|set| {
+            set.path = path.to_owned();
+            set.r#type = kind.to_owned();
+        });
+        world.put_template(odd).await.unwrap();
+        world.peers.inventory_answers(true);
+        assert_eq!(world.complete(name).await.error.as_deref(), Some(expected));
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,21 @@
 //! Sessions of tenants.
 
-use chassis::settings::{Settings, TenantsDriver};
+use std::{collections::BTreeSet, future::Future};
+
+use chassis::{
+    Fault,
+    settings::{Settings, TenantsDriver},
+};
 use expect_test::expect;
-use proto::session::{CreateSessionRequest, Operation, Session};
+use proto::{
+    component::{Phase, Status},
+    session::{CreateSessionRequest, DeleteSessionsRequest, Operation, Progress, Session, SessionFilter},
+    tenant::{GetTenantRequest, GetTenantResponse},
+};
 
 use crate::{
     site::{Answer, Site, peer},
-    world::{World, template, wish},
+    world::{World, asked, once, template, wish},
 };
 
 /// A world whose tenants are known to the site.
@@ -24,7 +33,26 @@ fn owned(tenant: &str, name: &str, template_name: &str) -> CreateSessionRequest 
     CreateSessionRequest { tenant: tenant.to_owned(), ..wish(Operation::Shutdown, name, template_name) }
 }
 
+/// Says from now on that the tenant `a` has these nodes.
+fn has(site: &Site, nodes: &[&str]) {
+    let resource = serde_json::json!({"xnames": nodes});
+    let told = serde_json::json!({"status": {"tenantresources": [resource]}});
+    site.says(A, 200, &told.to_string());
+}
+
+const A: &str = "/v1alpha3/tenants/a";
+
 impl World {
+    async fn tenant(&self, name: &str, among: &[&str]) -> Result<GetTenantResponse, Fault> {
+        let among = among.iter().map(|&id| id.to_owned()).collect();
+        asked(self.tenants.clone().get_tenant(GetTenantRequest { name: name.to_owned(), among })).await
+    }
+
+    /// The nodes of the tenant `a` once they are as `wanted`: what it had counts a while longer.
+    async fn a_has(&self, wanted: &[&str]) {
+        once(async || self.tenant("a", &[]).await.unwrap().nodes.unwrap().ids, |ids| ids == wanted).await;
+    }
+
     /// The end of setting up a session of `tenant` with a boot set that has `nodes` and the group `blue`.
     async fn set_up(&self, tenant: &str, name: &str, nodes: &[&str]) -> Session {
         let mut template = template(tenant, name, nodes);
@@ -50,8 +78,6 @@ async fn a_tenants_session_takes_the_tenants_nodes() {
         ("a b/ä", "foreign", &["n2", "n3", "n9"]),
         ("bare", "bare", &["n1"]),
         ("", "nobody", &["n3"]),
-        ("stranger", "stranger", &["n1"]),
-        ("..", "dots", &["n1"]),
     ] {
         let session = world.set_up(tenant, name, nodes).await;
         rows += &format!("{name}: {} {}\n", session.components.join(","), session.error.unwrap_or_default());
@@ -62,47 +88,274 @@ async fn a_tenants_session_takes_the_tenants_nodes() {
         foreign:  The session template includes nodes which do not exist or are not available to this tenant: n3,n9
         bare:  The session template includes nodes which do not exist or are not available to this tenant: n1
         nobody: n0,n1,n3 
-        stranger:  tenant 'stranger' does not exist
-        dots:  tenant '..' does not exist
     "#]].assert_eq(&rows);
     let mut asked = site.calls();
     asked.dedup();
-    let tenants = ["a%20b%2F%C3%A4", "bare", "stranger"].map(|name| format!("/v1alpha3/tenants/{name}"));
+    let tenants = ["a%20b%2F%C3%A4", "bare"].map(|name| format!("/v1alpha3/tenants/{name}"));
     assert_eq!(asked, tenants);
 }
 
 #[tokio::test]
 async fn a_tenants_session_waits_for_a_service_that_does_not_know_now() {
     let (world, site) = world().await;
-    let tenant = "/v1alpha3/tenants/a";
-    site.says(tenant, 500, r#"{"message": "etcd is gone"}"#);
+    has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
+    world.peers.inventory_answers(false);
     world.create(owned("a", "s", "t")).await.unwrap();
-    let waiting = world.waiting("s").await.waiting_for;
+    site.says(A, 500, r#"{"message": "etcd is gone"}"#);
+    let waits = |session: &Session| session.waiting_for.starts_with("tenant service: ");
+    let waiting = world.session_when("s", waits).await.waiting_for;
     assert!(waiting.starts_with("tenant service: TAPMS at 127.0.0.1:"), "{waiting}");
     assert!(waiting.contains("Z: 500 Internal Server Error: etcd is gone) (waiting since "), "{waiting}");
+    world.peers.inventory_answers(true);
     // A tenant that was given no nodes yet, or something else altogether.
-    for odd in ["{}", "[]", "<html>"] {
+    for odd in ["{}", "<html>"] {
         let calls = site.calls().len();
-        site.says(tenant, 200, odd);
-        site.called(calls + 2).await;
+        site.says(A, 200, odd);
+        site.called(calls + 1).await;
         assert!(world.session_when("s", |_| true).await.components.is_empty());
     }
-    site.says(tenant, 200, r#"{"status": {"tenantresources": [{"xnames": ["n1"]}]}}"#);
+    has(&site, &["n1"]);
     assert_eq!(world.running("s").await.components, ["n1"]);
+}
+
+#[tokio::test]
+async fn a_session_whose_tenant_goes_away_before_it_runs_fails() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    world.put_template(template("a", "t", &["n1"])).await.unwrap();
+    world.peers.inventory_answers(false);
+    world.create(owned("a", "s", "t")).await.unwrap();
+    site.says(A, 404, "{}");
+    let session = world.complete("s").await;
+    assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
 }
 
 #[tokio::test]
 async fn a_silent_tenant_service_holds_up_its_tenants_only() {
     let (world, site) = world().await;
-    site.answers("/v1alpha3/tenants/a", Answer::Hangs);
+    has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
     world.template("t", &["n2"]).await;
+    world.peers.inventory_answers(false);
     for n in 0..10 {
         world.create(owned("a", &format!("s{n}"), "t")).await.unwrap();
     }
-    site.called(1).await;
+    site.answers(A, Answer::Hangs);
+    let told = site.calls().len();
+    site.called(told + 1).await;
+    world.peers.inventory_answers(true);
     world.create(owned("", "another", "t")).await.unwrap();
     world.running("another").await;
-    assert_eq!(site.calls().len(), 1, "one question was asked more than once");
+    assert_eq!(site.calls().len(), told + 1, "one question was asked more than once");
+}
+
+#[tokio::test]
+async fn tenants_are_told_to_others() {
+    let (world, site) = world().await;
+    has(&site, &["n2", "n1", "n3"]);
+    site.says("/v1alpha3/tenants/bare", 200, r#"{"status": {}}"#);
+    let mut rows = String::new();
+    for (name, among) in [
+        ("", &[][..]),
+        ("", &["n1"]),
+        ("a", &[]),
+        ("a", &["n9", "n3", "n1", "n3"]),
+        ("a", &["n9"]),
+        ("bare", &[]),
+        ("bare", &["n1"]),
+        ("stranger", &[]),
+        ("..", &[]),
+    ] {
+        let told =
+            world.tenant(name, among).await.map(|tenant| tenant.nodes.map(|nodes| nodes.ids.join(",")));
+        rows += &format!("{name:?} among {among:?}: {told:?}\n");
+    }
+    expect![[r#"
+        "" among []: Ok(None)
+        "" among ["n1"]: Ok(None)
+        "a" among []: Ok(Some("n1,n2,n3"))
+        "a" among ["n9", "n3", "n1", "n3"]: Ok(Some("n1,n3"))
+        "a" among ["n9"]: Ok(Some(""))
+        "bare" among []: Ok(Some(""))
+        "bare" among ["n1"]: Ok(Some(""))
+        "stranger" among []: Err(NotFound { kind: "tenant", name: "stranger" })
+        ".." among []: Err(NotFound { kind: "tenant", name: ".." })
+    "#]]
+    .assert_eq(&rows);
+    let odd = world.tenant(&"x".repeat(128), &[]).await;
+    assert!(matches!(odd, Err(Fault::Invalid(_))), "{odd:?}");
+}
+
+#[tokio::test]
+async fn where_nobody_knows_tenants_they_have_every_node() {
+    let world = World::start().await;
+    for among in [&[][..], &["n1"]] {
+        assert_eq!(world.tenant("anybody", among).await.unwrap(), GetTenantResponse { nodes: None });
+    }
+}
+
+#[tokio::test]
+async fn those_who_ask_at_the_same_time_share_one_question() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    let many = (0..50).map(|_| world.tenant("a", &[]));
+    futures_util::future::join_all(many).await.into_iter().for_each(|told| drop(told.unwrap()));
+    assert_eq!(site.calls().len(), 1);
+    has(&site, &["n2"]);
+    world.a_has(&["n2"]).await;
+}
+
+/// What a call of a tenant comes to while its tenant service has trouble.
+async fn trouble<T: std::fmt::Debug>(call: impl Future<Output = Result<T, Fault>>) -> String {
+    match call.await {
+        Err(Fault::Unavailable { what, reason }) => format!("{what}: {reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn who_needs_a_tenant_is_told_who_does_not_tell() {
+    let (world, site) = world().await;
+    site.says(A, 500, r#"{"message": "etcd is gone"}"#);
+    world.template("t", &["n1"]).await;
+    let told = BTreeSet::from([
+        trouble(world.tenant("a", &[])).await,
+        trouble(world.put_template(template("a", "t", &["n1"]))).await,
+        trouble(world.create(owned("a", "s", "t"))).await,
+    ]);
+    for text in told {
+        assert!(text.starts_with("tenant service: TAPMS at 127.0.0.1:"), "{text}");
+        assert!(text.ends_with("Z: 500 Internal Server Error: etcd is gone)"), "{text}");
+    }
+    world.create(owned("", "s", "t")).await.unwrap();
+    assert_eq!(world.list(SessionFilter::default()).await, ["/s"]);
+}
+
+#[tokio::test]
+async fn nothing_is_stored_for_a_tenant_that_does_not_exist() {
+    let (world, _site) = world().await;
+    world.template("t", &["n1"]).await;
+    let unknown = Fault::not_found("tenant", "stranger");
+    // The tenant is looked at before most of what may be wrong with the template, and before whether there is one.
+    let mut misnamed = template("stranger", "t", &["n1"]);
+    misnamed.boot_sets.values_mut().for_each(|set| set.name = Some("other".to_owned()));
+    for template in [template("stranger", "t", &["n1"]), misnamed] {
+        assert_eq!(world.put_template(template).await, Err(unknown.clone()));
+    }
+    for name in ["t", "gone"] {
+        assert_eq!(world.create(owned("stranger", "s", name)).await, Err(unknown.clone()));
+    }
+    assert!(world.list(SessionFilter::default()).await.is_empty());
+    assert_eq!(world.status_of("stranger", "s").await, Err(Fault::not_found("session", "s")));
+}
+
+#[tokio::test]
+async fn a_tenants_status_counts_the_nodes_that_the_tenant_has() {
+    let (world, site) = world().await;
+    has(&site, &["n1", "n2"]);
+    world.put_template(template("a", "t", &["n1", "n2"])).await.unwrap();
+    world.create(owned("a", "s", "t")).await.unwrap();
+    world.running("s").await;
+    for id in ["n1", "n2"] {
+        world.peers.change(id, |one| {
+            one.status = Some(Status { phase: Some(Phase::PoweringOff.into()), ..Status::default() });
+            one.error = Some(format!("{id} is slow"));
+        });
+    }
+    let counts = async |wanted: (u32, usize)| {
+        let counted = async || {
+            let status = world.status_of("a", "s").await.unwrap();
+            (status.managed_components_count, status.error_summary.len())
+        };
+        once(counted, |counted| *counted == wanted).await;
+    };
+    counts((2, 2)).await;
+    has(&site, &["n2"]);
+    counts((1, 1)).await;
+    site.says(A, 404, "{}");
+    counts((0, 0)).await;
+}
+
+#[tokio::test]
+async fn a_session_ends_although_nobody_tells_of_its_tenant() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    world.put_template(template("a", "t", &["n1"])).await.unwrap();
+    world.template("t", &["n2"]).await;
+    world.create(owned("a", "s", "t")).await.unwrap();
+    world.create(owned("", "another", "t")).await.unwrap();
+    world.running("s").await;
+    world.running("another").await;
+    site.says(A, 500, "{}");
+    once(async || world.tenant("a", &[]).await.is_err(), |refused| *refused).await;
+    world.peers.settle("n1");
+    world.peers.settle("n2");
+    world.complete("another").await;
+    world.complete("s").await;
+    assert_eq!(world.status_of("a", "s").await.unwrap().managed_components_count, 1);
+}
+
+#[tokio::test]
+async fn a_silent_tenant_service_holds_up_no_end_of_others() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    world.put_template(template("a", "t", &["n1"])).await.unwrap();
+    world.template("t", &["n2"]).await;
+    world.create(owned("a", "s", "t")).await.unwrap();
+    world.create(owned("", "another", "t")).await.unwrap();
+    world.running("s").await;
+    world.running("another").await;
+    site.answers(A, Answer::Hangs);
+    let told = site.calls().len();
+    once(
+        async || {
+            let asking = tokio::time::timeout(std::time::Duration::from_millis(50), world.tenant("a", &[]));
+            drop(asking.await);
+            site.calls().len()
+        },
+        |calls| *calls > told,
+    )
+    .await;
+    world.peers.settle("n1");
+    site.called(told + 2).await;
+    world.peers.settle("n2");
+    world.complete("another").await;
+    let waits = world.session_when("s", |_| true).await;
+    assert_eq!(waits.progress(), Progress::Running);
+}
+
+#[tokio::test]
+async fn sessions_of_one_name_are_deleted_by_who_owns_them() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    site.says("/v1alpha3/tenants/b", 200, r#"{"status": {"tenantresources": [{"xnames": ["n2"]}]}}"#);
+    for (tenant, node) in [("", "n3"), ("a", "n1"), ("b", "n2")] {
+        world.put_template(template(tenant, "t", &[node])).await.unwrap();
+        world.create(owned(tenant, "s", "t")).await.unwrap();
+    }
+    let complete = async || {
+        let filter = SessionFilter { progress: Progress::Complete.into(), ..SessionFilter::default() };
+        world.list(filter).await
+    };
+    once(
+        async || {
+            let filter = SessionFilter { progress: Progress::Running.into(), ..SessionFilter::default() };
+            world.list(filter).await.len()
+        },
+        |running| *running == 3,
+    )
+    .await;
+    world.peers.settle("n1");
+    assert_eq!(once(complete, |complete| !complete.is_empty()).await, ["a/s"]);
+    let delete = async |filter: SessionFilter| {
+        let request = DeleteSessionsRequest { filter: Some(filter) };
+        asked(world.sessions.clone().delete_sessions(request)).await.unwrap().deleted
+    };
+    let done = SessionFilter { progress: Progress::Complete.into(), ..SessionFilter::default() };
+    assert_eq!(delete(SessionFilter { tenant: Some("b".to_owned()), ..done.clone() }).await, 0);
+    assert_eq!(delete(done).await, 1);
+    assert_eq!(world.list(SessionFilter::default()).await, ["/s", "b/s"]);
+    assert_eq!(delete(SessionFilter { tenant: Some("b".to_owned()), ..SessionFilter::default() }).await, 1);
+    assert_eq!(world.list(SessionFilter::default()).await, ["/s"]);
 }

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use proto::{
     session::{session_service_client::SessionServiceClient, *},
     template::{session_template_service_client::SessionTemplateServiceClient, *},
+    tenant::tenant_service_client::TenantServiceClient,
 };
 use tokio::net::TcpListener;
 use tonic::{Response, Status};
@@ -21,6 +22,7 @@ pub struct World {
     pub peers: Peers,
     pub sessions: SessionServiceClient<Channel>,
     pub templates: SessionTemplateServiceClient<Channel>,
+    pub tenants: TenantServiceClient<Channel>,
     context: Context,
     _directory: tempfile::TempDir,
 }
@@ -41,8 +43,8 @@ impl World {
         settings.session_manager.database_url = test_databases::on_postgres().await.unwrap_or_default();
         change(&mut settings);
         let context = Context::new(settings);
-        let (sessions, templates) = serve(&context).await;
-        Self { peers, sessions, templates, context, _directory: directory }
+        let Clients { sessions, templates, tenants } = serve(&context).await;
+        Self { peers, sessions, templates, tenants, context, _directory: directory }
     }
 
     /// Stops the session manager, runs `meanwhile`, and starts it on the same database.
@@ -51,8 +53,8 @@ impl World {
         self.context.tasks.finished(LONGEST).await.unwrap();
         meanwhile(&self.peers);
         let context = Context::new(Settings::clone(&self.context.settings));
-        let (sessions, templates) = serve(&context).await;
-        Self { sessions, templates, context, ..self }
+        let Clients { sessions, templates, tenants } = serve(&context).await;
+        Self { sessions, templates, tenants, context, ..self }
     }
 
     /// Stores a template with one boot set that takes `nodes`.
@@ -100,8 +102,12 @@ impl World {
     }
 
     pub async fn status(&self, name: &str) -> SessionStatus {
-        let request = GetSessionStatusRequest { name: name.to_owned(), tenant: String::new() };
-        asked(self.sessions.clone().get_session_status(request)).await.unwrap().status.unwrap()
+        self.status_of("", name).await.unwrap()
+    }
+
+    pub async fn status_of(&self, tenant: &str, name: &str) -> Result<SessionStatus, Fault> {
+        let request = GetSessionStatusRequest { name: name.to_owned(), tenant: tenant.to_owned() };
+        Ok(asked(self.sessions.clone().get_session_status(request)).await?.status.unwrap())
     }
 
     /// Tenant and name of the sessions that match, in the order of the list.
@@ -159,8 +165,15 @@ pub async fn asked<T>(call: impl Future<Output = Result<Response<T>, Status>>) -
     Ok(call.await?.into_inner())
 }
 
+/// What a session manager is asked with.
+struct Clients {
+    sessions: SessionServiceClient<Channel>,
+    templates: SessionTemplateServiceClient<Channel>,
+    tenants: TenantServiceClient<Channel>,
+}
+
 /// Serves and waits until the peers have been seen.
-async fn serve(context: &Context) -> (SessionServiceClient<Channel>, SessionTemplateServiceClient<Channel>) {
+async fn serve(context: &Context) -> Clients {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     session_manager::start(context.clone(), listener).await.unwrap();
@@ -171,5 +184,9 @@ async fn serve(context: &Context) -> (SessionServiceClient<Channel>, SessionTemp
     let serving = tonic_health::pb::health_check_response::ServingStatus::Serving;
     let ready = async { while states.message().await.unwrap().unwrap().status() != serving {} };
     tokio::time::timeout(LONGEST, ready).await.expect("the session manager is never ready");
-    (SessionServiceClient::new(channel.clone()), SessionTemplateServiceClient::new(channel))
+    Clients {
+        sessions: SessionServiceClient::new(channel.clone()),
+        templates: SessionTemplateServiceClient::new(channel.clone()),
+        tenants: TenantServiceClient::new(channel),
+    }
 }

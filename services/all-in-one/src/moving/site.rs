@@ -1,0 +1,165 @@
+//! The REST contract that a backup is taken from or goes to.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+
+use super::record::{Object, object};
+
+/// Longest that one request may take: twice as long as a gateway takes, because templates are checked
+/// against image stores.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Components of one page.
+pub(crate) const PAGE: usize = 1_000;
+
+/// Header that names the tenant (BOS reference 9.1).
+const TENANT: &str = "Cray-Tenant-Name";
+
+/// A client of the contract.
+pub(crate) struct Site {
+    client: reqwest::Client,
+    base: String,
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It was done.
+    Done,
+    /// Something is wrong with what was sent; nothing was written.
+    Refused(String),
+}
+
+impl Site {
+    /// A client of the contract at `url`, with or without its `/v2`.
+    ///
+    /// # Errors
+    /// When the operating system gives no random numbers or the like.
+    pub(crate) fn new(url: &str) -> anyhow::Result<Self> {
+        let client =
+            reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().context("HTTP client")?;
+        let url = url.trim_end_matches('/');
+        Ok(Self { client, base: url.strip_suffix("/v2").unwrap_or(url).to_owned() })
+    }
+
+    /// The options in force.
+    ///
+    /// # Errors
+    /// As [`Site::get`].
+    pub(crate) async fn options(&self) -> anyhow::Result<Object> {
+        object(self.get("/v2/options").await?).map_err(|defect| anyhow::anyhow!("/v2/options: {defect}"))
+    }
+
+    /// Every session template of every tenant.
+    ///
+    /// # Errors
+    /// As [`Site::get`].
+    pub(crate) async fn templates(&self) -> anyhow::Result<Vec<Value>> {
+        self.list("/v2/sessiontemplates").await
+    }
+
+    /// The first components after the one called `after`, in the order of their ids; a short page is the last one.
+    ///
+    /// # Errors
+    /// As [`Site::get`].
+    pub(crate) async fn components_after(&self, after: Option<&str>) -> anyhow::Result<Vec<Value>> {
+        let mut query = vec![("page_size", PAGE.to_string())];
+        query.extend(after.map(|id| ("start_after_id", id.to_owned())));
+        let request = self.request(Method::GET, "/v2/components").query(&query);
+        array("/v2/components", self.answered(request).await?)
+    }
+
+    /// Changes options, all of these or none.
+    ///
+    /// # Errors
+    /// When the answer is neither success nor refusal.
+    pub(crate) async fn patch_options(&self, changes: &Object) -> anyhow::Result<Written> {
+        written(self.request(Method::PATCH, "/v2/options").json(changes)).await
+    }
+
+    /// Stores a template.
+    ///
+    /// # Errors
+    /// As [`Site::patch_options`].
+    pub(crate) async fn put_template(
+        &self,
+        tenant: &str,
+        name: &str,
+        body: &Object,
+    ) -> anyhow::Result<Written> {
+        let request = self.request(Method::PUT, &format!("/v2/sessiontemplates/{name}")).json(body);
+        let request = if tenant.is_empty() { request } else { request.header(TENANT, tenant) };
+        written(request).await
+    }
+
+    /// Stores components, all of these or none.
+    ///
+    /// # Errors
+    /// As [`Site::patch_options`].
+    pub(crate) async fn put_components(&self, records: &[&Object]) -> anyhow::Result<Written> {
+        written(self.request(Method::PUT, "/v2/components").json(&json!(records))).await
+    }
+
+    async fn list(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        array(path, self.get(path).await?)
+    }
+
+    /// What is at `path`.
+    ///
+    /// # Errors
+    /// When nobody answers, or not with success.
+    async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.answered(self.request(Method::GET, path)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.base))
+    }
+
+    async fn answered(&self, request: RequestBuilder) -> anyhow::Result<Value> {
+        match answer(request).await? {
+            (asked, status, _, body) if status.is_success() => {
+                serde_json::from_str(&body).with_context(|| format!("{asked}: the answer is no JSON"))
+            }
+            (asked, status, reason, _) => bail!("{asked}: {status}: {reason}"),
+        }
+    }
+}
+
+fn array(path: &str, value: Value) -> anyhow::Result<Vec<Value>> {
+    match value {
+        Value::Array(items) => Ok(items),
+        _ => bail!("{path}: the answer is no array"),
+    }
+}
+
+async fn written(request: RequestBuilder) -> anyhow::Result<Written> {
+    match answer(request).await? {
+        (_, status, _, _) if status.is_success() => Ok(Written::Done),
+        (_, status, reason, _) if status.is_client_error() => Ok(Written::Refused(reason)),
+        (asked, status, reason, _) => bail!("{asked}: {status}: {reason}"),
+    }
+}
+
+/// What was asked, the status of the answer, why it is no success, and its body.
+async fn answer(request: RequestBuilder) -> anyhow::Result<(String, StatusCode, String, String)> {
+    let (client, request) = request.build_split();
+    let request = request.context("request")?;
+    let asked = format!("{} {}", request.method(), request.url());
+    let response =
+        client.execute(request).await.map_err(reqwest::Error::without_url).with_context(|| asked.clone())?;
+    let status = response.status();
+    let body = response.text().await.map_err(reqwest::Error::without_url).with_context(|| asked.clone())?;
+    let reason = if status.is_success() { String::new() } else { reason(&body) };
+    Ok((asked, status, reason, body))
+}
+
+/// What a problem document says; of any other body its beginning.
+fn reason(body: &str) -> String {
+    let document = serde_json::from_str::<Value>(body).unwrap_or_default();
+    let detail = document.get("detail").and_then(Value::as_str);
+    detail.map_or_else(|| body.chars().take(200).collect(), str::to_owned)
+}

@@ -1,0 +1,112 @@
+//! Which components exist to a caller (BOS reference 9.3).
+
+use std::collections::BTreeSet;
+
+use domain::{component::Component, invalid::Invalid};
+use proto::component as wire;
+
+/// Most ids in a refusal.
+const NAMED: usize = 10;
+
+/// The components that exist to a caller.
+pub(super) enum Scope {
+    /// All of them.
+    Everything,
+    /// Those of these ids.
+    Only(BTreeSet<String>),
+}
+
+impl From<Option<wire::Scope>> for Scope {
+    fn from(scope: Option<wire::Scope>) -> Self {
+        scope.map_or(Self::Everything, |scope| Self::Only(scope.ids.into_iter().collect()))
+    }
+}
+
+impl Scope {
+    /// Whether the component of that id exists to the caller, if it exists at all.
+    pub(super) fn has(&self, id: &str) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Only(ids) => ids.contains(id),
+        }
+    }
+
+    /// Those of `wanted` that the scope has, where an empty set wants all.
+    pub(super) fn among(self, wanted: BTreeSet<String>) -> Self {
+        match self {
+            Self::Everything if wanted.is_empty() => Self::Everything,
+            Self::Everything => Self::Only(wanted),
+            Self::Only(ids) if wanted.is_empty() => Self::Only(ids),
+            Self::Only(ids) => Self::Only(wanted.into_iter().filter(|id| ids.contains(id)).collect()),
+        }
+    }
+
+    /// Refuses records of other components.
+    ///
+    /// # Errors
+    /// Names the first of them.
+    pub(super) fn check(&self, records: &[Component]) -> Result<(), Invalid> {
+        let foreign = || records.iter().map(|record| record.id.as_str()).filter(|id| !self.has(id));
+        let named: Vec<_> = foreign().take(NAMED).collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let more = if foreign().nth(NAMED).is_some() { "..." } else { "" };
+        Err(Invalid::new("", format!("components that the tenant does not have: {}{more}", named.join(","))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::id::ComponentId;
+
+    use super::*;
+
+    fn ids(text: &str) -> BTreeSet<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn scope(text: Option<&str>) -> Scope {
+        let ids = text.map(|text| wire::Scope { ids: ids(text).into_iter().collect() });
+        Scope::from(ids)
+    }
+
+    #[test]
+    fn a_scope_and_wanted_ids_narrow_each_other() {
+        for (own, wanted, expected) in [
+            (None, "", None),
+            (None, "a b", Some("a b")),
+            (Some("a b"), "", Some("a b")),
+            (Some("a b"), "b c", Some("b")),
+            (Some("a b"), "c", Some("")),
+            (Some(""), "", Some("")),
+            (Some(""), "a", Some("")),
+        ] {
+            let among = match scope(own).among(ids(wanted)) {
+                Scope::Everything => None,
+                Scope::Only(ids) => Some(ids),
+            };
+            assert_eq!(among, expected.map(ids), "{own:?} {wanted}");
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_foreign_records() {
+        let records = |text: &str| -> Vec<_> {
+            text.split_whitespace().map(|id| Component::new(ComponentId::parse(id).unwrap())).collect()
+        };
+        let many = (10..22).map(|n| format!("n{n} ")).collect::<String>();
+        for (own, put, expected) in [
+            (None, "a b", None),
+            (Some("a b"), "b a", None),
+            (Some("a b"), "", None),
+            (Some("a b"), "a c b d", Some("c,d")),
+            (Some(""), "a", Some("a")),
+            (Some(""), many.as_str(), Some("n10,n11,n12,n13,n14,n15,n16,n17,n18,n19...")),
+        ] {
+            let refused = scope(own).check(&records(put)).err().map(|invalid| invalid.reason);
+            let expected = expected.map(|ids| format!("components that the tenant does not have: {ids}"));
+            assert_eq!(refused, expected, "{own:?} {put}");
+        }
+    }
+}

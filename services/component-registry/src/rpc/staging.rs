@@ -1,0 +1,84 @@
+//! Applying staged states: the rule of `domain::staging`, run on the newest records in one transaction.
+
+use std::collections::{HashMap, HashSet};
+
+use chassis::{
+    Fault,
+    convert::time,
+    ledger::{Draft, Ledger},
+};
+use domain::{
+    component::{Component, SessionReference},
+    staging::{self, Standing, Terms, Verdict},
+    time::Timestamp,
+};
+use proto::component::{ApplyStagedRequest, ApplyStagedResponse};
+
+use crate::{Registry, convert, store::BootTokens};
+
+impl Registry {
+    /// Applies what is staged, or names the sessions that it has to be told about first.
+    ///
+    /// # Errors
+    /// When the request cannot be read or the write is not taken.
+    pub(super) async fn apply(&self, request: ApplyStagedRequest) -> Result<ApplyStagedResponse, Fault> {
+        let ApplyStagedRequest { ids, tenant, sessions } = request;
+        let terms = Terms {
+            tenant: domain::id::Tenant::parse(&tenant)?,
+            clear_stage: self.options_in_force().clear_stage,
+            compatibility: self.compatibility,
+        };
+        let sessions = convert::staged_sessions(sessions)?;
+        let application = Application { terms, sessions, tokens: self.tokens.clone() };
+        let apply = move |draft: &mut Draft<'_, Component>| Ok(application.run(draft, ids));
+        let (answer, revision) = self.components.write(apply).await?;
+        Ok(ApplyStagedResponse { revision, ..answer })
+    }
+}
+
+/// What staged states are applied by.
+struct Application {
+    terms: Terms,
+    sessions: HashMap<SessionReference, Standing>,
+    tokens: Ledger<BootTokens>,
+}
+
+impl Application {
+    fn run(&self, draft: &mut Draft<'_, Component>, ids: Vec<String>) -> ApplyStagedResponse {
+        let mut answer = ApplyStagedResponse { unknown: self.unknown(draft, &ids), ..Default::default() };
+        if !answer.unknown.is_empty() {
+            return answer;
+        }
+        let now = time::now();
+        for id in ids {
+            let verdicts = match self.apply(draft, &id, now) {
+                Verdict::Succeeded => &mut answer.succeeded_ids,
+                Verdict::Failed => &mut answer.failed_ids,
+                Verdict::Ignored => &mut answer.ignored_ids,
+            };
+            verdicts.push(id);
+        }
+        answer
+    }
+
+    /// The sessions that components name and nothing is said of.
+    fn unknown(
+        &self,
+        draft: &Draft<'_, Component>,
+        ids: &[String],
+    ) -> Vec<proto::component::SessionReference> {
+        let named = ids.iter().filter_map(|id| draft.get(id)?.staged_by());
+        let unknown: HashSet<_> = named.filter(|named| !self.sessions.contains_key(named)).collect();
+        unknown.into_iter().map(convert::reference_to_wire).collect()
+    }
+
+    fn apply(&self, draft: &mut Draft<'_, Component>, id: &str, now: Timestamp) -> Verdict {
+        let Some(component) = draft.get(id) else { return Verdict::Ignored };
+        let standing = component.staged_by().and_then(|reference| self.sessions.get(&reference));
+        let Some(standing) = standing else { return Verdict::Ignored };
+        let tokens = |token: &str| Some(self.tokens.view().get(token)?.boot_artifacts.clone());
+        let (verdict, record) = staging::apply(&component, standing, &self.terms, tokens, now);
+        record.into_iter().for_each(|record| draft.put(record));
+        verdict
+    }
+}

@@ -1,0 +1,189 @@
+//! Applying what a session has staged (BOS reference 5.14).
+
+use crate::{
+    artifacts::BootArtifacts,
+    compatibility::Compatibility,
+    component::{Action, Component, DesiredState, SessionReference, StagedState},
+    id::Tenant,
+    session::{Operation, Session},
+    time::Timestamp,
+    write::{apply_hooks, begin_generation, cleared_actual_state},
+};
+
+/// What a staged session is to whoever wants it applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// One of their own.
+    Own {
+        /// Its unique id.
+        id: String,
+        /// What it does.
+        operation: Operation,
+    },
+    /// Somebody else's.
+    Foreign,
+    /// There is no such session any more.
+    Gone,
+}
+
+/// What the session that `reference` names is to `tenant`, among all `sessions` there are.
+///
+/// An id is exact. A name that was written by hand means the session of the tenant that it was written for, or the
+/// asker's own if that is not known.
+pub fn standing<'a>(
+    reference: &SessionReference,
+    tenant: &Tenant,
+    sessions: impl IntoIterator<Item = &'a Session>,
+) -> Standing {
+    let wanted = reference.tenant.as_ref().unwrap_or(tenant);
+    let mut foreign = false;
+    for session in sessions.into_iter().filter(|session| session.name == reference.name) {
+        let meant = if reference.id.is_empty() {
+            reference.tenant.is_none() || session.tenant == *wanted
+        } else {
+            session.id == reference.id
+        };
+        if meant && session.tenant == *tenant {
+            return Standing::Own { id: session.id.clone(), operation: session.operation };
+        }
+        foreign |= meant;
+    }
+    if foreign { Standing::Foreign } else { Standing::Gone }
+}
+
+/// On whose behalf and how staged states are applied.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Who wants it.
+    pub tenant: Tenant,
+    /// Whether what is applied is staged no longer; the option of that name.
+    pub clear_stage: bool,
+    /// How closely to follow BOS.
+    pub compatibility: Compatibility,
+}
+
+/// What became of applying the staged state of one component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It is what the component should run from now on.
+    Succeeded,
+    /// It cannot be, and the component's error says why.
+    Failed,
+    /// There is nothing that could be applied.
+    Ignored,
+}
+
+/// Why a staged state cannot be applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Obstacle {
+    #[error("the staged session no longer exists")]
+    Gone,
+    #[error("the staged session shuts down, but boot artifacts are staged")]
+    BootsForShutdown,
+    #[error("the staged boot artifacts are incomplete, {0} missing")]
+    Incomplete(String),
+}
+
+/// Applies the staged state of `component`, whose session `standing` describes, and gives the record that it
+/// becomes; `None`: the record stays. `tokens` gives the artifacts that a token stands for.
+///
+/// Applying is an assignment: the staged session owns the component from now on and a generation begins, also when
+/// it fails. A record without a last action fails and stays as it is, as in BOS. The staged state of somebody
+/// else's session is left alone; BOS takes such a session for one that is gone, and so disables the node.
+pub fn apply(
+    component: &Component,
+    standing: &Standing,
+    terms: &Terms,
+    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    now: Timestamp,
+) -> (Verdict, Option<Component>) {
+    let (Some(staged), Some(reference)) = (&component.staged_state, component.staged_by()) else {
+        return (Verdict::Ignored, None);
+    };
+    if *standing == Standing::Foreign && !terms.compatibility.strict_bos {
+        return (Verdict::Ignored, None);
+    }
+    let Some(last_action) = &component.last_action else { return (Verdict::Failed, None) };
+    let judged = judge(standing, staged.boot_artifacts.as_ref());
+    let mut record = component.clone();
+    match &judged {
+        Ok(operation) => {
+            desire(&mut record, staged, *operation);
+            if !terms.compatibility.strict_bos {
+                record.error = Some(String::new());
+            }
+        }
+        Err(obstacle) => {
+            record.enabled = Some(false);
+            let (name, tenant) = (&reference.name, terms.tenant.as_str());
+            record.error = Some(format!("{obstacle} (session: {name}, tenant: {tenant})"));
+        }
+    }
+    let mut last_action = last_action.clone();
+    last_action.action = Some(Action::ApplyStaged);
+    record.last_action = Some(last_action);
+    record.staged_state = Some(left(staged, terms.clear_stage));
+    own(&mut record, reference, standing, &terms.tenant);
+    apply_hooks(&mut record, tokens, now);
+    begin_generation(&mut record);
+    (if judged.is_ok() { Verdict::Succeeded } else { Verdict::Failed }, Some(record))
+}
+
+/// What the session does, unless what is staged cannot be that. Artifacts that were never staged are as good as
+/// empty ones; BOS takes a boot without any for complete and shuts the node down (BUG-26).
+fn judge(standing: &Standing, staged: Option<&BootArtifacts>) -> Result<Operation, Obstacle> {
+    let Standing::Own { operation, .. } = standing else { return Err(Obstacle::Gone) };
+    let nothing = BootArtifacts::default();
+    let artifacts = staged.unwrap_or(&nothing);
+    let members = [
+        ("kernel", &artifacts.kernel),
+        ("kernel_parameters", &artifacts.kernel_parameters),
+        ("initrd", &artifacts.initrd),
+    ];
+    let missing = members.into_iter().filter(|(_, text)| text.as_deref().unwrap_or_default().is_empty());
+    let missing: Vec<_> = missing.map(|(name, _)| name).collect();
+    match operation {
+        Operation::Shutdown if missing.len() < members.len() => Err(Obstacle::BootsForShutdown),
+        Operation::Boot | Operation::Reboot if !missing.is_empty() => {
+            Err(Obstacle::Incomplete(missing.join(", ")))
+        }
+        Operation::Boot | Operation::Reboot | Operation::Shutdown => Ok(*operation),
+    }
+}
+
+/// Makes the staged state the desired one. Nothing of the old one stays, its token included.
+fn desire(record: &mut Component, staged: &StagedState, operation: Operation) {
+    record.desired_state = Some(DesiredState {
+        boot_artifacts: staged.boot_artifacts.clone(),
+        configuration: staged.configuration.clone(),
+        ..DesiredState::default()
+    });
+    if operation == Operation::Reboot {
+        record.actual_state = Some(cleared_actual_state());
+    }
+    record.enabled = Some(true);
+}
+
+/// What stays staged.
+fn left(staged: &StagedState, clear_stage: bool) -> StagedState {
+    if !clear_stage {
+        return StagedState { applied: true, ..staged.clone() };
+    }
+    StagedState {
+        boot_artifacts: Some(BootArtifacts::empty()),
+        configuration: Some(String::new()),
+        ..StagedState::default()
+    }
+}
+
+/// Gives the component to the session that staged the state.
+fn own(record: &mut Component, reference: SessionReference, standing: &Standing, tenant: &Tenant) {
+    (record.session_tenant, record.assignment) = match standing {
+        Standing::Own { id, .. } => (Some(tenant.clone()), id.clone()),
+        Standing::Foreign | Standing::Gone => (reference.tenant, reference.id),
+    };
+    record.session = Some(reference.name);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use expect_test::expect;
+
+use super::*;
+use crate::{
+    component::{
+        ActualState, EventStats, LastAction, Status,
+        view::{artifacts, bare, show},
+    },
+    session::tests::session,
+};
+
+const NOW: Timestamp = Timestamp(900);
+
+fn tokens(token: &str) -> Option<BootArtifacts> {
+    (token == "at").then(|| BootArtifacts { timestamp: Some(Timestamp(5)), ..artifacts("tk tp ti") })
+}
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::parse(name).expect("valid")
+}
+
+fn terms() -> Terms {
+    Terms { tenant: tenant(""), clear_stage: false, compatibility: Compatibility::default() }
+}
+
+fn strict() -> Terms {
+    Terms { compatibility: Compatibility { strict_bos: true }, ..terms() }
+}
+
+fn own(operation: Operation) -> Standing {
+    Standing::Own { id: "id-3".to_owned(), operation }
+}
+
+/// A component that failed to boot what another session wanted, and for which a session has staged `artifacts`.
+fn staged(artifacts_text: Option<&str>) -> Component {
+    Component {
+        actual_state: Some(ActualState {
+            boot_artifacts: Some(artifacts("ak ap ai")),
+            bss_token: Some("at".to_owned()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(artifacts("dk dp di")),
+            configuration: Some("conf".to_owned()),
+            bss_token: Some("dt".to_owned()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        staged_state: Some(StagedState {
+            boot_artifacts: artifacts_text.map(artifacts),
+            configuration: Some("new".to_owned()),
+            session: Some("s3".to_owned()),
+            tenant: Some(tenant("")),
+            assignment: "id-3".to_owned(),
+            applied: false,
+            last_updated: Some(Timestamp(300)),
+        }),
+        last_action: Some(LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(true),
+            last_updated: Some(Timestamp(200)),
+        }),
+        event_stats: Some(EventStats {
+            power_on_attempts: Some(3),
+            power_off_graceful_attempts: Some(0),
+            power_off_forceful_attempts: Some(0),
+        }),
+        status: Some(Status { phase: None, status_override: Some("failed".to_owned()) }),
+        enabled: Some(false),
+        error: Some("old trouble".to_owned()),
+        session: Some("s1".to_owned()),
+        session_tenant: Some(tenant("")),
+        generation: 7,
+        assignment: "id-1".to_owned(),
+        power_error: "refused".to_owned(),
+        ..bare()
+    }
+}
+
+fn text(component: &Component, standing: &Standing, terms: &Terms) -> String {
+    let (verdict, record) = apply(component, standing, terms, tokens, NOW);
+    format!("{verdict:?}\n    {}\n", record.map_or_else(|| "unchanged".to_owned(), |record| show(&record)))
+}
+
+#[test]
+fn every_row_of_the_rule() {
+    let boots = Some("nk np ni");
+    let foreign = |terms: &Terms| Terms { tenant: tenant("a"), ..terms.clone() };
+    let unowned = Component { staged_state: Some(StagedState::default()), ..staged(None) };
+    let rows = [
+        ("nothing staged", text(&bare(), &Standing::Gone, &terms())),
+        ("staged by nobody", text(&unowned, &Standing::Gone, &terms())),
+        ("session gone", text(&staged(boots), &Standing::Gone, &terms())),
+        ("session of somebody else", text(&staged(boots), &Standing::Foreign, &foreign(&terms()))),
+        ("session of somebody else, strict", text(&staged(boots), &Standing::Foreign, &foreign(&strict()))),
+        ("shutdown with a kernel", text(&staged(Some("nk - .")), &own(Operation::Shutdown), &terms())),
+        ("boot without initrd", text(&staged(Some("nk np .")), &own(Operation::Boot), &terms())),
+        ("boot of nothing (BUG-26)", text(&staged(None), &own(Operation::Boot), &terms())),
+        ("reboot of nothing, strict", text(&staged(None), &own(Operation::Reboot), &strict())),
+        ("boot", text(&staged(boots), &own(Operation::Boot), &terms())),
+        ("boot, strict (BUG-35)", text(&staged(boots), &own(Operation::Boot), &strict())),
+        ("reboot", text(&staged(boots), &own(Operation::Reboot), &terms())),
+        ("shutdown", text(&staged(Some(". . .")), &own(Operation::Shutdown), &terms())),
+        ("shutdown without artifacts", text(&staged(None), &own(Operation::Shutdown), &terms())),
+        (
+            "no last action",
+            text(&Component { last_action: None, ..staged(boots) }, &own(Operation::Boot), &terms()),
+        ),
+    ];
+    let lines: Vec<_> = rows.iter().map(|(name, line)| format!("{name}: {line}")).collect();
+    expect![[r#"
+        nothing staged: Ignored
+            unchanged
+        staged by nobody: Ignored
+            unchanged
+        session gone: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session no longer exists (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        session of somebody else: Ignored
+            unchanged
+        session of somebody else, strict: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session no longer exists (session: s3, tenant: a)' session='s3' of='' gen=8 assigned=id-3
+        shutdown with a kernel: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,-,. cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session shuts down, but boot artifacts are staged (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        boot without initrd: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,. cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged boot artifacts are incomplete, initrd missing (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        boot of nothing (BUG-26): Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged boot artifacts are incomplete, kernel, kernel_parameters, initrd missing (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        reboot of nothing, strict: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged boot artifacts are incomplete, kernel, kernel_parameters, initrd missing (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        boot: Succeeded
+            actual=[tk,tp,ti~5 token:at @900] desired=[nk,np,ni cfg:new @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s3' of='' gen=8 assigned=id-3
+        boot, strict (BUG-35): Succeeded
+            actual=[tk,tp,ti~5 token:at @900] desired=[nk,np,ni cfg:new @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:on_hold] enabled=true error='old trouble' session='s3' of='' gen=8 assigned=id-3
+        reboot: Succeeded
+            actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s3' of='' gen=8 assigned=id-3
+        shutdown: Succeeded
+            actual=[tk,tp,ti~5 token:at @900] desired=[.,.,. cfg:new @900] staged=[.,.,. cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s3' of='' gen=8 assigned=id-3
+        shutdown without artifacts: Succeeded
+            actual=[tk,tp,ti~5 token:at @900] desired=[cfg:new @900] staged=[cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s3' of='' gen=8 assigned=id-3
+        no last action: Failed
+            unchanged
+    "#]].assert_eq(&lines.concat());
+}
+
+#[test]
+fn a_stage_is_cleared_if_wanted_also_when_it_fails() {
+    let terms = Terms { clear_stage: true, ..terms() };
+    for standing in [own(Operation::Boot), Standing::Gone] {
+        let (_, record) = apply(&staged(Some("nk np ni")), &standing, &terms, tokens, NOW);
+        let record = record.expect("changed");
+        let cleared = StagedState {
+            boot_artifacts: Some(BootArtifacts::empty()),
+            configuration: Some(String::new()),
+            last_updated: Some(NOW),
+            ..StagedState::default()
+        };
+        assert_eq!(record.staged_state, Some(cleared));
+        assert_eq!(apply(&record, &standing, &terms, tokens, NOW), (Verdict::Ignored, None));
+    }
+}
+
+#[test]
+fn what_stays_staged_can_be_applied_again() {
+    let (_, first) = apply(&staged(Some("nk np ni")), &own(Operation::Boot), &terms(), tokens, NOW);
+    let first = first.expect("changed");
+    let (verdict, second) = apply(&first, &own(Operation::Boot), &terms(), tokens, NOW);
+    let second = second.expect("changed");
+    assert_eq!((verdict, second.generation), (Verdict::Succeeded, first.generation + 1));
+}
+
+#[test]
+fn sessions_are_found_by_id_or_by_whom_they_were_named_for() {
+    let of = |owner: &str, id: &str| Session {
+        tenant: tenant(owner),
+        id: id.to_owned(),
+        operation: Operation::Reboot,
+        ..session("s")
+    };
+    let all = [of("", "1"), of("a", "2"), Session { name: "other".to_owned(), ..of("", "3") }];
+    let mut rows = String::new();
+    for (name, owner, id) in [
+        ("s", Some(""), "1"),
+        ("s", Some("a"), "2"),
+        ("s", Some("a"), "9"),
+        ("other", Some(""), "1"),
+        ("s", None, ""),
+        ("s", Some(""), ""),
+        ("s", Some("a"), ""),
+        ("s", Some("b"), ""),
+        ("other", None, ""),
+        ("gone", None, ""),
+    ] {
+        let reference =
+            SessionReference { name: name.to_owned(), tenant: owner.map(tenant), id: id.to_owned() };
+        let told = ["", "a"].map(|asker| match standing(&reference, &tenant(asker), &all) {
+            Standing::Own { id, .. } => format!("own {id}"),
+            Standing::Foreign => "foreign".to_owned(),
+            Standing::Gone => "gone".to_owned(),
+        });
+        rows += &format!("{name} {owner:?} '{id}': administrator {}, tenant a {}\n", told[0], told[1]);
+    }
+    expect![[r#"
+        s Some("") '1': administrator own 1, tenant a foreign
+        s Some("a") '2': administrator foreign, tenant a own 2
+        s Some("a") '9': administrator gone, tenant a gone
+        other Some("") '1': administrator gone, tenant a gone
+        s None '': administrator own 1, tenant a own 2
+        s Some("") '': administrator own 1, tenant a foreign
+        s Some("a") '': administrator foreign, tenant a own 2
+        s Some("b") '': administrator gone, tenant a gone
+        other None '': administrator own 3, tenant a foreign
+        gone None '': administrator gone, tenant a gone
+    "#]]
+    .assert_eq(&rows);
+}

@@ -1,0 +1,71 @@
+//! Completes running sessions of tenants when none of the nodes that keep them is the tenant's any more (BOS reference
+//! 5.9).
+//!
+//! Nobody tells when nodes change hands, so it is asked again and again as long as such sessions run. A tenant that is
+//! gone, or about which nobody tells, concerns its own sessions only.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use chassis::Fault;
+use domain::{
+    id::{ComponentId, Tenant},
+    session::Progress,
+};
+use futures_util::future::join_all;
+use tokio::time::sleep;
+
+use crate::{record::SessionRecord, shared::Shared};
+
+/// Looks after the running sessions of tenants for ever.
+pub(crate) async fn run(shared: Shared) -> anyhow::Result<()> {
+    loop {
+        sleep(shared.options.in_force().polling_period()).await;
+        let looks = running(&shared).into_iter().map(|(tenant, sessions)| look_at(&shared, tenant, sessions));
+        join_all(looks).await;
+    }
+}
+
+/// The running sessions of each tenant that has any.
+fn running(shared: &Shared) -> HashMap<Tenant, Vec<Arc<SessionRecord>>> {
+    let mut running: HashMap<_, Vec<_>> = HashMap::new();
+    for record in shared.sessions.view().all() {
+        let session = &record.session;
+        if session.progress == Progress::Running && !session.tenant.is_none() {
+            running.entry(session.tenant.clone()).or_default().push(record);
+        }
+    }
+    running
+}
+
+async fn look_at(shared: &Shared, tenant: Tenant, sessions: Vec<Arc<SessionRecord>>) {
+    if let Err(fault) = complete_abandoned(shared, &tenant, sessions).await {
+        tracing::warn!(%fault, tenant = tenant.as_str(), "it is not known whether sessions still have nodes");
+    }
+}
+
+async fn complete_abandoned(
+    shared: &Shared,
+    tenant: &Tenant,
+    sessions: Vec<Arc<SessionRecord>>,
+) -> Result<(), Fault> {
+    let Some(nodes) = shared.tenants.left(tenant).await? else { return Ok(()) };
+    for record in sessions {
+        if is_abandoned(shared, &record, &nodes) {
+            shared.complete(&record, Some(Arc::clone(&nodes))).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing that keeps the session is among the `nodes` of its tenant, as far as the copy of the components
+/// shows what the session did to them.
+fn is_abandoned(shared: &Shared, record: &SessionRecord, nodes: &BTreeSet<ComponentId>) -> bool {
+    let session = &record.session;
+    if shared.components.revision() < session.assigned_revision.max(1) {
+        return false;
+    }
+    !shared.members.is_kept_by(session, nodes)
+}

@@ -1,0 +1,122 @@
+//! Lets components run what sessions staged for them (BOS reference 2.7, 5.14).
+//!
+//! The registry has the newest records and applies what they hold, in one transaction for however many components.
+//! What the sessions are that staged it is known here. So the registry is asked with what is known, names the
+//! sessions that it has to know more about, and is asked again; a second time is enough, unless somebody stages
+//! something else in between.
+
+use std::time::Duration;
+
+use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, within};
+use domain::{id::Tenant, invalid::Invalid, limits::MOST_APPLIED, staging::standing};
+use proto::{
+    component::{
+        ApplyStagedRequest, ApplyStagedResponse, SessionReference, StagedSession,
+        report_service_client::ReportServiceClient,
+    },
+    session as wire,
+};
+use tokio::time::timeout;
+
+use crate::{
+    convert::staging::{reference_from_wire, staged_session},
+    shared::Shared,
+};
+
+/// Who applies it, in texts for people.
+const REGISTRY: &str = "component registry";
+
+/// How long the registry gets for one answer. The gateway waits for half a minute in all.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// How often the registry is asked. With every further time somebody has staged another session's state meanwhile.
+const ROUNDS: usize = 5;
+
+/// How long to wait for the copy of the components to show what was applied, so that whoever asks for the status of
+/// a session next sees it. It does so within milliseconds, unless the registry cannot be reached.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Applies what is staged.
+pub(crate) struct Staging {
+    shared: Shared,
+    registry: ReportServiceClient<Channel>,
+}
+
+impl Staging {
+    /// With the registry behind `channel`.
+    pub(crate) fn new(shared: Shared, channel: Channel) -> Self {
+        let registry = ReportServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Self { shared, registry }
+    }
+
+    /// Applies what is staged for components. Those that `tenant` does not have are ignored, whether they exist or
+    /// not.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`] when there is no such tenant, also for no components at all; [`Fault::Unavailable`] when
+    /// somebody who has to be asked does not answer.
+    pub(crate) async fn apply(
+        &self,
+        request: wire::ApplyStagedRequest,
+    ) -> Result<wire::ApplyStagedResponse, Fault> {
+        let wire::ApplyStagedRequest { tenant, component_ids } = request;
+        let tenant = Tenant::parse(&tenant)?;
+        if component_ids.len() > MOST_APPLIED {
+            let reason = format!("has {} items but may have at most {MOST_APPLIED}", component_ids.len());
+            return Err(Invalid::new("component_ids", reason).into());
+        }
+        let nodes = self.shared.tenants.told(&tenant).await?;
+        let is_visible = |id: &String| nodes.as_ref().is_none_or(|nodes| nodes.contains(id.as_str()));
+        let (visible, mut ignored_ids): (Vec<_>, Vec<_>) = component_ids.into_iter().partition(is_visible);
+        let applied = self.apply_visible(&tenant, visible).await?;
+        if timeout(PATIENCE, self.shared.components.reached(applied.revision)).await.is_err() {
+            tracing::warn!(revision = applied.revision, "the copy of the components is late");
+        }
+        tracing::info!(
+            tenant = tenant.as_str(),
+            succeeded = applied.succeeded_ids.len(),
+            failed = applied.failed_ids.len(),
+            "staged states applied"
+        );
+        ignored_ids.extend(applied.ignored_ids);
+        let ApplyStagedResponse { succeeded_ids, failed_ids, .. } = applied;
+        Ok(wire::ApplyStagedResponse { succeeded_ids, failed_ids, ignored_ids })
+    }
+
+    async fn apply_visible(&self, tenant: &Tenant, ids: Vec<String>) -> Result<ApplyStagedResponse, Fault> {
+        let tenant_name = tenant.as_str().to_owned();
+        let mut request = ApplyStagedRequest { ids, tenant: tenant_name, sessions: Vec::new() };
+        for _ in 0..ROUNDS {
+            let answer = within(ANSWER, self.registry.clone().apply_staged(request.clone())).await;
+            let answer = answer.map_err(|status| from_registry(status.into()))?.into_inner();
+            if answer.unknown.is_empty() {
+                return Ok(answer);
+            }
+            request.sessions.extend(self.look_up(tenant, answer.unknown)?);
+        }
+        Err(Fault::unavailable(REGISTRY, "what is staged keeps changing"))
+    }
+
+    /// What sessions are to `tenant`.
+    fn look_up(
+        &self,
+        tenant: &Tenant,
+        references: Vec<SessionReference>,
+    ) -> Result<Vec<StagedSession>, Invalid> {
+        let records = self.shared.sessions.view().all();
+        let looked_up = references.into_iter().map(|wire| {
+            let reference = reference_from_wire(wire.clone())?;
+            let sessions = records.iter().map(|record| &record.session);
+            Ok(staged_session(wire, standing(&reference, tenant, sessions)))
+        });
+        looked_up.collect()
+    }
+}
+
+/// A connection does not know what is at its other end.
+fn from_registry(fault: Fault) -> Fault {
+    match fault {
+        Fault::Unavailable { what, reason } if what == "service" => Fault::unavailable(REGISTRY, reason),
+        other => other,
+    }
+}

@@ -1,0 +1,82 @@
+//! Whom sessions leave alone, one row for each boot set and reason. A machine's worth of names for every session
+//! would not fit into memory, so they are read when somebody asks.
+
+use std::sync::Arc;
+
+use chassis::{Fault, database};
+use domain::membership::{Exclusion, LeftOut};
+use prost::Message;
+use proto::template::StringList;
+use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+
+use crate::record::SessionRecord;
+
+#[sea_orm::model]
+#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+#[sea_orm(table_name = "left_out")]
+pub struct Model {
+    /// Id of the session, boot set and reason.
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub key: String,
+    /// Key of the session, by which it is deleted.
+    pub session_key: String,
+    /// A session is told by its id from an earlier one of the same name.
+    pub session_id: String,
+    pub boot_set: String,
+    pub reason: String,
+    pub names: Vec<u8>,
+}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// Reads what was kept. Clones share the connections.
+#[derive(Clone)]
+pub(crate) struct LeftOutMembers {
+    database: DatabaseConnection,
+}
+
+impl LeftOutMembers {
+    pub(crate) fn new(database: DatabaseConnection) -> Self {
+        Self { database }
+    }
+
+    /// Whom the session of that id leaves alone, by boot set and reason.
+    ///
+    /// # Errors
+    /// When the database does not answer or a row cannot be read.
+    pub(crate) async fn of(&self, session_id: &str) -> Result<Vec<LeftOut>, Fault> {
+        let rows = Entity::find().filter(Column::SessionId.eq(session_id)).all(&self.database).await;
+        let rows = rows.map_err(|error| Fault::unavailable("database", error.to_string()))?;
+        let mut all = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        all.sort_unstable_by(|one, other| (&one.boot_set, one.reason).cmp(&(&other.boot_set, other.reason)));
+        Ok(all)
+    }
+}
+
+fn read(row: Model) -> Result<LeftOut, Fault> {
+    let unreadable = || Fault::Internal(format!("the row '{}' of those left out is unreadable", row.key));
+    let names = StringList::decode(row.names.as_slice()).map_err(|_| unreadable())?.values;
+    let reason = Exclusion::read(&row.reason).ok_or_else(unreadable)?;
+    Ok(LeftOut { boot_set: row.boot_set, reason, names })
+}
+
+/// Keeps what `record` says anew, in place of what was kept for its session before.
+pub(super) async fn save(transaction: &DatabaseTransaction, record: &SessionRecord) -> Result<(), DbErr> {
+    let Some(left_out) = &record.left_out else { return Ok(()) };
+    let id = &record.session.id;
+    database::delete::<Entity>(transaction, Column::SessionId, &[id.as_str().into()]).await?;
+    let rows = left_out.iter().map(|one| ActiveModel {
+        key: Set(format!("{id}\n{}\n{}", one.boot_set, one.reason.word())),
+        session_key: Set(record.key.to_string()),
+        session_id: Set(id.clone()),
+        boot_set: Set(one.boot_set.clone()),
+        reason: Set(one.reason.word().to_owned()),
+        names: Set(StringList { values: one.names.clone() }.encode_to_vec()),
+    });
+    database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
+}
+
+/// Forgets those of the sessions of these keys.
+pub(super) async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
+    database::delete::<Entity>(transaction, Column::SessionKey, keys).await
+}
