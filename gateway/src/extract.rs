@@ -146,8 +146,13 @@ impl<S: Sync> FromRequestParts<S> for Tenant {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let named = parts.headers.get(tenant::HEADER).map(|value| std::str::from_utf8(value.as_bytes()));
-        let named = named
+        let mut named = parts.headers.get_all(tenant::HEADER).iter();
+        let first = named.next().map(|value| std::str::from_utf8(value.as_bytes()));
+        // Who checked the header may have read another one, and no name at all would be the administrator.
+        if named.next().is_some() {
+            return Err(Problem::bad_request(format!("header '{}' is there more than once", tenant::HEADER)));
+        }
+        let named = first
             .transpose()
             .map_err(|_| Problem::bad_request(format!("header '{}' is not valid UTF-8", tenant::HEADER)))?;
         Self::named(named.unwrap_or_default()).map_err(Problem::bad_request)

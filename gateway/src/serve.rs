@@ -9,7 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 use tokio_io_timeout::TimeoutStream;
@@ -26,6 +26,9 @@ const LARGEST_HEAD: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 const MOST_LEFT_OVER: u64 = 64 << 20;
 
+/// How long a connection may still begin to ask when somebody waits for its place.
+const ROOM: Duration = Duration::from_millis(250);
+
 /// How long to wait when the process can have no further connections.
 const EXHAUSTED: Duration = Duration::from_secs(1);
 
@@ -41,9 +44,11 @@ where
     let places = Arc::new(Semaphore::new(settings.connections as usize));
     let patience = Duration::from_secs(settings.patience_seconds.into());
     let mut connections = JoinSet::new();
+    let (crowded, _) = watch::channel(());
     let mut was_full = false;
-    while let Some((stream, place)) = next(&listener, &places, &mut was_full, &shutdown).await {
-        let connection = Connection { app: app.clone(), patience, shutdown: shutdown.clone() };
+    while let Some((stream, place)) = next(&listener, &places, &crowded, &mut was_full, &shutdown).await {
+        let (shutdown, crowded) = (shutdown.clone(), crowded.subscribe());
+        let connection = Connection { app: app.clone(), patience, shutdown, crowded };
         connections.spawn(async move {
             connection.serve(stream).await;
             drop(place);
@@ -54,29 +59,27 @@ where
     while connections.join_next().await.is_some() {}
 }
 
-/// The next connection, once there is a place for it; `None` at shutdown.
+/// The next connection, once there is a place for it; `None` at shutdown. Where there is none, connections on which
+/// nothing is asked make room: who only keeps them keeps nobody else out, least of all those who ask how we are.
 async fn next(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
+    crowded: &watch::Sender<()>,
     was_full: &mut bool,
     shutdown: &CancellationToken,
 ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let accepted = async {
+        let stream = accept(listener).await;
         let full = places.available_permits() == 0;
         if full && !*was_full {
             tracing::warn!("there are as many connections as gateway.connections allows; further ones wait");
         }
+        if full {
+            crowded.send_replace(());
+        }
         *was_full = full;
         let place = places.clone().acquire_owned().await.expect("nobody closes the places");
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => return (stream, place),
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(EXHAUSTED).await;
-                }
-            }
-        }
+        (stream, place)
     };
     tokio::select! {
         () = shutdown.cancelled() => None,
@@ -84,10 +87,24 @@ async fn next(
     }
 }
 
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(EXHAUSTED).await;
+            }
+        }
+    }
+}
+
 struct Connection<A> {
     app: A,
     patience: Duration,
     shutdown: CancellationToken,
+    /// Changes when somebody waits for a place.
+    crowded: watch::Receiver<()>,
 }
 
 impl<A> Connection<A>
@@ -98,7 +115,7 @@ where
         + Unpin
         + 'static,
 {
-    async fn serve(self, stream: TcpStream) {
+    async fn serve(mut self, stream: TcpStream) {
         // Without this small answers wait up to 40 ms for an acknowledgement. A connection that refuses is
         // closed already.
         if let Err(error) = stream.set_nodelay(true) {
@@ -114,9 +131,17 @@ where
             .header_read_timeout(self.patience)
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(TokioIo::new(Box::pin(stream)), answer);
+        let leave = async {
+            tokio::select! {
+                () = self.shutdown.cancelled() => {}
+                _ = self.crowded.changed() => tokio::time::sleep(ROOM).await,
+            }
+        };
+        // What was sent already is read first, and answered.
         let ended = tokio::select! {
+            biased;
             ended = &mut connection => Some(ended),
-            () = self.shutdown.cancelled() => None,
+            () = leave => None,
         };
         let ended = match ended {
             Some(ended) => ended,

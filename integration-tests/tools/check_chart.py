@@ -40,7 +40,13 @@ VARIANTS = {
         {
             "image": {"repository": "registry.local/fleet/reveille", "tag": "1.2.3"},
             "imagePullSecrets": [{"name": "pull"}],
-            "settings": {"shutdown_grace_seconds": 60, "log": {"filter": "debug"}, "compat": {"strict_bos": True}},
+            "settings": {
+                "shutdown_grace_seconds": 60,
+                "log": {"filter": "debug"},
+                "compat": {"strict_bos": True},
+                "sessions": {"complete_applied": True},
+                "gateway": {"connections": 100, "patience_seconds": 10},
+            },
             "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS},
             "services": {"component-registry": {"resources": {"requests": {"cpu": 2, "memory": "2Gi"}}}},
             "gateway": {"port": 8080, "replicas": 3, "serviceType": "LoadBalancer"},
@@ -82,6 +88,7 @@ REFUSED = {
     "an unknown member of a service": {"services": {"session-manager": {"replicas": 2}}},
     "an unknown setting": {"settings": {"log": {"colour": "red"}}},
     "an unknown log format": {"settings": {"log": {"format": "xml"}}},
+    "no connections": {"settings": {"gateway": {"connections": 0}}},
     "a port that is not a number": {"gateway": {"port": "http"}},
     "a privileged port": {"gateway": {"port": 80}},
     "a negative number of replicas": {"gateway": {"replicas": -1}},

@@ -12,6 +12,9 @@ use crate::{
     tenant::Tenant,
 };
 
+/// Why any part of a request may be refused.
+const WRONG: &str = "Something in the request is wrong";
+
 /// Something that handlers take from a request.
 pub(crate) trait Input {
     /// Adds what it takes, and which answers it gives instead of the handler when that is not to be had.
@@ -31,7 +34,7 @@ impl Input for State<Mesh> {
 impl<T: JsonSchema> Input for Json<T> {
     fn describe(operation: &mut Operation) {
         operation.takes::<T>();
-        operation.may_answer(StatusCode::BAD_REQUEST, "Something in the request is wrong");
+        operation.may_answer(StatusCode::BAD_REQUEST, WRONG);
         operation.may_answer(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time");
         operation.may_answer(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than this path takes");
         operation.may_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not declared to be JSON");
@@ -40,7 +43,7 @@ impl<T: JsonSchema> Input for Json<T> {
 
 impl Input for Name {
     fn describe(operation: &mut Operation) {
-        operation.may_answer(StatusCode::BAD_REQUEST, "Something in the request is wrong");
+        operation.may_answer(StatusCode::BAD_REQUEST, WRONG);
     }
 }
 
@@ -51,14 +54,14 @@ impl Input for Query {
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "Address and headers are longer than can be read",
         );
-        operation.may_answer(StatusCode::BAD_REQUEST, "Something in the request is wrong");
+        operation.may_answer(StatusCode::BAD_REQUEST, WRONG);
     }
 }
 
 impl Input for Tenant {
     fn describe(operation: &mut Operation) {
         operation.is_for_tenants();
-        operation.may_answer(StatusCode::BAD_REQUEST, "Something in the request is wrong");
+        operation.may_answer(StatusCode::BAD_REQUEST, WRONG);
     }
 }
 

@@ -62,3 +62,14 @@ async fn the_header_names_the_tenant() {
         assert_eq!(tenant.ok().map(|tenant| tenant.0).as_deref(), named, "{sent:?}");
     }
 }
+
+#[tokio::test]
+async fn one_request_is_about_one_tenant() {
+    for names in [["", "blue"], ["blue", ""], ["blue", "red"], ["blue", "blue"]] {
+        let request = http::Request::get("/");
+        let request = names.iter().fold(request, |request, name| request.header(tenant::HEADER, *name));
+        let (mut parts, ()) = request.body(()).unwrap().into_parts();
+        let refused = Tenant::from_request_parts(&mut parts, &()).await.unwrap_err();
+        assert_eq!(refused.detail(), "header 'cray-tenant-name' is there more than once", "{names:?}");
+    }
+}

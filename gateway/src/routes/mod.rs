@@ -34,8 +34,8 @@ use endpoint::Endpoint;
 /// Path under which BOS is found from outside (BOS reference 2.1).
 const PREFIX: &str = "/apis/bos";
 
-/// Largest body, unless a path takes larger ones. The longest text of the contract has 524,288 characters, and an escaped character
-/// takes twelve bytes at most.
+/// Largest body, unless a path takes larger ones. The longest text of the contract has 524,288 characters, and an
+/// escaped character takes twelve bytes at most.
 const SINGLE_BODY: usize = 8 << 20;
 
 /// Everything that the gateway serves.

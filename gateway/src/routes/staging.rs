@@ -22,6 +22,7 @@ pub(super) async fn apply(
     tenant: Tenant,
     Json(Object(StagedNodes { xnames })): Json<Object<StagedNodes>>,
 ) -> Result<Response, Problem> {
+    // The session manager says the same, of a field that callers of this contract do not know.
     if xnames.len() > MOST_APPLIED {
         let detail = format!("has {} items but may have at most {MOST_APPLIED}", xnames.len());
         return Err(Problem::bad_request(at("xnames", detail)));

@@ -37,8 +37,9 @@ pub(crate) struct Options {
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Count")]
     pub default_retry_policy: Option<u32>,
-    /// BOS had it until 2.47. It shows only where it is not as it always was since, so that who expects the twenty
-    /// options of BOS finds them and no other.
+    /// Whether a component that runs what it should is left alone from then on; if not, it is brought back whenever
+    /// it no longer does. BOS had this until 2.47, so it shows only while it is false: who expects the twenty options
+    /// of BOS finds them and no other.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub disable_components_on_completion: Option<bool>,

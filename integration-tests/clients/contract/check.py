@@ -4,8 +4,8 @@
     check.py http://127.0.0.1:7700
     check.py --cargo-manifest integration-tests/clients/Cargo.toml http://127.0.0.1:7700
 
-csm-rs is generated from the vendor's document and brings it along. The gateway should have a fleet of its own, because its
-sessions, components and options will not be the same afterwards. Other options, such as --seed, go to schemathesis.
+csm-rs is generated from the vendor's document and brings it along. The gateway should have a fleet of its own, because
+its sessions, components and options will not be the same afterwards. Other options, such as --seed, go to schemathesis.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 //! Images in a real S3-compatible store, moto, which integration-tests/run installs: what nodes boot comes from there,
-//! and a store in trouble keeps sessions waiting and never makes them fail.
+//! and a store in trouble is named to whoever wants a session.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -7,8 +7,7 @@ mod store;
 
 use expect_test::expect;
 use integration_tests::{bos::Bos, eventually, mesh::Mesh};
-use proto::session::{GetSessionRequest, Progress, session_service_client::SessionServiceClient};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::store::{BUCKET, SECRET_KEY, Store, s3};
@@ -37,16 +36,27 @@ async fn template(bos: &Bos, name: &str, path: &str) {
     bos.expect(Method::PUT, &format!("/v2/sessiontemplates/{name}"), Some(&template)).await;
 }
 
-/// What a pending session waits for, once that has `text` in it.
-async fn waits_for(mesh: &Mesh, session: &str, text: &str) -> String {
-    let client = SessionServiceClient::new(chassis::channel(&mesh.settings.session_manager.url).unwrap());
-    let look = async || {
-        let request = GetSessionRequest { name: session.to_owned(), tenant: String::new() };
-        let answer = client.clone().get_session(request).await.unwrap().into_inner().session.unwrap();
-        let pending = answer.progress() == Progress::Pending;
-        (pending && answer.waiting_for.contains(text)).then_some(answer.waiting_for)
-    };
-    eventually(&format!("session {session} to wait for {text}"), look).await
+/// Why a session of a template is not taken.
+async fn refusal(bos: &Bos, template: &str) -> String {
+    let wish = json!({"template_name": template, "operation": "boot"});
+    let answer = bos.send(Method::POST, "/v2/sessions", Some(&wish)).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{answer:?}");
+    let detail = answer.body["detail"].as_str().unwrap();
+    let begin = format!("Session template fails check: Session template: '{template}' boot set: 'compute': ");
+    detail.strip_prefix(&begin).unwrap_or_else(|| panic!("{detail}")).to_owned()
+}
+
+/// Boots a template.
+async fn boots(bos: &Bos, template: &str) {
+    // A store that was in trouble is asked again after a pause only.
+    let session = eventually("a session that is taken", async || {
+        let wish = json!({"template_name": template, "operation": "boot"});
+        let answer = bos.send(Method::POST, "/v2/sessions", Some(&wish)).await;
+        answer.body["name"].as_str().map(str::to_owned)
+    })
+    .await;
+    let complete = bos.complete(&session).await;
+    assert_eq!(complete["status"]["error"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +93,7 @@ async fn nodes_boot_what_the_manifest_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_fails_whose_image_cannot_be() {
+async fn a_session_is_refused_whose_image_cannot_be() {
     let objects = [
         ("large/manifest.json".to_owned(), " ".repeat(1_048_577)),
         ("odd/manifest.json".to_owned(), "no manifest".to_owned()),
@@ -91,7 +101,7 @@ async fn a_session_fails_whose_image_cannot_be() {
     ];
     let Some(store) = Store::start(&objects).await else { return };
     let mesh = mesh(&store).await;
-    let mut errors = String::new();
+    let mut refusals = String::new();
     for path in [
         s3("nothing", "manifest.json"),
         format!("s3://{BUCKET}-of-yesterday/nothing/manifest.json"),
@@ -100,55 +110,48 @@ async fn a_session_fails_whose_image_cannot_be() {
         s3("empty", "manifest.json"),
     ] {
         template(&mesh.bos, "bad", &path).await;
-        let session = mesh.bos.session("bad", "boot").await;
-        let complete = mesh.bos.complete(&session).await;
-        errors += &format!("{}\n", complete["status"]["error"].as_str().unwrap());
+        refusals += &format!("{}\n", refusal(&mesh.bos, "bad").await);
     }
     mesh.stop().await;
     expect![[r#"
-        the image manifest s3://boot-images/nothing/manifest.json does not exist
-        the image manifest s3://boot-images-of-yesterday/nothing/manifest.json does not exist
-        the image manifest s3://boot-images/large/manifest.json is larger than 1048576 bytes
-        the image manifest s3://boot-images/odd/manifest.json: it is not JSON: expected ident at line 1 column 2
-        the image manifest s3://boot-images/empty/manifest.json: it is not JSON: EOF while parsing a value at line 1 column 0
-    "#]].assert_eq(&errors);
+        Can't find boot artifacts. Error: Unable to read manifest file 's3://boot-images/nothing/manifest.json'. Error: the image manifest s3://boot-images/nothing/manifest.json does not exist
+        Can't find boot artifacts. Error: Unable to read manifest file 's3://boot-images-of-yesterday/nothing/manifest.json'. Error: the image manifest s3://boot-images-of-yesterday/nothing/manifest.json does not exist
+        Can't find boot artifacts. Error: Unable to read manifest file 's3://boot-images/large/manifest.json'. Error: the image manifest s3://boot-images/large/manifest.json is larger than 1048576 bytes
+        Can't find boot artifacts. Error: s3://boot-images/odd/manifest.json: it is not JSON: expected ident at line 1 column 2
+        Can't find boot artifacts. Error: s3://boot-images/empty/manifest.json: it is not JSON: EOF while parsing a value at line 1 column 0
+    "#]]
+    .assert_eq(&refusals);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_waits_for_the_key_of_the_store() {
+async fn a_session_is_refused_as_long_as_the_store_does_not_take_the_key() {
     let Some(store) = Store::start(&store::image("image", "quiet")).await else { return };
     store.tell_key("s3cret-of-yesterday");
     let mesh = mesh(&store).await;
     template(&mesh.bos, "locked", &s3("image", "manifest.json")).await;
-    let session = mesh.bos.session("locked", "boot").await;
-    let waiting_for = waits_for(&mesh, &session, "SignatureDoesNotMatch").await;
-    assert!(waiting_for.starts_with("image store: S3 at 127.0.0.1:"), "{waiting_for}");
+    let refusal = refusal(&mesh.bos, "locked").await;
+    assert!(refusal.contains("S3 at 127.0.0.1:"), "{refusal}");
     let refused = "(refused GET /boot-images/image/manifest.json since ";
-    assert!(waiting_for.contains(refused), "{waiting_for}");
+    assert!(refusal.contains(refused), "{refusal}");
     let words = "403 Forbidden: SignatureDoesNotMatch: The signature we calculated does not match the one you provided.)";
-    assert!(waiting_for.contains(words), "{waiting_for}");
-    assert!(waiting_for.contains("waiting since "), "{waiting_for}");
-    assert!(!waiting_for.contains("s3cret"), "{waiting_for}");
+    assert!(refusal.contains(words), "{refusal}");
+    assert!(!refusal.contains("s3cret"), "{refusal}");
 
     store.tell_key(SECRET_KEY);
-    let complete = mesh.bos.complete(&session).await;
-    assert_eq!(complete["status"]["error"], Value::Null);
+    boots(&mesh.bos, "locked").await;
     mesh.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_waits_for_a_store_that_is_away() {
+async fn a_session_is_refused_as_long_as_the_store_is_away() {
     let Some(mut store) = Store::start(&store::image("image", "quiet")).await else { return };
     let mesh = mesh(&store).await;
     template(&mesh.bos, "away", &s3("image", "manifest.json")).await;
     store.stop().await;
-    let session = mesh.bos.session("away", "boot").await;
-    let waiting_for = waits_for(&mesh, &session, "Connection refused").await;
-    assert!(waiting_for.starts_with("image store: S3 at 127.0.0.1:"), "{waiting_for}");
-    assert!(waiting_for.contains("waiting since "), "{waiting_for}");
+    let refusal = refusal(&mesh.bos, "away").await;
+    assert!(refusal.contains("S3 at 127.0.0.1:") && refusal.contains("Connection refused"), "{refusal}");
 
     store.start_again().await;
-    let complete = mesh.bos.complete(&session).await;
-    assert_eq!(complete["status"]["error"], Value::Null);
+    boots(&mesh.bos, "away").await;
     mesh.stop().await;
 }

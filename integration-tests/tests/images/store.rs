@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-/// The objects of an image that are read: the manifest and the boot parameters.
+/// The objects of an image that are looked at: all but the root file system.
 pub fn image(image: &str, boot_parameters: &str) -> Vec<(String, String)> {
     let artifact = |kind: &str, name: &str| {
         let link = json!({ "path": s3(image, name), "etag": format!("etag-of-{name}"), "type": "s3" });
@@ -101,6 +101,8 @@ pub fn image(image: &str, boot_parameters: &str) -> Vec<(String, String)> {
     vec![
         (format!("{image}/manifest.json"), manifest.to_string()),
         (format!("{image}/boot_parameters"), boot_parameters.to_owned()),
+        (format!("{image}/kernel"), "-".to_owned()),
+        (format!("{image}/initrd"), "-".to_owned()),
     ]
 }
 

@@ -429,3 +429,27 @@ async fn whoever_takes_too_long_is_cut_off() {
     drop(deaf);
     mesh.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_ask_nothing_make_room_for_those_that_do() {
+    let mesh = Mesh::start(async |settings| {
+        settings.gateway.patience_seconds = 3600;
+        settings.gateway.connections = 4;
+    })
+    .await;
+    let gateway = address(&mesh);
+    let mut idle = Vec::new();
+    for asked in [&b""[..], b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"] {
+        for _ in 0..4 {
+            let mut stream = TcpStream::connect(gateway).await.unwrap();
+            stream.write_all(asked).await.unwrap();
+            idle.push(stream);
+        }
+    }
+    for _ in 0..3 {
+        let answer = raw(gateway, b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    drop(idle);
+    mesh.stop().await;
+}

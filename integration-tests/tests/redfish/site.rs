@@ -105,7 +105,9 @@ impl Site {
         ];
         fs::create_dir_all(&folder).unwrap();
         let manifest = json!({ "version": "1.0", "artifacts": artifacts });
-        fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+        for (file, content) in [("manifest.json", &*manifest.to_string()), ("kernel", "-"), ("initrd", "-")] {
+            fs::write(folder.join(file), content).unwrap();
+        }
     }
 }
 

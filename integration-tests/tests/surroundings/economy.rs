@@ -15,6 +15,9 @@ const MARGIN: f64 = 1.5;
 /// Every step of the hardware takes as long.
 const STEP: Duration = Duration::from_millis(300);
 
+/// As long as nobody was asked for this long, nobody is asked any more.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// What is asked for again and again while something is waited for, with the name that its period has here.
 const POLLS: [(Service, &str); 5] = [
     (Service::Hsm, "GET /locks/status"),
@@ -57,6 +60,7 @@ async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
     let scene = Scene::of(Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) }, |_| {}).await;
     let bos = &scene.mesh.bos;
     bos.template_with("image-1", every_role).await;
+    no_more_looks_at_images(&scene).await;
     scene.upstreams.reset_counts();
     let (metrics_before, began) = (metrics(&scene).await, Instant::now());
     let name = bos.session("image-1", "reboot").await;
@@ -78,6 +82,20 @@ async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
     scene.was_orderly();
     metrics_agree(&scene, &metrics_before).await;
     scene.end().await;
+}
+
+/// Waits until what was stored has been looked over, which nobody waits for otherwise.
+async fn no_more_looks_at_images(scene: &Scene) {
+    let looks = || {
+        let counts = scene.upstreams.counts().into_iter();
+        let looks = counts.filter(|count| matches!(count.service, Service::S3 | Service::Ims));
+        looks.map(|count| count.requests).sum::<u64>()
+    };
+    let mut before = None;
+    while before != Some(looks()) {
+        before = Some(looks());
+        tokio::time::sleep(QUIET).await;
+    }
 }
 
 /// No poll comes more often than its setting says, but for two kinds of transitions and the odd one that a change

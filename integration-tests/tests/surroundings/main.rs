@@ -8,6 +8,7 @@ mod configuration;
 mod crashes;
 mod economy;
 mod inventory;
+mod left_out;
 mod life;
 mod lost_answers;
 mod mixtures;

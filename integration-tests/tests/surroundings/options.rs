@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use upstreams::{Effect, Fault, NodeFaults, Plan, PowerCommand, Service, Trouble};
 
-use crate::scene::{Scene, TEMPLATE};
+use crate::scene::Scene;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
@@ -76,6 +76,27 @@ async fn nodes_that_are_kept_as_wanted_are_brought_back_until_they_are_let_go_of
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_kept_off_and_runs_again_is_asked_to_shut_down() {
+    let scene = Scene::new(2).await;
+    let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
+    bos.options(&json!({"disable_components_on_completion": false})).await;
+    for operation in ["boot", "shutdown"] {
+        let name = scene.begin(operation, &ids).await;
+        scene.succeeds(&name).await;
+    }
+    scene.were_asked(&ids, &["On", "Soft-Off"]);
+    scene.upstreams.press(PowerCommand::On, &ids[..1]).unwrap();
+    eventually("a node that is switched off again", async || {
+        (scene.asked(&ids[0]) == ["On", "Soft-Off", "Soft-Off"]).then_some(())
+    })
+    .await;
+    scene.are(&ids, "stable").await;
+    scene.were_asked(&ids[..1], &["On", "Soft-Off", "Soft-Off"]);
+    scene.were_asked(&ids[1..], &["On", "Soft-Off"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn strictly_the_twenty_options_of_bos_are_all_there_are() {
     let strict = |settings: &mut Settings| settings.compat.strict_bos = true;
     let scene = Scene::of(Plan::generated(2), strict).await;
@@ -126,29 +147,5 @@ async fn peers_are_given_as_long_as_the_options_say() {
     scene.show(&ids, &["waiting for CFS", "no answer within 10s"]).await;
     scene.upstreams.clear_troubles(None);
     scene.are(&ids, "stable").await;
-    scene.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_tells_whom_it_leaves_alone() {
-    let scene = Scene::new(4).await;
-    let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
-    bos.template_with(TEMPLATE, |template| {
-        let compute = &mut template["boot_sets"]["compute"];
-        (compute["node_list"], compute["node_groups"]) = (json!(ids), json!(["unheard"]));
-        compute.as_object_mut().unwrap().remove("node_roles_groups");
-    })
-    .await;
-    let name = scene.begin("shutdown", &ids[..1]).await;
-    let path = format!("/v2/sessions/{name}/left_out");
-    let mut expected: Vec<_> = ids[1..]
-        .iter()
-        .map(|id| json!({"boot_set": "compute", "id": id, "reason": "not_in_limit"}))
-        .collect();
-    expected.push(json!({"boot_set": "compute", "id": "unheard", "reason": "unknown_group"}));
-    assert_eq!(bos.get(&path).await, Value::from(expected));
-    bos.complete(&name).await;
-    bos.expect(Method::DELETE, &format!("/v2/sessions/{name}"), None).await;
-    assert_eq!(bos.send(Method::GET, &path, None).await.status, 404);
     scene.end().await;
 }

@@ -162,7 +162,7 @@ async fn what_cannot_be_applied_says_why() {
             let error = format!("the staged session no longer exists (session: {name}, tenant: )");
             assert_eq!(scene.mesh.bos.get(&component).await["error"], error);
         } else {
-            assert_eq!(scene.apply(&ids).await, outcome(&[], &[], &ids));
+            assert_eq!(scene.apply(&ids).await, outcome(&[], &ids, &[]));
             assert_eq!(scene.mesh.bos.get(&component).await["error"], "");
             assert_eq!(applied(&blue, &ids).await, outcome(&ids, &[], &[]));
         }
@@ -212,7 +212,7 @@ async fn sessions_of_the_same_name_are_told_apart() {
     assert_eq!(listed(&admin, "staged_session=s").await, ids);
     assert_eq!(listed(&blue, "staged_session=s").await, theirs);
 
-    assert_eq!(applied(&admin, &ids).await, outcome(own, &[], theirs));
+    assert_eq!(applied(&admin, &ids).await, outcome(own, theirs, &[]));
     assert_eq!(admin.complete("s").await["components"], own[0].as_str());
     assert_eq!(blue.get("/v2/sessions/s").await["status"]["status"], "running");
     assert_eq!(applied(&blue, &ids).await, outcome(theirs, &[], own));

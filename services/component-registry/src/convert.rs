@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-pub(crate) use chassis::convert::component::to_wire;
+pub(crate) use chassis::convert::component::{reference_to_wire, to_wire};
 use chassis::{
     Fault,
     convert::{
         Interner,
-        component::{action_from_wire, artifacts_from_wire, phase_from_wire},
+        component::{action_from_wire, artifacts_from_wire, phase_from_wire, reference_from_wire},
     },
 };
 use domain::{
@@ -21,7 +21,7 @@ use domain::{
     staging::Standing,
     time::Timestamp,
 };
-use proto::component as wire;
+use proto::{component as wire, session};
 
 use crate::store::BootToken;
 
@@ -95,7 +95,7 @@ pub(crate) fn staged_sessions(
             None => Standing::Gone,
             Some(wire::staged_session::Standing::Foreign(wire::ForeignSession {})) => Standing::Foreign,
             Some(wire::staged_session::Standing::Own(own)) => Standing::Own {
-                operation: operation(own.kind()).ok_or_else(|| missing("sessions.own.kind"))?,
+                operation: operation(own.operation()).ok_or_else(|| missing("sessions.own.operation"))?,
                 id: own.assignment_id,
             },
         };
@@ -104,24 +104,13 @@ pub(crate) fn staged_sessions(
     known.collect()
 }
 
-fn operation(kind: wire::SessionKind) -> Option<Operation> {
-    match kind {
-        wire::SessionKind::Unspecified => None,
-        wire::SessionKind::Boot => Some(Operation::Boot),
-        wire::SessionKind::Reboot => Some(Operation::Reboot),
-        wire::SessionKind::Shutdown => Some(Operation::Shutdown),
+fn operation(operation: session::Operation) -> Option<Operation> {
+    match operation {
+        session::Operation::Unspecified => None,
+        session::Operation::Boot => Some(Operation::Boot),
+        session::Operation::Reboot => Some(Operation::Reboot),
+        session::Operation::Shutdown => Some(Operation::Shutdown),
     }
-}
-
-fn reference_from_wire(reference: wire::SessionReference) -> Result<SessionReference, Invalid> {
-    let tenant = reference.tenant.as_deref().map(Tenant::parse).transpose()?;
-    Ok(SessionReference { name: reference.name, tenant, id: reference.id })
-}
-
-/// A session as a component names it.
-pub(crate) fn reference_to_wire(reference: SessionReference) -> wire::SessionReference {
-    let tenant = reference.tenant.map(|tenant| tenant.as_str().to_owned());
-    wire::SessionReference { name: reference.name, tenant, id: reference.id }
 }
 
 /// Reports of the status evaluator.

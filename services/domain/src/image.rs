@@ -6,6 +6,9 @@ pub use found::{Contents, Listing, Part, Unreadable};
 
 use crate::target::{ImageArtifacts, Rootfs};
 
+/// The only type of store that boot sets may name. Every driver of images stands in for such a store.
+pub const STORE_TYPE: &str = "s3";
+
 /// Most bytes that a manifest may have.
 pub const LARGEST_MANIFEST: usize = 1_048_576;
 

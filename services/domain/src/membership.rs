@@ -11,9 +11,9 @@ use crate::{
     template::{Arch, BootSet, SessionTemplate},
 };
 
-/// Why a node that the template names is no member.
+/// Why a node, group or role that the template names gives the session no member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Exclusion {
+pub enum LeftOutReason {
     /// The limit does not select it.
     NotInLimit,
     /// It is locked against power operations.
@@ -36,14 +36,9 @@ pub enum Exclusion {
     NotAComponent,
 }
 
-impl Exclusion {
-    /// The reason of that word, if there is one.
-    pub fn read(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.word() == word)
-    }
-
-    /// Every reason, in the order in which they are looked for: first those of nodes.
-    pub const ALL: [Self; 10] = [
+impl LeftOutReason {
+    /// Every reason, in the order in which those of a boot set are told.
+    const ALL: [Self; 10] = [
         Self::NotInLimit,
         Self::Locked,
         Self::ForeignTenant,
@@ -71,6 +66,11 @@ impl Exclusion {
             Self::NotAComponent => "not_a_component",
         }
     }
+
+    /// The reason of that word, if there is one.
+    pub fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.word() == word)
+    }
 }
 
 /// The nodes of one boot set, sorted.
@@ -79,9 +79,9 @@ pub struct Membership {
     /// Nodes to act on.
     pub members: Vec<ComponentId>,
     /// Nodes that the boot set names and the session leaves alone.
-    pub excluded: Vec<(ComponentId, Exclusion)>,
+    pub left_out: Vec<(ComponentId, LeftOutReason)>,
     /// Groups and roles that the boot set names and that stand for nobody.
-    pub unheard: Vec<(String, Exclusion)>,
+    pub unheard: Vec<(String, LeftOutReason)>,
 }
 
 /// Whom a boot set names and its session leaves alone, all for the same reason.
@@ -90,7 +90,7 @@ pub struct LeftOut {
     /// Name of the boot set.
     pub boot_set: String,
     /// Why.
-    pub reason: Exclusion,
+    pub reason: LeftOutReason,
     /// Ids of the nodes, or names of the groups or roles, sorted.
     pub names: Vec<String>,
 }
@@ -100,7 +100,7 @@ impl LeftOut {
     /// `None`: every node is visible.
     #[must_use]
     pub fn seen(mut self, visible: Option<&BTreeSet<ComponentId>>) -> Self {
-        let has_nodes = !matches!(self.reason, Exclusion::UnknownGroup | Exclusion::UnknownRole);
+        let has_nodes = !matches!(self.reason, LeftOutReason::UnknownGroup | LeftOutReason::UnknownRole);
         if let Some(visible) = visible.filter(|_| has_nodes) {
             self.names.retain(|name| visible.contains(name.as_str()));
         }
@@ -117,12 +117,12 @@ pub fn left_out(
     let members: HashSet<_> = memberships.values().flat_map(|membership| &membership.members).collect();
     let mut all = Vec::new();
     for (boot_set, membership) in memberships {
-        let nodes = membership.excluded.iter().filter(|(id, _)| !members.contains(id));
+        let nodes = membership.left_out.iter().filter(|(id, _)| !members.contains(id));
         let nodes = nodes.map(|(id, reason)| (*reason, id.as_str()));
         let unheard = membership.unheard.iter().map(|(name, reason)| (*reason, name.as_str()));
         let untold = membership.members.iter().filter(|id| !is_component(id));
-        let untold = untold.map(|id| (Exclusion::NotAComponent, id.as_str()));
-        let mut names: BTreeMap<Exclusion, Vec<String>> = BTreeMap::new();
+        let untold = untold.map(|id| (LeftOutReason::NotAComponent, id.as_str()));
+        let mut names: BTreeMap<LeftOutReason, Vec<String>> = BTreeMap::new();
         for (reason, name) in nodes.chain(unheard).chain(untold) {
             names.entry(reason).or_default().push(name.to_owned());
         }
@@ -198,9 +198,9 @@ fn members(
     let arch = boot_set.arch.unwrap_or_default();
     let mut membership = Membership { unheard: unheard(boot_set, inventory), ..Membership::default() };
     for id in &candidates {
-        let outside = (!selected.contains(id)).then_some(Exclusion::NotInLimit);
-        match outside.or_else(|| exclusion(id, arch, inventory, selection)) {
-            Some(reason) => membership.excluded.push((id.clone(), reason)),
+        let outside = (!selected.contains(id)).then_some(LeftOutReason::NotInLimit);
+        match outside.or_else(|| reason_against(id, arch, inventory, selection)) {
+            Some(reason) => membership.left_out.push((id.clone(), reason)),
             None => membership.members.push(id.clone()),
         }
     }
@@ -230,13 +230,13 @@ fn candidates(
 }
 
 /// Groups and roles of the boot set that the inventory does not know, sorted.
-fn unheard(boot_set: &BootSet, inventory: &Inventory) -> Vec<(String, Exclusion)> {
+fn unheard(boot_set: &BootSet, inventory: &Inventory) -> Vec<(String, LeftOutReason)> {
     let unknown = |sets: &NamedSets, names: &Option<Vec<String>>, reason| {
         let names = names.iter().flatten().filter(|name| sets.get(*name).is_none());
         names.map(|name| (name.clone(), reason)).collect::<BTreeSet<_>>()
     };
-    let mut all = unknown(inventory.groups(), &boot_set.node_groups, Exclusion::UnknownGroup);
-    all.extend(unknown(inventory.roles(), &boot_set.node_roles_groups, Exclusion::UnknownRole));
+    let mut all = unknown(inventory.groups(), &boot_set.node_groups, LeftOutReason::UnknownGroup);
+    all.extend(unknown(inventory.roles(), &boot_set.node_roles_groups, LeftOutReason::UnknownRole));
     all.into_iter().collect()
 }
 
@@ -247,24 +247,24 @@ fn named<'a>(sets: &'a NamedSets, names: Option<&'a [String]>) -> impl Iterator<
 /// Why a node that passed the limit is left alone, if it is. BOS asks the inventory about many nodes at
 /// once and takes whoever is in the answer; here every node is looked up by its own id, so that an id with a
 /// meaning of its own, such as `all`, never stands for anybody else.
-fn exclusion(
+fn reason_against(
     id: &ComponentId,
     arch: Arch,
     inventory: &Inventory,
     selection: Selection<'_>,
-) -> Option<Exclusion> {
+) -> Option<LeftOutReason> {
     let known = inventory.get(id.as_str());
     if known.is_some_and(|node| node.locked) {
-        return Some(Exclusion::Locked);
+        return Some(LeftOutReason::Locked);
     }
     if selection.tenant_nodes.is_some_and(|own| !own.contains(id)) {
-        return Some(Exclusion::ForeignTenant);
+        return Some(LeftOutReason::ForeignTenant);
     }
-    let Some(node) = known else { return Some(Exclusion::UnknownToInventory) };
+    let Some(node) = known else { return Some(LeftOutReason::UnknownToInventory) };
     if !accepts(arch, node.arch.as_deref(), selection.compatibility) {
-        return Some(Exclusion::WrongArchitecture);
+        return Some(LeftOutReason::WrongArchitecture);
     }
-    (!node.enabled && !selection.include_disabled).then_some(Exclusion::Disabled)
+    (!node.enabled && !selection.include_disabled).then_some(LeftOutReason::Disabled)
 }
 
 /// Whether a boot set of architecture `wanted` may boot a node whose architecture the inventory gives as
@@ -288,8 +288,8 @@ fn leave_to_later(membership: &mut Membership, taken: &mut BTreeSet<ComponentId>
         std::mem::take(&mut membership.members).into_iter().partition(|id| taken.contains(id));
     taken.extend(kept.iter().cloned());
     membership.members = kept;
-    membership.excluded.extend(lost.into_iter().map(|id| (id, Exclusion::InLaterBootSet)));
-    membership.excluded.sort_unstable();
+    membership.left_out.extend(lost.into_iter().map(|id| (id, LeftOutReason::InLaterBootSet)));
+    membership.left_out.sort_unstable();
 }
 
 #[cfg(test)]
@@ -317,11 +317,11 @@ mod tests {
     }
 
     fn show(membership: &Membership) -> String {
-        let excluded: String =
-            membership.excluded.iter().map(|(id, why)| format!(" {id}:{}", why.word())).collect();
+        let left_out: String =
+            membership.left_out.iter().map(|(id, why)| format!(" {id}:{}", why.word())).collect();
         let unheard: String =
             membership.unheard.iter().map(|(name, why)| format!(" {name}:{}", why.word())).collect();
-        format!("{} |{excluded}{unheard}", listed(&membership.members))
+        format!("{} |{left_out}{unheard}", listed(&membership.members))
     }
 
     fn machine() -> Inventory {
@@ -418,11 +418,11 @@ mod tests {
     fn a_tenant_is_not_told_of_foreign_nodes() {
         let own = ids("n0 n2").into_iter().collect();
         for (reason, visible, expected) in [
-            (Exclusion::Locked, None, "n0 n1 n2"),
-            (Exclusion::Locked, Some(&own), "n0 n2"),
-            (Exclusion::ForeignTenant, Some(&BTreeSet::new()), ""),
-            (Exclusion::UnknownGroup, Some(&own), "n0 n1 n2"),
-            (Exclusion::UnknownRole, Some(&own), "n0 n1 n2"),
+            (LeftOutReason::Locked, None, "n0 n1 n2"),
+            (LeftOutReason::Locked, Some(&own), "n0 n2"),
+            (LeftOutReason::ForeignTenant, Some(&BTreeSet::new()), ""),
+            (LeftOutReason::UnknownGroup, Some(&own), "n0 n1 n2"),
+            (LeftOutReason::UnknownRole, Some(&own), "n0 n1 n2"),
         ] {
             let left_out = LeftOut { boot_set: "c".into(), reason, names: texts("n0 n1 n2") };
             assert_eq!(left_out.seen(visible).names, texts(expected), "{reason:?}");
@@ -513,6 +513,6 @@ mod tests {
         let memberships = resolve(&template, &machine(), selection(&limit)).expect("somebody");
         let all = left_out(&memberships, |_| true);
         assert_eq!(all.len(), 1);
-        assert_eq!((all[0].reason, all[0].names.len()), (Exclusion::NotInLimit, ids.len()));
+        assert_eq!((all[0].reason, all[0].names.len()), (LeftOutReason::NotInLimit, ids.len()));
     }
 }

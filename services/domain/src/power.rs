@@ -236,8 +236,14 @@ fn retry_at(component: &Component, options: &Options) -> Option<Timestamp> {
     Some(component.last_action_at()?.plus(pause.min(options.power_on_wait())))
 }
 
-/// A power-off that has had its time without effect is forced, again and again.
+/// A power-off that has had its time without effect is forced, again and again. One that nobody asked for since the
+/// node was as wanted belongs to the past: a node that runs again is asked first, where BOS cuts it off.
 fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+    let asked =
+        [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| component.attempts(one));
+    if asked == [0, 0] {
+        return attempt(component, Action::PoweringOffGracefully, options);
+    }
     let act = attempt(component, Action::PoweringOffForcefully, options);
     match (act, wait_ends(component, options.power_off_wait())) {
         (PowerDecision::Act { .. }, Some(until)) if now < until => PowerDecision::Wait { until },

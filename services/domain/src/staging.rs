@@ -29,14 +29,15 @@ pub enum Standing {
 /// What the session that `reference` names is to `tenant`, among all `sessions` there are.
 ///
 /// An id is exact. A name that was written by hand means the session of the tenant that it was written for, or the
-/// asker's own if that is not known.
+/// asker's own if that is not known. What somebody else staged stays theirs when their session is gone: who asks next
+/// takes no node from its owner by that.
 pub fn standing<'a>(
     reference: &SessionReference,
     tenant: &Tenant,
     sessions: impl IntoIterator<Item = &'a Session>,
 ) -> Standing {
     let wanted = reference.tenant.as_ref().unwrap_or(tenant);
-    let mut foreign = false;
+    let mut foreign = wanted != tenant;
     for session in sessions.into_iter().filter(|session| session.name == reference.name) {
         let meant = if reference.id.is_empty() {
             reference.tenant.is_none() || session.tenant == *wanted
@@ -67,7 +68,7 @@ pub struct Terms {
 pub enum Verdict {
     /// It is what the component should run from now on.
     Succeeded,
-    /// It cannot be, and the component's error says why.
+    /// It cannot be, and the component's error says why, unless its session is somebody else's.
     Failed,
     /// There is nothing that could be applied.
     Ignored,
@@ -88,8 +89,8 @@ enum Obstacle {
 /// becomes; `None`: the record stays. `tokens` gives the artifacts that a token stands for.
 ///
 /// Applying is an assignment: the staged session owns the component from now on and a generation begins, also when
-/// it fails. A record without a last action fails and stays as it is, as in BOS. The staged state of somebody
-/// else's session is left alone; BOS takes such a session for one that is gone, and so disables the node.
+/// it fails. A record without a last action fails and stays as it is, as in BOS. So does one with the staged state of
+/// somebody else's session; BOS takes such a session for one that is gone, and so disables the node.
 pub fn apply(
     component: &Component,
     standing: &Standing,
@@ -101,7 +102,7 @@ pub fn apply(
         return (Verdict::Ignored, None);
     };
     if *standing == Standing::Foreign && !terms.compatibility.strict_bos {
-        return (Verdict::Ignored, None);
+        return (Verdict::Failed, None);
     }
     let Some(last_action) = &component.last_action else { return (Verdict::Failed, None) };
     let judged = judge(standing, staged.boot_artifacts.as_ref());

@@ -29,6 +29,9 @@ struct Image {
 }
 
 impl Catalogue {
+    /// Who does not answer, in texts for people.
+    pub const NAME: &'static str = "IMS";
+
     /// The catalogue that the settings name.
     ///
     /// # Errors
@@ -39,9 +42,6 @@ impl Catalogue {
             CatalogueDriver::Ims => Self::Ims(Peer::new(Self::NAME, &settings.ims).context("images.ims")?),
         })
     }
-
-    /// Who does not answer, in texts for people.
-    pub const NAME: &'static str = "IMS";
 
     /// Whether there is anybody to ask.
     pub fn exists(&self) -> bool {

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Fault, work::WorkQueue};
-use domain::session::{Progress, Session};
+use domain::{
+    completion::owns,
+    session::{Progress, Session},
+};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::Instant;
 
@@ -12,7 +15,8 @@ use crate::{shared::Shared, tenants::Nodes};
 /// Sessions that are taken up at the same time, and so completed in one transaction as a rule.
 const AT_ONCE: usize = 64;
 
-/// Pause after a write that was not taken, so that a database in trouble is not pestered.
+/// Pause after a write that was not taken, so that a database in trouble is not pestered, and before another look at
+/// nodes that are let go of within milliseconds as a rule.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Completes sessions for ever. None waits for another: that of a tenant may have to wait for who knows the tenant.
@@ -35,6 +39,8 @@ enum Finding {
     Done,
     /// The copy of the components does not show yet what the session did to its members.
     Behind(u64),
+    /// A node of it does as wanted, or was said by hand to do so, and nobody has let go of it yet.
+    Unsettled,
 }
 
 /// Completes the session of that key if it is over. Says when to look at it again, unless something will tell.
@@ -45,6 +51,7 @@ async fn look_at(shared: &Shared, key: Arc<str>) -> (Arc<str>, Option<Instant>) 
             shared.components.reached(revision).await;
             Some(Instant::now())
         }
+        Ok(Finding::Unsettled) => Some(Instant::now() + PAUSE),
         Err(fault) => {
             tracing::warn!(%fault, "a session could not be completed, trying again");
             Some(Instant::now() + PAUSE)
@@ -64,6 +71,9 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
     }
     // Asked after the revision: what the index counts is then at least as new.
     let is_over = || shared.members.stakes(key).is_some_and(|stakes| stakes.is_complete());
+    if is_over() && is_owner(shared, &record.session) {
+        return Ok(Finding::Unsettled);
+    }
     if is_over() {
         let visible = visible(shared, &record.session).await;
         // That may have taken a while.
@@ -72,6 +82,14 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
         }
     }
     Ok(Finding::Done)
+}
+
+/// Whether the session still has a node that is enabled. That keeps no session from being over where the options have
+/// nodes stay enabled; otherwise such a node is let go of, or begins to be brought to where it should be.
+fn is_owner(shared: &Shared, session: &Session) -> bool {
+    let lets_go = shared.options.in_force().disable_components_on_completion;
+    let mut named = shared.members.named(&session.name).into_iter();
+    lets_go && named.any(|component| component.is_enabled() && owns(session, &component))
 }
 
 /// The nodes that count in the last status of a session. It is not put off until somebody tells whose they are by now:

@@ -106,12 +106,13 @@ impl Index {
         let mut names: Vec<&str> = before.into_iter().chain(after).flat_map(|one| sessions(one)).collect();
         names.sort_unstable();
         names.dedup();
+        let complete_applied = self.complete_applied;
         for name in names {
             self.place(name, before, after);
             for (key, running) in self.running.get_mut(name).into_iter().flatten() {
                 let was_kept = !running.stakes.is_complete();
-                let rule = self.complete_applied;
-                let stake = |component: Option<&Arc<Component>>| stake(component?, &running.session, rule);
+                let session = &running.session;
+                let stake = |one: Option<&Arc<Component>>| stake(one?, session, complete_applied);
                 let (old, new) = (stake(before), stake(after));
                 running.stakes.change(old, new);
                 if was_kept && running.stakes.is_complete() {

@@ -71,8 +71,8 @@ impl Shared {
         self.end(Arc::clone(&record.key), id, Progress::Running, None, visible).await
     }
 
-    /// Ends the session of that `key` and `id`, which has no nodes yet, provided it is still pending. The `error` says why
-    /// it could not do its work.
+    /// Ends the session of that `key` and `id`, which has no nodes yet, provided it is still pending. The `error` says
+    /// why it could not do its work.
     ///
     /// # Errors
     /// When the write is not taken or may not have been.
@@ -80,6 +80,7 @@ impl Shared {
         self.end(key, id, Progress::Pending, Some(error), None).await
     }
 
+    /// Ends the session of that `key` and `id`, provided it is as far as `from`.
     async fn end(
         &self,
         key: Arc<str>,

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, within};
+use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, convert::component::reference_from_wire, within};
 use domain::{id::Tenant, invalid::Invalid, limits::MOST_APPLIED, staging::standing};
 use proto::{
     component::{
@@ -18,13 +18,7 @@ use proto::{
 };
 use tokio::time::timeout;
 
-use crate::{
-    convert::staging::{reference_from_wire, staged_session},
-    shared::Shared,
-};
-
-/// Who applies it, in texts for people.
-const REGISTRY: &str = "component registry";
+use crate::{convert::staging::staged_session, setback::REGISTRY, shared::Shared};
 
 /// How long the registry gets for one answer. The gateway waits for half a minute in all.
 const ANSWER: Duration = Duration::from_secs(20);

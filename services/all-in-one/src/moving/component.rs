@@ -1,14 +1,12 @@
 //! Components of a backup.
 
+use domain::limits::LONGEST_NAME;
 use serde_json::{Value, json};
 
 use super::{
     Enabled,
     record::{Defect, Object, fingerprint, kind, object},
 };
-
-/// Longest id of a component (BOS reference 2.3).
-const LONGEST_ID: usize = 127;
 
 /// Parts of a component that say when they were written.
 const STAMPED: [&str; 4] = ["actual_state", "desired_state", "staged_state", "last_action"];
@@ -60,9 +58,9 @@ impl Standing {
 pub(crate) fn prepare(item: Value, enabled: Enabled) -> Result<Prepared, Defect> {
     let mut record = portable(object(item)?);
     let id = match record.get("id") {
-        Some(Value::String(id)) if (1..=LONGEST_ID).contains(&id.chars().count()) => id.clone(),
+        Some(Value::String(id)) if (1..=LONGEST_NAME).contains(&id.chars().count()) => id.clone(),
         Some(Value::String(_)) => {
-            return Err(Defect::new("id", format!("needs between 1 and {LONGEST_ID} characters")));
+            return Err(Defect::new("id", format!("needs between 1 and {LONGEST_NAME} characters")));
         }
         Some(other) => return Err(Defect::new("id", format!("is {}, not a text", kind(other)))),
         None => return Err(Defect::new("id", "is missing")),

@@ -58,14 +58,12 @@ async fn import_options(site: &Site, backup: Object, dry_run: bool) -> anyhow::R
     let mut tally = Tally::new("options");
     let current = site.options().await?;
     let plan = option::plan(backup, &current);
-    for name in plan.removed {
-        println!("{OPTIONS}: {name}: was removed from BOS and is not needed");
-    }
     plan.defects.iter().for_each(|defect| tally.skipped(OPTIONS, defect));
     tally.left(plan.left);
     // One by one, so that a value which is refused keeps no other from being set.
     for (name, value) in plan.changes {
-        let change = format!("{name} from {} to {value}", current[&name]);
+        let before = current.get(&name).map(|now| format!(" from {now}")).unwrap_or_default();
+        let change = format!("{name}{before} to {value}");
         let body = Object::from_iter([(name.clone(), value)]);
         match if dry_run { Written::Done } else { site.patch_options(&body).await? } {
             Written::Done => tally.changed(change),

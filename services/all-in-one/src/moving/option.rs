@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::record::{Defect, Object};
 
-/// Options that BOS had once. A backup of an older release holds them, and nothing is lost without them.
-const REMOVED: [&str; 1] = ["disable_components_on_completion"];
+/// Option that BOS had once and that is shown only while it is false (BOS reference 10.3, row 8).
+const SHOWN_WHILE_FALSE: &str = "disable_components_on_completion";
 
 /// What is to be done about the options of a backup.
 #[derive(Debug, Default, PartialEq)]
@@ -14,24 +14,22 @@ pub(crate) struct Plan {
     pub changes: Object,
     /// How many have their value already.
     pub left: usize,
-    /// Options that exist no more.
-    pub removed: Vec<String>,
     /// Options that nobody knows, or without a value.
     pub defects: Vec<Defect>,
 }
 
-/// Compares the options of a backup with those in force, which are all that there are.
+/// Compares the options of a backup with those in force, which are all that there are but for one.
 pub(crate) fn plan(backup: Object, current: &Object) -> Plan {
     let mut plan = Plan::default();
     for (name, value) in backup {
         let value = stored(&name, value);
-        match current.get(&name) {
+        let hidden = (name == SHOWN_WHILE_FALSE).then_some(&Value::Bool(true));
+        match current.get(&name).or(hidden) {
             Some(now) if *now == value => plan.left += 1,
             Some(_) if value.is_null() => plan.defects.push(Defect::new(name, "has no value")),
             Some(_) => {
                 plan.changes.insert(name, value);
             }
-            None if REMOVED.contains(&name.as_str()) => plan.removed.push(name),
             None => plan.defects.push(Defect::new(name, "is no option")),
         }
     }
@@ -58,31 +56,31 @@ mod tests {
             json!({"clear_stage": false, "component_actual_state_ttl": "4h", "polling_frequency": 15});
         let current = object(current).expect("an object");
         for (backup, expected) in [
-            (json!({}), "changes {} left 0 removed [] defects []"),
+            (json!({}), "changes {} left 0 defects []"),
             (
                 json!({"clear_stage": false, "component_actual_state_ttl": "4H"}),
-                "changes {} left 2 removed [] defects []",
+                "changes {} left 2 defects []",
             ),
             (
                 json!({"polling_frequency": 20, "clear_stage": false}),
-                "changes {\"polling_frequency\":20} left 1 removed [] defects []",
+                "changes {\"polling_frequency\":20} left 1 defects []",
             ),
+            (json!({"disable_components_on_completion": true}), "changes {} left 1 defects []"),
             (
-                json!({"disable_components_on_completion": true}),
-                "changes {} left 0 removed [\"disable_components_on_completion\"] defects []",
+                json!({"disable_components_on_completion": false}),
+                "changes {\"disable_components_on_completion\":false} left 0 defects []",
             ),
             (
                 json!({"frobnicate": 1, "clear_stage": null}),
-                "changes {} left 0 removed [] defects [clear_stage: has no value, frobnicate: is no option]",
+                "changes {} left 0 defects [clear_stage: has no value, frobnicate: is no option]",
             ),
         ] {
             let plan = plan(object(backup).expect("an object"), &current);
             let defects: Vec<_> = plan.defects.iter().map(ToString::to_string).collect();
             let told = format!(
-                "changes {} left {} removed {:?} defects [{}]",
+                "changes {} left {} defects [{}]",
                 Value::Object(plan.changes),
                 plan.left,
-                plan.removed,
                 defects.join(", ")
             );
             assert_eq!(told, expected);

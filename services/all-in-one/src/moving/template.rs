@@ -1,15 +1,14 @@
 //! Session templates of a backup: whose they are, and what has to be mended before they are accepted.
 
-use domain::{id::check_name, template::canonical_xname};
+use domain::{
+    id::check_name,
+    image::STORE_TYPE,
+    limits::{LONGEST_DESCRIPTION, LONGEST_NAME},
+    template::canonical_xname,
+};
 use serde_json::Value;
 
 use super::record::{Defect, Object, fingerprint, kind, object};
-
-/// Longest name of a tenant (BOS reference 2.3).
-const LONGEST_TENANT: usize = 127;
-
-/// Longest description.
-const LONGEST_DESCRIPTION: usize = 1_023;
 
 /// Members of a template that a request may have (BOS reference 2.8.1).
 const MEMBERS: [&str; 4] = ["boot_sets", "cfs", "description", "enable_cfs"];
@@ -31,9 +30,6 @@ const BOOT_SET_MEMBERS: [&str; 8] = [
     "rootfs_provider_passthrough",
     "type",
 ];
-
-/// The only kind of store that images can be in.
-const STORE: &str = "s3";
 
 /// Who owns a template, and its name; nobody: empty.
 pub(crate) type Key = (String, String);
@@ -102,8 +98,8 @@ fn name(value: Option<&Value>) -> Result<String, Defect> {
 fn tenant(value: Option<&Value>) -> Result<String, Defect> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(String::new()) };
     let tenant = text("tenant", value)?;
-    if tenant.chars().count() > LONGEST_TENANT {
-        return Err(Defect::new("tenant", format!("has more than {LONGEST_TENANT} characters")));
+    if tenant.chars().count() > LONGEST_NAME {
+        return Err(Defect::new("tenant", format!("has more than {LONGEST_NAME} characters")));
     }
     Ok(tenant.to_owned())
 }
@@ -165,9 +161,9 @@ fn prepare_boot_set(value: Value, path: &str, mended: &mut Vec<String>) -> Resul
         Some(Value::String(path)) if !path.is_empty() => {}
         _ => return Err(Defect::new("path", "is missing or empty")),
     }
-    if boot_set.get("type").and_then(Value::as_str) != Some(STORE) {
-        mended.push(format!("{path}.type: set to {STORE}"));
-        boot_set.insert("type".into(), STORE.into());
+    if boot_set.get("type").and_then(Value::as_str) != Some(STORE_TYPE) {
+        mended.push(format!("{path}.type: set to {STORE_TYPE}"));
+        boot_set.insert("type".into(), STORE_TYPE.into());
     }
     boot_set.entry("arch").or_insert_with(|| "X86".into());
     if let Some(Value::Array(nodes)) = boot_set.get_mut("node_list") {

@@ -4,7 +4,7 @@ use domain::{
     artifacts::BootArtifacts,
     component::{
         Action, ActualState, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase,
-        StagedState, Status,
+        SessionReference, StagedState, Status,
     },
     id::{ComponentId, Tenant},
     invalid::Invalid,
@@ -137,6 +137,21 @@ pub fn artifacts_to_wire(artifacts: &BootArtifacts) -> wire::BootArtifacts {
         initrd: text(&artifacts.initrd),
         timestamp: artifacts.timestamp.map(time::to_wire),
     }
+}
+
+/// A session from the wire, as a component names it.
+///
+/// # Errors
+/// When its tenant has no possible name.
+pub fn reference_from_wire(reference: wire::SessionReference) -> Result<SessionReference, Invalid> {
+    let tenant = reference.tenant.as_deref().map(Tenant::parse).transpose()?;
+    Ok(SessionReference { name: reference.name, tenant, id: reference.id })
+}
+
+/// A session for the wire, as a component names it.
+pub fn reference_to_wire(reference: SessionReference) -> wire::SessionReference {
+    let tenant = reference.tenant.map(|tenant| tenant.as_str().to_owned());
+    wire::SessionReference { name: reference.name, tenant, id: reference.id }
 }
 
 fn staged_state_from_wire(state: wire::StagedState, interner: &mut Interner) -> Result<StagedState, Invalid> {

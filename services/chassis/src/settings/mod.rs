@@ -127,7 +127,8 @@ pub struct Gateway {
     pub listen: SocketAddr,
     /// Where others reach it.
     pub url: String,
-    /// Most connections at the same time. Further ones wait until one of these ends.
+    /// Most connections at the same time. Further ones wait until one of these ends, as those do on which nothing is
+    /// asked.
     pub connections: u32,
     /// Seconds that a client may take to send the head of a request, as many again for its body, and as many to
     /// take a part of the answer. A connection on which nothing is asked for that long is closed.
@@ -254,7 +255,8 @@ impl Settings {
             || self.images.driver == ImagesDriver::Simulated
     }
 
-    /// The settings as a TOML file that gives the same settings, for people: what opens a database or a peer is left out.
+    /// The settings as a TOML file that gives the same settings, for people: what opens a database or a peer is left
+    /// out.
     ///
     /// # Errors
     /// Never for settings that were loaded; the type of the error says so for others.

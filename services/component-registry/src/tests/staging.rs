@@ -1,9 +1,12 @@
 //! Staged states that are applied.
 
-use proto::component::{
-    ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, Assignment, BootArtifacts, Component,
-    OwnSession, PutComponentsRequest, SessionKind, SessionReference, StagedSession,
-    report_service_client::ReportServiceClient, staged_session::Standing,
+use proto::{
+    component::{
+        ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, Assignment, BootArtifacts, Component,
+        OwnSession, PutComponentsRequest, SessionReference, StagedSession,
+        report_service_client::ReportServiceClient, staged_session::Standing,
+    },
+    session::Operation,
 };
 
 use super::{Site, smd::Smd};
@@ -56,7 +59,7 @@ impl Site {
 }
 
 fn own(reference: &SessionReference) -> StagedSession {
-    let own = OwnSession { assignment_id: reference.id.clone(), kind: SessionKind::Boot.into() };
+    let own = OwnSession { assignment_id: reference.id.clone(), operation: Operation::Boot.into() };
     StagedSession { reference: Some(reference.clone()), standing: Some(Standing::Own(own)) }
 }
 

@@ -67,6 +67,8 @@ fn power_off_is_asked_for_and_then_forced() {
         ("forced", off(Force, 300_000, [0, 1, 1]), wait(1)),
         ("forced longer ago", off(Force, 300_001, [0, 1, 1]), act(Force, 2)),
         ("forced, none left", off(Force, 300_001, [0, 1, 3]), exhausted),
+        ("asked before it was off and on again", off(Ask, 300_001, [0, 0, 0]), act(Ask, 1)),
+        ("forced before it was off and on again", off(Force, 0, [0, 0, 0]), act(Ask, 1)),
     ];
     for (name, component, expected) in rows {
         assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");

@@ -114,7 +114,7 @@ fn every_row_of_the_rule() {
             unchanged
         session gone: Failed
             actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session no longer exists (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
-        session of somebody else: Ignored
+        session of somebody else: Failed
             unchanged
         session of somebody else, strict: Failed
             actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session no longer exists (session: s3, tenant: a)' session='s3' of='' gen=8 assigned=id-3
@@ -181,6 +181,7 @@ fn sessions_are_found_by_id_or_by_whom_they_were_named_for() {
         ("s", Some(""), "1"),
         ("s", Some("a"), "2"),
         ("s", Some("a"), "9"),
+        ("s", Some(""), "9"),
         ("other", Some(""), "1"),
         ("s", None, ""),
         ("s", Some(""), ""),
@@ -201,12 +202,13 @@ fn sessions_are_found_by_id_or_by_whom_they_were_named_for() {
     expect![[r#"
         s Some("") '1': administrator own 1, tenant a foreign
         s Some("a") '2': administrator foreign, tenant a own 2
-        s Some("a") '9': administrator gone, tenant a gone
-        other Some("") '1': administrator gone, tenant a gone
+        s Some("a") '9': administrator foreign, tenant a gone
+        s Some("") '9': administrator gone, tenant a foreign
+        other Some("") '1': administrator gone, tenant a foreign
         s None '': administrator own 1, tenant a own 2
         s Some("") '': administrator own 1, tenant a foreign
         s Some("a") '': administrator foreign, tenant a own 2
-        s Some("b") '': administrator gone, tenant a gone
+        s Some("b") '': administrator foreign, tenant a foreign
         other None '': administrator own 3, tenant a foreign
         gone None '': administrator gone, tenant a gone
     "#]]

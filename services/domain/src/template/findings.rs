@@ -143,7 +143,7 @@ pub fn store_findings(
     let boot_sets = template.boot_sets.iter().filter(|(name, _)| names.contains(*name));
     let of_store = boot_sets.flat_map(|(name, boot_set)| {
         let said = image::artifacts(boot_set, known).unwrap_or_else(Some);
-        let obstacle = obstacle(template, name, boot_set, known, rules);
+        let obstacle = image::obstacle(template, name, boot_set, known, rules);
         said.into_iter().chain(obstacle).map(|said| said.about(template, name))
     });
     of_store.collect()
@@ -166,21 +166,8 @@ fn of_image(
 ) -> Result<Vec<Said>, Said> {
     let stored = image::artifacts(boot_set, known)?;
     let listed = image::catalogue(boot_set, known, rules.options)?;
-    let obstacle = obstacle(template, name, boot_set, known, rules);
+    let obstacle = image::obstacle(template, name, boot_set, known, rules);
     Ok(stored.into_iter().chain(listed).chain(obstacle).collect())
-}
-
-fn obstacle(
-    template: &SessionTemplate,
-    name: &str,
-    boot_set: &BootSet,
-    known: &Known,
-    rules: Rules<'_>,
-) -> Option<Said> {
-    if rules.compatibility.strict_bos {
-        return None;
-    }
-    image::obstacle(template, name, boot_set, known, rules.options)
 }
 
 #[cfg(test)]

@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BootSet, SessionTemplate};
-use crate::image::{Contents, Listing, Unreadable, ims_id};
-
-/// The only kind of store that boot sets may name.
-pub(super) const KIND: &str = "s3";
+use crate::image::{Contents, Listing, STORE_TYPE, Unreadable, ims_id};
 
 /// Images to be looked up, each once however many boot sets share it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +20,7 @@ impl Wanted {
         let mut wanted = Self::default();
         for boot_set in boot_sets {
             wanted.ids.extend(ims_id(&boot_set.path).map(str::to_owned));
-            if boot_set.kind == KIND {
+            if boot_set.kind == STORE_TYPE {
                 wanted.paths.insert(boot_set.path.clone());
             }
         }

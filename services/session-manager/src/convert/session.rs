@@ -4,7 +4,7 @@ use chassis::convert::time;
 use domain::{
     id::{ComponentId, Tenant},
     invalid::Invalid,
-    membership::{Exclusion, LeftOut},
+    membership::{LeftOut, LeftOutReason},
     session::{NewSession, Operation, Progress, Session, SessionFilter, SessionPatch},
     session_status::SessionStatus,
     time::Timestamp,
@@ -146,18 +146,18 @@ pub(crate) fn left_out_to_wire(
     })
 }
 
-fn reason_to_wire(reason: Exclusion) -> wire::LeftOutReason {
+fn reason_to_wire(reason: LeftOutReason) -> wire::LeftOutReason {
     match reason {
-        Exclusion::NotInLimit => wire::LeftOutReason::NotInLimit,
-        Exclusion::Locked => wire::LeftOutReason::Locked,
-        Exclusion::ForeignTenant => wire::LeftOutReason::ForeignTenant,
-        Exclusion::UnknownToInventory => wire::LeftOutReason::UnknownToInventory,
-        Exclusion::WrongArchitecture => wire::LeftOutReason::WrongArchitecture,
-        Exclusion::Disabled => wire::LeftOutReason::Disabled,
-        Exclusion::InLaterBootSet => wire::LeftOutReason::InLaterBootSet,
-        Exclusion::UnknownGroup => wire::LeftOutReason::UnknownGroup,
-        Exclusion::UnknownRole => wire::LeftOutReason::UnknownRole,
-        Exclusion::NotAComponent => wire::LeftOutReason::NotAComponent,
+        LeftOutReason::NotInLimit => wire::LeftOutReason::NotInLimit,
+        LeftOutReason::Locked => wire::LeftOutReason::Locked,
+        LeftOutReason::ForeignTenant => wire::LeftOutReason::ForeignTenant,
+        LeftOutReason::UnknownToInventory => wire::LeftOutReason::UnknownToInventory,
+        LeftOutReason::WrongArchitecture => wire::LeftOutReason::WrongArchitecture,
+        LeftOutReason::Disabled => wire::LeftOutReason::Disabled,
+        LeftOutReason::InLaterBootSet => wire::LeftOutReason::InLaterBootSet,
+        LeftOutReason::UnknownGroup => wire::LeftOutReason::UnknownGroup,
+        LeftOutReason::UnknownRole => wire::LeftOutReason::UnknownRole,
+        LeftOutReason::NotAComponent => wire::LeftOutReason::NotAComponent,
     }
 }
 
@@ -170,7 +170,8 @@ fn operation_from_wire(operation: wire::Operation) -> Result<Operation, Invalid>
     }
 }
 
-fn operation_to_wire(operation: Operation) -> wire::Operation {
+/// What a session does with its members.
+pub(super) fn operation_to_wire(operation: Operation) -> wire::Operation {
     match operation {
         Operation::Boot => wire::Operation::Boot,
         Operation::Reboot => wire::Operation::Reboot,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use chassis::{Settings, settings::ImagesDriver};
 use domain::{
-    image::{Contents, Unreadable},
+    image::{Contents, STORE_TYPE, Unreadable},
     target::ImageArtifacts,
 };
 
@@ -24,9 +24,6 @@ use crate::{
     images::store::Store,
     setback::{Outage, Setback},
 };
-
-/// The kind of store that boot sets may name. Files stand in for such a store.
-const KIND: &str = "s3";
 
 /// How images are read.
 #[derive(Clone)]
@@ -63,7 +60,7 @@ impl Driver {
     /// [`Setback::Wait`] when the store does not answer, [`Setback::Fail`] when there is no such image or its
     /// manifest breaks a rule.
     pub async fn image(&self, kind: &str, path: &str, deadline: Duration) -> Result<ImageArtifacts, Setback> {
-        if kind != KIND {
+        if kind != STORE_TYPE {
             return Err(Setback::Fail(format!("{path}: images of type '{kind}' are not supported")));
         }
         match self {

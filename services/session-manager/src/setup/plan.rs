@@ -78,8 +78,8 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// The members of every boot set, or why there are none. The picture of the whole machine is let go of here, before images are waited
-/// for.
+/// The members of every boot set, or why there are none. The picture of the whole machine is let go of here, before
+/// images are waited for.
 async fn memberships(
     shared: &Shared,
     peers: &Peers,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use chassis::{Fault, database};
-use domain::membership::{Exclusion, LeftOut};
+use domain::membership::{LeftOut, LeftOutReason};
 use prost::Message;
 use proto::template::StringList;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -56,7 +56,7 @@ impl LeftOutMembers {
 fn read(row: Model) -> Result<LeftOut, Fault> {
     let unreadable = || Fault::Internal(format!("the row '{}' of those left out is unreadable", row.key));
     let names = StringList::decode(row.names.as_slice()).map_err(|_| unreadable())?.values;
-    let reason = Exclusion::read(&row.reason).ok_or_else(unreadable)?;
+    let reason = LeftOutReason::read(&row.reason).ok_or_else(unreadable)?;
     Ok(LeftOut { boot_set: row.boot_set, reason, names })
 }
 

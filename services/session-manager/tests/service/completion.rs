@@ -80,6 +80,25 @@ async fn a_status_that_was_saved_on_the_way_is_what_a_complete_session_shows() {
 }
 
 #[tokio::test]
+async fn a_member_that_is_enabled_holds_its_session_unless_it_is_to_be_kept_that_way() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.boot("s", "t").await.unwrap();
+    let revision = world.running("s").await.revision;
+    // Said by hand, before anybody has looked at the node.
+    world.peers.change("n1", |one| one.status = Some(Status::default()));
+    world.template("u", &["n2"]).await;
+    world.boot("other", "u").await.unwrap();
+    world.running("other").await;
+    world.peers.settle("n2");
+    world.complete("other").await;
+    assert_eq!(world.running("s").await.revision, revision);
+    let kept = Options { disable_components_on_completion: Some(false), ..Options::default() };
+    world.peers.set_options(kept);
+    world.complete("s").await;
+}
+
+#[tokio::test]
 async fn a_session_whose_members_others_took_is_complete() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;

@@ -1,18 +1,18 @@
 //! What the image of a boot set shows (BOS reference 7.3, 7.4).
 
-use super::{Said, Warning};
+use super::{Rules, Said, Warning};
 use crate::{
-    image::{Contents, Listing, Manifest, Part, ims_id},
+    image::{Contents, Listing, Manifest, Part, STORE_TYPE, ims_id},
     options::Options,
     target::{self, Obstacle},
-    template::{Arch, BootSet, Known, SessionTemplate, known::KIND},
+    template::{Arch, BootSet, Known, SessionTemplate},
 };
 
 /// Check 5: the store has what the boot set needs. The first warning hides others. An image that was not looked up
 /// shows nothing.
 pub(super) fn artifacts(boot_set: &BootSet, known: &Known) -> Warning {
     let unfound = |why: &dyn std::fmt::Display| format!("Can't find boot artifacts. Error: {why}");
-    if boot_set.kind != KIND {
+    if boot_set.kind != STORE_TYPE {
         let why = format!("No BootImageMetadata class for type {}", boot_set.kind);
         return Err(Said::new("type", unfound(&why)));
     }
@@ -89,11 +89,14 @@ pub(super) fn obstacle(
     name: &str,
     boot_set: &BootSet,
     known: &Known,
-    options: &Options,
+    rules: Rules<'_>,
 ) -> Option<Said> {
+    if rules.compatibility.strict_bos {
+        return None;
+    }
     let contents = known.contents.get(&boot_set.path)?.as_ref().ok()?;
     let image = contents.manifest.clone().artifacts(contents.boot_parameters.clone());
-    let frequency = options.actual_state_ttl_parameter();
+    let frequency = rules.options.actual_state_ttl_parameter();
     let obstacle = target::boot(template, name, &image, &frequency).err()?.obstacle;
     let field = match obstacle {
         Obstacle::NoRootfs => "rootfs_provider",
