@@ -93,7 +93,7 @@ async fn furnished() -> Mesh {
     let record = json!({
         "enabled": false, "retry_policy": 2, "session": "s1", "error": "line\nline",
         "desired_state": {"configuration": "c", "boot_artifacts": {"kernel": "k", "initrd": "i"}},
-        "staged_state": {"session": "s2"},
+        "staged_state": {"configuration": "next"},
         "status": {"phase": "", "status_override": "on_hold"},
     });
     mesh.bos.expect(Method::PUT, "/v2/components/held", Some(&record)).await;

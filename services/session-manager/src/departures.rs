@@ -1,8 +1,9 @@
 //! Completes running sessions of tenants when none of the nodes that keep them is the tenant's any more (BOS reference
 //! 5.9).
 //!
-//! Nobody tells when nodes change hands, so it is asked again and again as long as such sessions run. A tenant that is
-//! gone, or about which nobody tells, concerns its own sessions only.
+//! Nobody tells when nodes change hands, so it is asked again and again as long as such sessions run. Sessions of a
+//! tenant that is not known, or about which nobody tells, run on: it may be known again, and who has lost its nodes for
+//! good has sessions that end when the nodes are done.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -51,7 +52,7 @@ async fn complete_abandoned(
     tenant: &Tenant,
     sessions: Vec<Arc<SessionRecord>>,
 ) -> Result<(), Fault> {
-    let Some(nodes) = shared.tenants.left(tenant).await? else { return Ok(()) };
+    let Some(nodes) = shared.tenants.told(tenant).await? else { return Ok(()) };
     for record in sessions {
         if is_abandoned(shared, &record, &nodes) {
             shared.complete(&record, Some(Arc::clone(&nodes))).await?;

@@ -47,7 +47,7 @@ impl Standing {
     /// Of a component as a list shows it.
     pub(crate) fn of(shown: Object) -> Self {
         let enabled = shown.get("enabled") == Some(&Value::Bool(true));
-        Self { enabled, form: fingerprint(&as_written(portable(shown))) }
+        Self { enabled, form: fingerprint(&as_written(staged_by_nobody(portable(shown)))) }
     }
 }
 
@@ -56,7 +56,7 @@ impl Standing {
 /// # Errors
 /// Says why it is none. Whoever stores it judges the rest.
 pub(crate) fn prepare(item: Value, enabled: Enabled) -> Result<Prepared, Defect> {
-    let mut record = portable(object(item)?);
+    let mut record = staged_by_nobody(portable(object(item)?));
     let id = match record.get("id") {
         Some(Value::String(id)) if (1..=LONGEST_NAME).contains(&id.chars().count()) => id.clone(),
         Some(Value::String(_)) => {
@@ -93,6 +93,12 @@ pub(crate) fn portable(mut component: Object) -> Object {
     }
     remove(&mut component, &["status"], "status");
     remove(&mut component, &["actual_state", "boot_artifacts"], "timestamp");
+    component
+}
+
+/// Sessions are not moved, and what one has staged must not become that of a later one of the same name.
+fn staged_by_nobody(mut component: Object) -> Object {
+    remove(&mut component, &["staged_state"], "session");
     component
 }
 
@@ -188,6 +194,16 @@ mod tests {
             let record = object(stored).expect("an object");
             assert_eq!(prepared, Prepared { id: "x1".into(), record, switched_off }, "{given} {wish:?}");
         }
+    }
+
+    #[test]
+    fn nothing_is_staged_by_a_session_that_is_not_moved() {
+        let given = json!({"id": "x1", "staged_state": {"configuration": "c", "session": "s"}});
+        let record = prepare(given.clone(), Enabled::Off).expect("a component").record;
+        assert_eq!(Value::Object(record), json!({"id": "x1", "staged_state": {"configuration": "c"}}));
+        let prepared = prepare(given.clone(), Enabled::Off).expect("a component");
+        let standing = Standing::of(object(given).expect("an object"));
+        assert_eq!(prepared.verdict(Some(standing)), Verdict::Leave, "where it came from it stays staged");
     }
 
     #[test]
