@@ -9,6 +9,7 @@ use chassis::{
 use expect_test::expect;
 use proto::{
     component::{Phase, Status},
+    option::Options,
     session::{CreateSessionRequest, DeleteSessionsRequest, Operation, Progress, Session, SessionFilter},
     tenant::{GetTenantRequest, GetTenantResponse},
 };
@@ -294,6 +295,23 @@ async fn a_session_ends_although_nobody_tells_of_its_tenant() {
     world.complete("another").await;
     world.complete("s").await;
     assert_eq!(world.status_of("a", "s").await.unwrap().managed_components_count, 1);
+}
+
+#[tokio::test]
+async fn a_session_runs_on_while_its_tenant_is_not_known_and_ends_with_its_last_node() {
+    let (world, site) = world().await;
+    world.peers.set_options(Options { polling_frequency: Some(1), ..Options::default() });
+    has(&site, &["n1"]);
+    world.put_template(template("a", "t", &["n1"])).await.unwrap();
+    world.create(owned("a", "s", "t")).await.unwrap();
+    world.running("s").await;
+    site.says(A, 404, "{}");
+    // Whoever asks the second time has made what it could of the first answer.
+    site.called(site.calls().len() + 2).await;
+    let session = world.session_when("s", |_| true).await;
+    assert_eq!(session.progress(), Progress::Running, "{session:?}");
+    has(&site, &[]);
+    world.complete("s").await;
 }
 
 #[tokio::test]
