@@ -36,6 +36,9 @@ impl<T: DeserializeOwned> FromRequest<Mesh> for Json<T> {
         if request.body().size_hint().upper().is_some_and(|most| announced > most) {
             return Err(Problem::too_large());
         }
+        // The path's limit where the length is not announced.
+        let hint = request.body().size_hint();
+        mesh.doors.make_room(hint.exact().or(hint.upper()).unwrap_or(announced)).await?;
         let body = tokio::time::timeout(mesh.patience, Bytes::from_request(request, mesh)).await;
         let body = body.map_err(|_| Problem::too_slow())?.map_err(|rejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),

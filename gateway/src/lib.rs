@@ -8,6 +8,7 @@
 //! - `extract`, `query`: what is taken from a request; `tenant`: whose resources it is about
 //! - `problem`, `stream`: what is answered
 //! - `mesh`: the services behind; `routes`: which path calls which of them; `document`: what is said about that
+//! - `again`: which calls are made once more; `admission`: how much is passed on at a time
 //! - `serve`: connections, and how long a client may take; `refusal`: what cannot be read as a request
 
 use std::convert::Infallible;
@@ -18,6 +19,8 @@ use chassis::mirror::Mirror;
 use tokio::net::TcpListener;
 use tower::{Layer, Service};
 
+mod admission;
+mod again;
 mod convert;
 mod document;
 mod extract;
@@ -35,11 +38,19 @@ mod wire;
 /// Serves the contract on `listener` until shutdown. Then requests under way are finished and no more taken.
 ///
 /// # Errors
-/// When the address of a service in the settings cannot be read, or the gateway may have no connections or time.
+/// When the address of a service in the settings cannot be read, or the gateway may have nothing of something.
 pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings.gateway;
-    anyhow::ensure!(settings.connections > 0, "gateway.connections: has to be above zero");
-    anyhow::ensure!(settings.patience_seconds > 0, "gateway.patience_seconds: has to be above zero");
+    for (key, most) in [
+        ("connections", settings.connections),
+        ("patience_seconds", settings.patience_seconds),
+        ("reports", settings.reports),
+        ("operators", settings.operators),
+        ("lists", settings.lists),
+        ("body_bytes", settings.body_bytes),
+    ] {
+        anyhow::ensure!(most > 0, "gateway.{key}: has to be above zero");
+    }
     let address = listener.local_addr().context("local address")?;
     let app = app(&context.settings)?;
     // Only for how much is logged: every request asks the owner of what it is about.
@@ -66,7 +77,9 @@ fn app(
 ) -> anyhow::Result<
     impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
 > {
-    let routes = routes::router(mesh::Mesh::new(settings)?);
+    let mesh = mesh::Mesh::new(settings)?;
+    let admit = middleware::from_fn_with_state(mesh.doors.clone(), admission::admit);
+    let routes = routes::router(mesh).layer(admit);
     Ok(middleware::from_fn(follow::follow).layer(routes))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use chassis::{Channel, Fault, Settings, channel::LARGEST_MESSAGE};
+use chassis::{Fault, Settings, channel::LARGEST_MESSAGE};
 use proto::{
     boot::boot_script_service_client::BootScriptServiceClient,
     component::component_service_client::ComponentServiceClient,
@@ -15,9 +15,14 @@ use proto::{
 use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::health_client::HealthClient;
 
+use crate::{admission::Doors, again::Again};
+
 /// How long a service may take to answer. BOS gave up on a request after 30 seconds (BOS reference, appendix
 /// B), so clients expect an answer, good or bad, within that time.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How a service is reached: any replica of it answers.
+pub(crate) type Channel = Again<chassis::Channel>;
 
 /// What the component registry is called in errors.
 pub(crate) const REGISTRY: &str = "component registry";
@@ -53,6 +58,8 @@ pub(crate) struct Mesh {
     pub strict: bool,
     /// How long a client may take to send a body.
     pub patience: Duration,
+    /// How much is passed on at a time.
+    pub doors: Doors,
 }
 
 impl Mesh {
@@ -61,9 +68,9 @@ impl Mesh {
     /// # Errors
     /// When an address cannot be read.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
-        let registry = chassis::channel(&settings.component_registry.url)?;
-        let manager = chassis::channel(&settings.session_manager.url)?;
-        let coordinator = chassis::channel(&settings.config_coordinator.url)?;
+        let registry = Again(chassis::channel(&settings.component_registry.url)?);
+        let manager = Again(chassis::channel(&settings.session_manager.url)?);
+        let coordinator = Again(chassis::channel(&settings.config_coordinator.url)?);
         Ok(Self {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
@@ -78,6 +85,7 @@ impl Mesh {
             boot_scripts: BootScriptServiceClient::new(coordinator),
             strict: settings.compat.strict_bos,
             patience: Duration::from_secs(settings.gateway.patience_seconds.into()),
+            doors: Doors::new(&settings.gateway),
         })
     }
 }

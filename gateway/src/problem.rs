@@ -1,8 +1,13 @@
 //! Errors as people see them: problem documents with the titles and texts of BOS (BOS reference 2.2, A.1).
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
-use chassis::{Fault, request_id};
-use http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
+use chassis::{Fault, admission, request_id};
+use http::{
+    HeaderValue, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +19,8 @@ pub(crate) struct Problem {
     status: StatusCode,
     title: &'static str,
     detail: String,
+    /// When to try again at the earliest, where that may help.
+    retry_after: Option<Duration>,
 }
 
 /// Why a request was not done.
@@ -121,6 +128,11 @@ impl Problem {
             // Only reports of the actual state are ever locked out (BOS reference 2.6.6).
             Fault::Locked { .. } => Self::new(StatusCode::CONFLICT, LOCKED_TITLE, LOCKED_DETAIL),
             Fault::Unavailable { what, reason } => Self::unavailable(&format!("{what}: {reason}")),
+            Fault::Busy { reason, retry_after } => {
+                let retry_after = Some(retry_after);
+                Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, BUSY_TITLE, reason) }
+            }
+            Fault::Stale { .. } => Self::internal("a call without leases was told that they are over"),
             Fault::ResumeExpired(_) => Self::internal("a call that resumes nothing was told to start over"),
             Fault::Internal(cause) => Self::internal(&cause),
         }
@@ -142,11 +154,12 @@ impl Problem {
     }
 
     fn unavailable(detail: &str) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE_TITLE, detail)
+        let retry_after = Some(admission::come_back());
+        Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE_TITLE, detail) }
     }
 
     fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, title, detail: detail.into() }
+        Self { status, title, detail: detail.into(), retry_after: None }
     }
 }
 
@@ -164,6 +177,8 @@ const BAD_REQUEST: &str = "Bad Request";
 /// The title is part of the contract and says Redis although there is none; the detail names what is really
 /// not available.
 const UNAVAILABLE_TITLE: &str = "Unable to connect to the Redis database";
+/// Clients of BOS repeat what is answered with 503, and few of them know 429.
+const BUSY_TITLE: &str = "Too many requests at a time";
 const LOCKED_TITLE: &str = "Actual state can not be updated.";
 const LOCKED_DETAIL: &str = "BOS is currently changing the state of the node, and the actual state can not \
                              be accurately recorded";
@@ -192,7 +207,12 @@ fn capitalised(kind: &str) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let content_type = (CONTENT_TYPE, HeaderValue::from_static(Self::MEDIA_TYPE));
-        (self.status, [content_type], self.document()).into_response()
+        let mut response = (self.status, [content_type], self.document()).into_response();
+        if let Some(retry_after) = self.retry_after {
+            // Never zero, which would have them come back at once.
+            response.headers_mut().insert(RETRY_AFTER, retry_after.as_secs().max(1).into());
+        }
+        response
     }
 }
 
@@ -227,6 +247,7 @@ mod tests {
             (invalid("", "is too long"), ""),
             (busy, ""),
             (Fault::unavailable("database", "connection refused"), ""),
+            (Fault::Busy { reason: "too many lists".into(), retry_after: Duration::from_secs(3) }, ""),
             (Fault::ResumeExpired(3), ""),
             (Fault::Internal("secret".into()), ""),
         ];
@@ -248,6 +269,7 @@ mod tests {
             400 Bad Request: is too long
             409 Actual state can not be updated.: BOS is currently changing the state of the node, and the actual state can not be accurately recorded
             503 Unable to connect to the Redis database: database: connection refused
+            503 Too many requests at a time: too many lists
             500 Internal Server Error: the request could not be done; its id is 
             500 Internal Server Error: the request could not be done; its id is 
         "#]].assert_eq(&lines.collect::<String>());
@@ -260,6 +282,19 @@ mod tests {
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         expect![[r#"{"detail":"it is \"wrong\"","status":400,"title":"Bad Request","type":"about:blank"}"#]]
             .assert_eq(std::str::from_utf8(&body).unwrap());
+    }
+
+    #[test]
+    fn who_may_try_again_is_told_when() {
+        let busy = |millis| Fault::Busy { reason: String::new(), retry_after: Duration::from_millis(millis) };
+        let told = |fault: Fault| {
+            let response = Problem::from(fault).into_response();
+            response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(told(busy(3000)).as_deref(), Some("3"));
+        assert_eq!(told(busy(0)).as_deref(), Some("1"));
+        assert!(told(Fault::unavailable("database", "gone")).is_some());
+        assert_eq!(told(Fault::not_found("component", "x1")), None);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 
 pub mod authority;
 pub mod bos;
+pub mod failpoints;
 pub mod mesh;
 pub mod places;
 pub mod ports;
+pub mod postgres;
 pub mod processes;
+pub mod replicas;
 pub mod tools;
 
 use std::{fmt::Debug, future::Future, time::Duration};

@@ -2,14 +2,21 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
+    fmt::Write as _,
     fs::File,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::OnceLock,
 };
 
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::{
+    net::TcpListener,
+    process::{Child, Command},
+};
+use upstreams::{Plan, Service, Upstreams};
 
 use crate::{PATIENCE, bos::Bos, eventually, ports::free_ports};
 
@@ -27,6 +34,23 @@ pub const PARTS: [(&str, &str); 7] = [
 /// Enough to follow a request from part to part.
 const LOG: &str = "info,chassis=debug,gateway=debug";
 
+/// The systems of the profile for CSM: the section of the settings and who plays it.
+const PEERS: [(&str, Service); 7] = [
+    ("inventory.hsm", Service::Hsm),
+    ("power.pcs", Service::Pcs),
+    ("boot_parameters.bss", Service::Bss),
+    ("configuration.cfs", Service::Cfs),
+    ("images.s3", Service::S3),
+    ("images.ims", Service::Ims),
+    ("tenants.tapms", Service::Tapms),
+];
+
+/// File with the settings of all parts.
+const SETTINGS: &str = "reveille.toml";
+
+/// The signal of a process that aborts.
+const ABORTED: i32 = 6;
+
 /// Lines of a log that are shown when a test fails.
 const LAST_LINES: usize = 5;
 
@@ -37,6 +61,10 @@ pub struct Processes {
     /// Where settings, databases and logs are.
     pub directory: TempDir,
     ports: Vec<u16>,
+    profile: &'static str,
+    environment: Vec<(String, OsString)>,
+    /// A program and its arguments that the command of each part is passed to; empty: none.
+    wrapper: Vec<String>,
     running: BTreeMap<&'static str, Child>,
 }
 
@@ -73,19 +101,127 @@ impl Processes {
     /// # Panics
     /// When a part does not start.
     pub async fn start(nodes: u32, speed: f64) -> Self {
+        let mut mesh = Self::prepare();
+        mesh.set(&format!("[simulator]\nnodes = {nodes}\nspeed = {speed:?}\n"));
+        mesh.begin().await;
+        mesh.bos.discovered(nodes as usize).await;
+        mesh
+    }
+
+    /// A mesh that is not started yet, on a simulated fleet unless [`Self::among`] says otherwise.
+    ///
+    /// # Panics
+    /// When there is no room for it.
+    #[must_use]
+    pub fn prepare() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let ports = free_ports(PARTS.len());
         let gateway = ports.last().expect("one port for each part");
         let bos = Bos::new(&format!("http://127.0.0.1:{gateway}"));
-        std::fs::write(directory.path().join("reveille.toml"), settings(&directory, &ports, nodes, speed))
-            .expect("a writable directory");
-        let mut mesh = Self { bos, directory, ports, running: BTreeMap::new() };
-        for (part, _) in PARTS {
-            mesh.start_part(part);
+        let text = settings(&directory, &ports);
+        std::fs::write(directory.path().join(SETTINGS), text).expect("a writable directory");
+        let environment = Vec::new();
+        let (wrapper, running) = (Vec::new(), BTreeMap::new());
+        Self { bos, directory, ports, profile: "simulated", environment, wrapper, running }
+    }
+
+    /// Adds `text`, a part of a settings file, to the settings. It may begin sections that are there already.
+    ///
+    /// # Panics
+    /// When the two are no settings together.
+    pub fn set(&mut self, text: &str) {
+        let file = self.directory.path().join(SETTINGS);
+        let held = std::fs::read_to_string(&file).expect("settings");
+        let mut all: toml::Table = held.parse().expect("settings");
+        merge(&mut all, text.parse().expect("settings"));
+        std::fs::write(file, all.to_string()).expect("a writable directory");
+    }
+
+    /// Gives every part that is started from now on an environment variable.
+    pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
+        self.environment.push((name.to_owned(), value.into()));
+    }
+
+    /// Has every part that is started from now on be told when a file must not grow, as on a full disk, and live on.
+    pub fn survive_full_disks(&mut self) {
+        self.wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""].map(str::to_owned).to_vec();
+    }
+
+    /// Fills the disk for one part that [survives](Self::survive_full_disks) that, or makes room again: none of its
+    /// files can be written, or all can.
+    ///
+    /// # Panics
+    /// When the limit cannot be set.
+    pub async fn fill_disk(&self, part: &str, full: bool) {
+        let limit = if full { "--fsize=0:unlimited" } else { "--fsize=unlimited:unlimited" };
+        let id = self.process_id(part).to_string();
+        let set = Command::new("prlimit").args(["--pid", &id, limit]).status().await.expect("prlimit");
+        assert!(set.success(), "the limit of {part} cannot be set");
+    }
+
+    /// The process of a part that runs.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[must_use]
+    pub fn process_id(&self, part: &str) -> u32 {
+        self.running[part].id().expect("a process that was not waited for")
+    }
+
+    /// Starts the systems of `plan` and has the mesh, which is not started yet, use them.
+    ///
+    /// # Panics
+    /// When they cannot be had.
+    pub async fn among(&mut self, plan: Plan) -> Upstreams {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let plan = Plan { gateway_url: self.bos.url().to_owned(), ..plan };
+        let upstreams = Upstreams::start(plan, listener).expect("upstreams");
+        let mut text = String::new();
+        for (peer, service) in PEERS {
+            let url = upstreams.url_of(service);
+            writeln!(text, "[{peer}]\nurl = \"{url}\"").expect("a text grows");
         }
-        mesh.bos.ready().await;
-        mesh.bos.discovered(nodes as usize).await;
-        mesh
+        // Real ones are looked at less often; a test has no time.
+        text += "[power]\nfollow_seconds = 0.1\npoll_seconds = 0.2\n";
+        text += "[configuration]\npoll_seconds = 0.2\n[inventory]\nlock_poll_seconds = 0.2\n";
+        self.set(&text);
+        self.profile = "csm";
+        upstreams
+    }
+
+    /// Starts every part that the profile has, and waits until the mesh is ready.
+    ///
+    /// # Panics
+    /// When a part does not start.
+    pub async fn begin(&mut self) {
+        for part in self.parts() {
+            self.start_part(part);
+        }
+        self.bos.ready().await;
+    }
+
+    /// The parts that the profile has.
+    #[must_use]
+    pub fn parts(&self) -> Vec<&'static str> {
+        let simulated = self.profile == "simulated";
+        let names = PARTS.into_iter().map(|(part, _)| part);
+        names.filter(|part| simulated || *part != "simulator").collect()
+    }
+
+    /// Starts the parts again that have aborted, and tells which.
+    ///
+    /// # Panics
+    /// When one has ended in another way.
+    pub fn replace_aborted(&mut self) -> Vec<&'static str> {
+        let mut aborted = Vec::new();
+        for (part, child) in &mut self.running {
+            if let Some(status) = child.try_wait().expect("a status") {
+                assert_eq!(status.signal(), Some(ABORTED), "{part} ended with {status}");
+                aborted.push(*part);
+            }
+        }
+        aborted.iter().for_each(|part| self.start_part(part));
+        aborted
     }
 
     /// Starts one part.
@@ -96,9 +232,19 @@ impl Processes {
         let (_, binary) = PARTS.iter().find(|(name, _)| *name == part).expect("a part");
         let log = self.directory.path().join(format!("{part}.log"));
         let log = File::options().create(true).append(true).open(log).expect("a log file");
-        let child = Command::new(binaries().join(binary))
-            .arg("--config")
-            .arg(self.directory.path().join("reveille.toml"))
+        let program = binaries().join(binary);
+        let mut command = match self.wrapper.split_first() {
+            Some((wrapper, arguments)) => {
+                let mut command = Command::new(wrapper);
+                command.args(arguments).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let child = command
+            .args(["--profile", self.profile, "--config"])
+            .arg(self.directory.path().join(SETTINGS))
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -145,7 +291,7 @@ impl Processes {
     pub async fn ask_part_to_end(&self, part: &str) {
         eventually(&format!("{part} to listen"), async || self.log(part).contains("listening").then_some(()))
             .await;
-        let id = self.running[part].id().expect("a process that was not waited for").to_string();
+        let id = self.process_id(part).to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
         assert!(asked.success(), "{part} had ended before");
     }
@@ -183,15 +329,22 @@ impl Drop for Processes {
     }
 }
 
-fn settings(directory: &TempDir, ports: &[u16], nodes: u32, speed: f64) -> String {
+fn settings(directory: &TempDir, ports: &[u16]) -> String {
     let mut text = format!("data_dir = \"{}\"\n[log]\nfilter = \"{LOG}\"\n", directory.path().display());
     for ((part, _), port) in PARTS.iter().zip(ports) {
         text += &format!("[{part}]\nlisten = \"127.0.0.1:{port}\"\nurl = \"http://127.0.0.1:{port}\"\n");
-        if *part == "simulator" {
-            text += &format!("nodes = {nodes}\nspeed = {speed:?}\n");
-        }
     }
     text
+}
+
+/// Adds `more` to what is there, section by section.
+fn merge(all: &mut toml::Table, more: toml::Table) {
+    for (key, value) in more {
+        match (all.get_mut(&key), value) {
+            (Some(toml::Value::Table(held)), toml::Value::Table(more)) => merge(held, more),
+            (_, value) => drop(all.insert(key, value)),
+        }
+    }
 }
 
 /// Directory of the mesh's binaries, which are built if they are not up to date.

@@ -31,6 +31,7 @@ PARTS = {
     "gateway",
 }
 OWNERS = {"component-registry", "session-manager", "power-controller", "config-coordinator"}
+SERVICES = OWNERS | {"status-evaluator"}
 
 # name -> (release, values, parts that must run)
 VARIANTS = {
@@ -73,6 +74,16 @@ VARIANTS = {
         },
         PARTS,
     ),
+    "replicas": (
+        "three",
+        {
+            "databases": {name: {"existingSecret": f"postgres.{name}"} for name in SERVICES},
+            "services": {name: {"replicas": 3} for name in SERVICES},
+            "gateway": {"replicas": 2},
+            "simulator": {"enabled": False},
+        },
+        PARTS,
+    ),
     "database addresses in the values": (
         "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
         {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
@@ -85,7 +96,9 @@ REFUSED = {
     "a list among the settings": {"settings": {"power": {"pcs": ["https://pcs.example"]}}},
     "an unknown key": {"replicas": 3},
     "an unknown service": {"services": {"scheduler": {"port": 7710}}},
-    "an unknown member of a service": {"services": {"session-manager": {"replicas": 2}}},
+    "an unknown member of a service": {"services": {"session-manager": {"affinity": {}}}},
+    "no replicas of a service": {"services": {"session-manager": {"replicas": 0}}},
+    "evaluators that cannot share the work": {"services": {"status-evaluator": {"replicas": 2}}},
     "an unknown setting": {"settings": {"log": {"colour": "red"}}},
     "an unknown log format": {"settings": {"log": {"format": "xml"}}},
     "no connections": {"settings": {"gateway": {"connections": 0}}},
@@ -94,7 +107,7 @@ REFUSED = {
     "a negative number of replicas": {"gateway": {"replicas": -1}},
     "a database of another kind": {"databases": {"session-manager": {"url": "mysql://db/sessions"}}},
     "a database without address": {"databases": {"session-manager": {"existingSecret": ""}}},
-    "a database for a service without": {"databases": {"status-evaluator": {"url": "postgres://db/x"}}},
+    "a database for a part without": {"databases": {"gateway": {"url": "postgres://db/x"}}},
     "a wrong quantity": {"services": {"session-manager": {"resources": {"requests": {"memory": "lots"}}}}},
 }
 
@@ -168,6 +181,19 @@ def part_problems(objects, wanted):
             yield f"service {name_of(service)} selects {selected}"
 
 
+def replica_problems(objects):
+    """What there are several of is replaced one by one, and machines are emptied one replica at a time."""
+    budgets = {name_of(budget): budget["spec"] for budget in of_kind(objects, "PodDisruptionBudget")}
+    several = {name_of(item): item["spec"] for item in of_kind(objects, "Deployment") if item["spec"]["replicas"] > 1}
+    if budgets.keys() != several.keys():
+        yield f"budgets are of {sorted(budgets)} and there are several of {sorted(several)}"
+    for name, deployment in several.items():
+        if deployment["strategy"]["type"] != "RollingUpdate":
+            yield f"{name} is not replaced one by one"
+        if name in budgets and budgets[name]["selector"] != deployment["selector"]:
+            yield f"the budget of {name} is about something else"
+
+
 def name_problems(objects):
     """Every name is unique within its kind, and those of Services, being host names, have at most 63 letters."""
     names = [(item["kind"], name_of(item)) for item in objects]
@@ -216,19 +242,20 @@ def address_problems(objects):
 
 
 def database_problems(objects, values):
-    """The owners of data, and they alone, take their database from a Secret of their own."""
+    """The owners of data, and the status evaluator where it has one, take their database from a Secret of their own."""
+    given = values.get("databases", {})
+    owners = OWNERS | {name for name, database in given.items() if any(database.values())}
     made = {name_of(secret) for secret in of_kind(objects, "Secret")}
     taken = {}
     for deployment in of_kind(objects, "Deployment"):
         part = deployment["metadata"]["labels"]["app.kubernetes.io/component"]
         variables = environment_of(deployment)
         secrets = [value for name, value in variables.items() if name.endswith("__DATABASE_URL")]
-        if len(secrets) != (part in OWNERS):
+        if len(secrets) != (part in owners):
             yield f"{part} has the databases {secrets}"
         taken.update({secret.removeprefix("secret:"): part for secret in secrets})
-    if len(taken) != len(OWNERS):
+    if len(taken) != len(owners):
         yield f"the secrets are {sorted(taken)}"
-    given = values.get("databases", {})
     expected = {name for name, part in taken.items() if given.get(part, {}).get("url")}
     if made != expected:
         yield f"the chart makes the secrets {sorted(made)}"
@@ -281,6 +308,7 @@ def check_variant(results, chart, name, binaries):
         results.check(f"{name}: {len(objects)} objects fit Kubernetes {version}", schema_problems(objects, version))
     results.check(f"{name}: names are unique and short enough", name_problems(objects))
     results.check(f"{name}: {len(parts)} parts, each behind its service", part_problems(objects, parts))
+    results.check(f"{name}: several replicas stay available", replica_problems(objects))
     results.check(f"{name}: pods are probed, bounded, unprivileged", pod_problems(objects))
     results.check(f"{name}: addresses meet", address_problems(objects))
     results.check(f"{name}: one database each", database_problems(objects, values))

@@ -28,7 +28,7 @@ map, so the services, the gateway and the simulator are described alike.
 {{- define "reveille.parts" -}}
 {{- $parts := dict -}}
 {{- range $name, $service := .Values.services -}}
-{{- $_ := set $parts $name (merge (dict "protocol" "grpc" "replicas" 1 "serviceType" "ClusterIP") $service) -}}
+{{- $_ := set $parts $name (merge (dict "protocol" "grpc" "serviceType" "ClusterIP") $service) -}}
 {{- end -}}
 {{- $_ := set $parts "gateway" (merge (dict "protocol" "http") .Values.gateway) -}}
 {{- if .Values.simulator.enabled -}}
@@ -70,11 +70,11 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 {{- define "reveille.databaseSecret" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
-{{- $database := index $root.Values.databases $name -}}
+{{- $database := default dict (get $root.Values.databases $name) -}}
 {{- if $database.url -}}
 {{- printf "%s-%s-database" (include "reveille.fullname" $root) $name -}}
 {{- else -}}
-{{- $database.existingSecret -}}
+{{- $database.existingSecret | default "" -}}
 {{- end -}}
 {{- end -}}
 
@@ -89,7 +89,7 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 - name: {{ include "reveille.variable" (list $peer "url") }}
   value: {{ printf "http://%s-%s:%v" (include "reveille.fullname" $root) $peer $part.port | quote }}
 {{- end }}
-{{- if hasKey $root.Values.databases $name }}
+{{- if include "reveille.databaseSecret" (list $root $name) }}
 - name: {{ include "reveille.variable" (list $name "database_url") }}
   valueFrom:
     secretKeyRef:

@@ -251,6 +251,7 @@ mod tests {
             generation: 8,
             preparation: Some(message::BootPreparation::default()),
             assignment: "a".into(),
+            latest_assignment: "a".into(),
             power_error: "refused".into(),
             locked: true,
         }

@@ -3,7 +3,7 @@
 use proto::template as message;
 
 use super::none_if_empty;
-use crate::wire::{strict::Object, template as wire};
+use crate::wire::{named::Named, strict::Object, template as wire};
 
 /// The template `name` of `tenant`, or a patch of it.
 pub(crate) fn named(
@@ -11,13 +11,14 @@ pub(crate) fn named(
     name: String,
     tenant: String,
 ) -> message::SessionTemplate {
-    let sets = template.boot_sets.unwrap_or_default();
+    let Named(sets) = template.boot_sets.unwrap_or_default();
     message::SessionTemplate {
         name,
         tenant,
         description: template.description,
         enable_cfs: template.enable_cfs,
         cfs: template.cfs.map(Into::into),
+        boot_set_order: sets.iter().map(|(name, _)| name.clone()).collect(),
         boot_sets: sets.into_iter().map(|(name, Object(set))| (name, set.into())).collect(),
         revision: 0,
     }
@@ -27,7 +28,7 @@ impl From<message::SessionTemplate> for wire::SessionTemplate {
     fn from(template: message::SessionTemplate) -> Self {
         let sets = template.boot_sets.into_iter().map(|(name, set)| (name, Object(set.into())));
         Self {
-            boot_sets: Some(sets.collect()),
+            boot_sets: Some(Named::sorted(sets)),
             cfs: template.cfs.map(Into::into),
             description: template.description,
             enable_cfs: template.enable_cfs,
@@ -96,6 +97,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn boot_sets_are_passed_on_in_the_order_of_the_request() {
+        let body = r#"{"boot_sets": {"c": {"path": "p", "type": "s3"}, "a": {"path": "p", "type": "s3"},
+            "b": {"path": "p", "type": "s3"}, "c": {"path": "last", "type": "s3"}}}"#;
+        let message = named(serde_json::from_str(body).unwrap(), "t1".into(), String::new());
+        assert_eq!(message.boot_set_order, ["c", "a", "b"]);
+        assert_eq!(message.boot_sets["c"].path, "last");
+        let Named(shown) = wire::SessionTemplate::from(message).boot_sets.unwrap();
+        assert_eq!(shown.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
 
     #[test]
     fn templates_come_back_as_they_were_sent() {

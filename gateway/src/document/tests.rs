@@ -50,6 +50,9 @@ fn the_document_lists_the_contract() {
         /v2/applystaged POST
         /v2/components GET PATCH PUT
         /v2/components/{id} DELETE GET PATCH PUT
+        /v2/dryrun/components PUT
+        /v2/dryrun/options PATCH
+        /v2/dryrun/sessiontemplates/{name} PUT
         /v2/healthz GET
         /v2/options GET PATCH
         /v2/sessions DELETE GET POST
@@ -99,6 +102,9 @@ fn operations_say_what_they_take_and_may_answer() {
         get /v2/components/{id} (id Cray-Tenant-Name) -> 200 400 404 500 503
         patch /v2/components/{id} (id Cray-Tenant-Name) -> 200 400 404 408 409 413 415 500 503 {"allOf":[{"$ref":"#/components/schemas/ComponentInput"},{"minProperties":1}]}
         put /v2/components/{id} (id Cray-Tenant-Name) -> 200 400 404 408 413 415 500 503 {"allOf":[{"$ref":"#/components/schemas/ComponentInput"},{"minProperties":1}]}
+        put /v2/dryrun/components (Cray-Tenant-Name) -> 200 400 408 413 415 500 503 {"allOf":[{"items":{"$ref":"#/components/schemas/ComponentInput"},"type":"array"},{"items":{"required":["id"]}}]}
+        patch /v2/dryrun/options () -> 200 400 408 413 415 500 503 {"allOf":[{"$ref":"#/components/schemas/Options"},{"maxProperties":1024,"minProperties":1}]}
+        put /v2/dryrun/sessiontemplates/{name} (name Cray-Tenant-Name) -> 200 400 408 413 415 500 503 {"allOf":[{"$ref":"#/components/schemas/SessionTemplateInput"},{"required":["boot_sets"]}]}
         get /v2/healthz () -> 200 500 503
         get /v2/options () -> 200 500 503
         patch /v2/options () -> 200 400 408 413 415 500 503 {"allOf":[{"$ref":"#/components/schemas/Options"},{"maxProperties":1024,"minProperties":1}]}

@@ -5,7 +5,10 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chassis::Fault;
+use chassis::{
+    Fault,
+    admission::{self, Class},
+};
 use http::{
     HeaderMap, HeaderValue, Uri,
     header::{CONTENT_TYPE, HOST},
@@ -39,7 +42,8 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Problem> {
     let request = GetBootScriptRequest { node: Some(asked_for(&query)?) };
-    let answer = tokio::time::timeout(DEADLINE, mesh.boot_scripts.get_boot_script(call(request))).await;
+    let answer = admission::scope(Class::Report, mesh.boot_scripts.get_boot_script(call(request)));
+    let answer = tokio::time::timeout(DEADLINE, answer).await;
     let status = match answer {
         Ok(Ok(answer)) => return Ok(script(answer.into_inner().script)),
         Ok(Err(status)) => status,
@@ -53,6 +57,7 @@ pub(super) async fn show(
             tracing::warn!(what, reason, "a node has to ask for its boot script again");
             Ok(script(wait_and_ask(&uri, &headers, &reason)))
         }
+        Fault::Busy { reason, .. } => Ok(script(wait_and_ask(&uri, &headers, &reason))),
         fault => Err(fault.into()),
     }
 }

@@ -49,6 +49,16 @@ pub(super) async fn show(
     json(StatusCode::OK, &rendered(promised(answer.component)?))
 }
 
+/// How components would be shown after [`put_many`].
+pub(super) async fn judge_many(
+    State(mesh): State<Mesh>,
+    tenant: Tenant,
+    Json(components): Json<Vec<Object<Component>>>,
+) -> Result<Response, Problem> {
+    let judged = replace(mesh, &tenant, selection::of_each(components, &tenant)?, true).await?;
+    json(StatusCode::OK, &judged.into_iter().map(rendered).collect::<Vec<_>>())
+}
+
 pub(super) async fn put(
     State(mesh): State<Mesh>,
     tenant: Tenant,
@@ -56,7 +66,7 @@ pub(super) async fn put(
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
     let record = selection::of_one(id.of_component()?, component, &tenant)?;
-    let mut records = replace(mesh, &tenant, vec![record]).await?;
+    let mut records = replace(mesh, &tenant, vec![record], false).await?;
     json(StatusCode::OK, &stored(promised(records.pop())?))
 }
 
@@ -65,17 +75,21 @@ pub(super) async fn put_many(
     tenant: Tenant,
     Json(components): Json<Vec<Object<Component>>>,
 ) -> Result<Response, Problem> {
-    let records = replace(mesh, &tenant, selection::of_each(components, &tenant)?).await?;
-    kept(records)
+    kept(replace(mesh, &tenant, selection::of_each(components, &tenant)?, false).await?)
 }
 
 /// A tenant can replace its own nodes only. BOS lets it replace any (BOS reference 12, BUG-29).
-async fn replace(mut mesh: Mesh, tenant: &Tenant, components: Vec<Record>) -> Result<Vec<Record>, Problem> {
+async fn replace(
+    mut mesh: Mesh,
+    tenant: &Tenant,
+    components: Vec<Record>,
+    validate_only: bool,
+) -> Result<Vec<Record>, Problem> {
     let scope = match mesh.strict {
         true => None,
         false => scope(&mut mesh, tenant, selection::ids_of(&components)).await?,
     };
-    let request = PutComponentsRequest { components, scope };
+    let request = PutComponentsRequest { components, scope, validate_only };
     Ok(answer(REGISTRY, mesh.components.put_components(call(request))).await?.components)
 }
 

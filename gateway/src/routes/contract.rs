@@ -38,7 +38,37 @@ pub(super) fn contract(strict: bool) -> Vec<Endpoint> {
     paths.extend(components(strict));
     paths.extend(templates());
     paths.extend(sessions());
+    paths.extend(dry_runs());
     paths
+}
+
+/// Writes that are judged and answered as usual, but not done. They have paths of their own, which no BOS has: who asks
+/// BOS for a dry run by mistake must not change anything.
+fn dry_runs() -> Vec<Endpoint> {
+    vec![
+        Endpoint::at("/v2/dryrun/options").patch(
+            options::judge,
+            Operation::new("What changing these options would come to; nothing is stored")
+                .answers::<Options>()
+                .needs(json!({ "minProperties": 1, "maxProperties": options::MOST_MEMBERS })),
+        ),
+        Endpoint::at("/v2/dryrun/components")
+            .put(
+                components::judge_many,
+                Operation::new("What storing these components would come to; nothing is stored")
+                    .answers::<Vec<Component>>()
+                    .needs(json!({ "items": { "required": ["id"] } })),
+            )
+            .bulk(),
+        Endpoint::at("/v2/dryrun/sessiontemplates/{name}")
+            .put(
+                templates::judge,
+                Operation::new("What storing this session template would come to; nothing is stored")
+                    .answers::<SessionTemplate>()
+                    .needs(json!({ "required": ["boot_sets"] })),
+            )
+            .bulk(),
+    ]
 }
 
 fn about_the_service() -> Vec<Endpoint> {

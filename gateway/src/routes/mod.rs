@@ -32,7 +32,7 @@ use description::Documents;
 use endpoint::Endpoint;
 
 /// Path under which BOS is found from outside (BOS reference 2.1).
-const PREFIX: &str = "/apis/bos";
+pub(crate) const PREFIX: &str = "/apis/bos";
 
 /// Largest body, unless a path takes larger ones. The longest text of the contract has 524,288 characters, and an
 /// escaped character takes twelve bytes at most.

@@ -22,11 +22,23 @@ pub(super) async fn show(State(mut mesh): State<Mesh>) -> Result<Response, Probl
 }
 
 pub(super) async fn change(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     Json(Object(change)): Json<Object<Options>>,
 ) -> Result<Response, Problem> {
+    update(mesh, change, false).await
+}
+
+/// What [`change`] would store.
+pub(super) async fn judge(
+    State(mesh): State<Mesh>,
+    Json(Object(change)): Json<Object<Options>>,
+) -> Result<Response, Problem> {
+    update(mesh, change, true).await
+}
+
+async fn update(mut mesh: Mesh, change: Options, validate_only: bool) -> Result<Response, Problem> {
     check_members(&change)?;
-    let request = UpdateOptionsRequest { options: Some(change.clone().into()) };
+    let request = UpdateOptionsRequest { options: Some(change.clone().into()), validate_only };
     let answer = answer(REGISTRY, mesh.options.update_options(call(request))).await?;
     json(StatusCode::OK, &sorted(&repeated(change, kept(answer.record)?))?)
 }

@@ -6,7 +6,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chassis::{Channel, telemetry};
+use chassis::telemetry;
 use http::{StatusCode, header::CONTENT_TYPE};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -14,7 +14,7 @@ use tonic_health::pb::{
 
 use super::json;
 use crate::{
-    mesh::{Mesh, REGISTRY, SESSIONS, answer_within},
+    mesh::{Channel, Mesh, REGISTRY, SESSIONS, answer_within},
     problem::Problem,
 };
 

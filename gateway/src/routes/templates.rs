@@ -47,10 +47,30 @@ pub(super) async fn show(
 }
 
 pub(super) async fn put(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
     Json(Object(template)): Json<Object<SessionTemplate>>,
+) -> Result<Response, Problem> {
+    store(mesh, tenant, name, template, false).await
+}
+
+/// What [`put`] would store.
+pub(super) async fn judge(
+    State(mesh): State<Mesh>,
+    tenant: Tenant,
+    name: Name,
+    Json(Object(template)): Json<Object<SessionTemplate>>,
+) -> Result<Response, Problem> {
+    store(mesh, tenant, name, template, true).await
+}
+
+async fn store(
+    mut mesh: Mesh,
+    tenant: Tenant,
+    name: Name,
+    template: SessionTemplate,
+    validate_only: bool,
 ) -> Result<Response, Problem> {
     if template.boot_sets.is_none() {
         return Err(Problem::bad_request("missing field `boot_sets`"));
@@ -58,7 +78,7 @@ pub(super) async fn put(
     check_boot_sets(&template)?;
     let wording = Wording::new("created", &template);
     let session_template = Some(named(template, name.of_session()?, tenant.0.clone()));
-    let request = PutSessionTemplateRequest { session_template };
+    let request = PutSessionTemplateRequest { session_template, validate_only };
     let answer = answer(SESSIONS, mesh.templates.put_session_template(call(request))).await;
     let answer = answer.map_err(|fault| wording.of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
@@ -82,7 +102,7 @@ pub(super) async fn patch(
 /// A message cannot tell no boot sets from none given, so this is decided here.
 fn check_boot_sets(template: &SessionTemplate) -> Result<(), Problem> {
     match &template.boot_sets {
-        Some(sets) if sets.is_empty() => {
+        Some(sets) if sets.0.is_empty() => {
             Err(Problem::bad_request(at("boot_sets", "the object needs at least one member")))
         }
         _ => Ok(()),

@@ -55,7 +55,7 @@ async fn what_a_tenant_asks_for_is_limited_to_its_nodes() {
         GetTenantRequest { name: "blue", among: [] }
         PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: Some(Scope { ids: ["a", "b"] }), ..
         GetTenantRequest { name: "blue", among: ["a", "x"] }
-        PutComponentsRequest .. scope: Some(Scope { ids: ["a"] }) }
+        PutComponentsRequest .. scope: Some(Scope { ids: ["a"] }), validate_only: false }
         GetTenantRequest { name: "blue", among: ["x"] }
         DeleteComponentRequest { id: "x", scope: Some(Scope { ids: [] }) }
         GetTenantRequest { name: "everything", among: ["x"] }

@@ -6,6 +6,7 @@
 
 pub(crate) mod bulk_patch;
 pub(crate) mod component;
+pub(crate) mod named;
 pub(crate) mod options;
 pub(crate) mod primitive;
 pub(crate) mod session;

@@ -29,7 +29,8 @@ impl<'de> Deserialize<'de> for Id {
 /// What became of it, each in the order of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Applied {
-    /// They cannot run it, and their error says why. Those that somebody else's session staged stay as they are.
+    /// They cannot run it, and their error says why. Those that somebody else's session staged go on as before, and are
+    /// staged no longer if the option `clear_stage` is on.
     pub failed: Vec<String>,
     /// Nothing is staged for them, or they do not exist.
     pub ignored: Vec<String>,

@@ -1,6 +1,6 @@
 //! Session templates (BOS reference 2.8).
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use chassis::limits::MOST_BOOT_SETS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
+    named::Named,
     primitive::{
         Architecture, BootSetType, ConfigurationName, Description, Etag, KernelParameters, ManifestPath,
         Name, NodeGroupList, NodeList, NodeRoleList, Passthrough, Provider, TenantName,
@@ -22,7 +23,7 @@ pub(crate) struct SessionTemplate {
     /// What some of the nodes should run, by a name of the same kind as that of the template.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BootSets")]
-    pub boot_sets: Option<BTreeMap<String, Object<BootSet>>>,
+    pub boot_sets: Option<Named<Object<BootSet>>>,
     /// Configuration of boot sets that have none of their own.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Cfs")]

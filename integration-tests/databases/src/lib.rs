@@ -18,6 +18,14 @@ pub struct EmptyDatabase {
     _directory: Option<TempDir>,
 }
 
+impl EmptyDatabase {
+    /// The database at `url`, which somebody else keeps.
+    pub fn at(url: String) -> Self {
+        let kind = if url.starts_with("sqlite:") { "sqlite" } else { "postgresql" };
+        Self { kind, url, _directory: None }
+    }
+}
+
 /// One empty database of every kind that there is.
 ///
 /// # Panics
@@ -37,9 +45,17 @@ pub async fn every_kind() -> Vec<EmptyDatabase> {
 /// When the server cannot be used.
 pub async fn on_postgres() -> Option<String> {
     let server = std::env::var(POSTGRES).ok()?;
+    Some(create_on(&server).await)
+}
+
+/// Address of a new database on the PostgreSQL server at `server`, an address of the same form.
+///
+/// # Panics
+/// When the server cannot be used.
+pub async fn create_on(server: &str) -> String {
     let name = format!("reveille_{}", Uuid::new_v4().simple());
-    let admin = Database::connect(server.as_str()).await.expect("a server to connect to");
+    let admin = Database::connect(server).await.expect("a server to connect to");
     admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await.expect("a new database");
     let (base, _) = server.rsplit_once('/').expect("an address that names a database");
-    Some(format!("{base}/{name}"))
+    format!("{base}/{name}")
 }

@@ -29,6 +29,7 @@ fn services_do_not_know_each_other() {
         proto:
         reveille: chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases
+        simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis proto
         status-evaluator: chassis domain proto
         test-databases:

@@ -188,7 +188,10 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
         desired_state: Some(DesiredState { bss_token: Some("none".into()), ..Default::default() }),
         ..Default::default()
     };
-    components.put_components(PutComponentsRequest { components: vec![waiting], scope: None }).await.unwrap();
+    components
+        .put_components(PutComponentsRequest { components: vec![waiting], ..Default::default() })
+        .await
+        .unwrap();
     mesh.bos.template("image-1").await;
     let session = CreateSessionRequest {
         name: "taken".into(),
@@ -228,7 +231,11 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
         ("report too early", refusal(components.patch_components(patch(report, true)).await)),
         (
             "change options",
-            refusal(options.update_options(UpdateOptionsRequest { options: Some(hasty) }).await),
+            refusal(
+                options
+                    .update_options(UpdateOptionsRequest { options: Some(hasty), ..Default::default() })
+                    .await,
+            ),
         ),
         ("create a session again", refusal(sessions.create_session(session.clone()).await)),
         (
@@ -264,7 +271,10 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
             "put a template",
             refusal(
                 templates
-                    .put_session_template(PutSessionTemplateRequest { session_template: Some(nameless) })
+                    .put_session_template(PutSessionTemplateRequest {
+                        session_template: Some(nameless),
+                        ..Default::default()
+                    })
                     .await,
             ),
         ),

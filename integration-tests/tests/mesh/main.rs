@@ -10,6 +10,7 @@ mod evaluation;
 mod grpc;
 mod hostile;
 mod moving;
+mod overload;
 mod processes;
 mod request_ids;
 mod rest;

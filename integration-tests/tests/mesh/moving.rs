@@ -40,6 +40,8 @@ async fn bad_records_are_told_and_keep_no_other_out() {
     let mesh = empty().await;
     let directory = tempfile::tempdir().unwrap();
     let boot_sets = json!({"a": {"type": "s3", "path": "s3://b/i/manifest.json", "node_list": ["x1"]}});
+    let mut too_long = boot_sets.clone();
+    too_long["a"]["kernel_parameters"] = "k".repeat(4097).into();
     let write =
         |name: &str, content: Value| fs::write(directory.path().join(name), content.to_string()).unwrap();
     write("options.json", json!({"clear_stage": true, "bss_read_timeout": 1, "frobnicate": {}}));
@@ -49,6 +51,7 @@ async fn bad_records_are_told_and_keep_no_other_out() {
             {"name": "-bad", "boot_sets": boot_sets},
             {"name": "good", "tenant": null, "boot_sets": boot_sets},
             {"name": "good", "description": "another", "boot_sets": boot_sets},
+            {"name": "long", "boot_sets": too_long},
         ]),
     );
     let mut components: Vec<_> = (0..40).map(|number| json!({"id": format!("c{number:02}")})).collect();
@@ -56,17 +59,28 @@ async fn bad_records_are_told_and_keep_no_other_out() {
     components[23] = json!({"enabled": false});
     write("components.json", components.into());
 
+    let before = mesh.bos.get("/v2/options").await;
+    let dry = import(&mesh, directory.path(), &["--dry-run"]).await;
+    told(&dry, false, &["1 to change, 0 left, 2 skipped", "1 to create, 0 to change, 0 left, 3 skipped"]);
+    told(&dry, false, &["38 to create, 0 to change, 0 left, 2 skipped"]);
+    for path in ["/v2/sessiontemplates", "/v2/components"] {
+        assert_eq!(mesh.bos.get(path).await, json!([]), "a dry run writes nothing");
+    }
+    assert_eq!(mesh.bos.get("/v2/options").await, before, "a dry run writes nothing");
+
     let done = import(&mesh, directory.path(), &[]).await;
     told(
         &done,
         false,
-        &["1 changed, 0 left, 2 skipped", "1 created, 0 changed, 0 left, 2 skipped", "38 created"],
+        &["1 changed, 0 left, 2 skipped", "1 created, 0 changed, 0 left, 3 skipped", "38 created"],
     );
+    assert_eq!(skipped(&done), skipped(&dry), "a dry run knows what will be skipped");
     for skipped in [
         "options.json: bss_read_timeout: ",
         "options.json: frobnicate: is no option",
         "sessiontemplates.json[0] -bad: name: ",
         "sessiontemplates.json[2] good: name: was there before",
+        "sessiontemplates.json[3] long: ",
         "components.json[7] c07: ",
         "components.json[23]: id: is missing",
     ] {
@@ -82,6 +96,11 @@ async fn bad_records_are_told_and_keep_no_other_out() {
     assert!(!broken.status.success() && broken.errors.contains("components.json: EOF"), "{broken:?}");
     assert_eq!(mesh.bos.get("/v2/options").await["reject_nids"], false);
     mesh.stop().await;
+}
+
+/// The records that were skipped, with the reasons.
+fn skipped(ended: &Ended) -> Vec<&str> {
+    ended.errors.lines().filter(|line| line.starts_with("skipped: ")).collect()
 }
 
 /// A mesh with options, templates and components of its own.

@@ -141,7 +141,7 @@ async fn what_cannot_be_applied_says_why() {
     for strict in [false, true] {
         let plan = Plan::generated(NODES);
         let node = plan.hardware.iter().find(|one| one.role == "Compute").unwrap().id.clone();
-        let tenants = [("blue".to_owned(), vec![node.clone()])].into();
+        let tenants = [("blue".to_owned(), vec![node.clone()]), ("green".to_owned(), vec![])].into();
         let scene = Scene::of(Plan { tenants, ..plan }, |settings| settings.compat.strict_bos = strict).await;
         scene.clear_stage(true).await;
         let (ids, blue) = ([node], scene.mesh.bos.of_tenant("blue"));
@@ -157,16 +157,31 @@ async fn what_cannot_be_applied_says_why() {
         let elsewhere = ["x9999c0s0b0n0".to_owned()];
         assert_eq!(applied(&blue, &elsewhere).await, outcome(&[], &[], &elsewhere));
         let component = format!("/v2/components/{}", ids[0]);
+        let before = scene.mesh.bos.get(&component).await;
+        let green = scene.mesh.bos.of_tenant("green");
+        assert_eq!(applied(&green, &ids).await, outcome(&[], &[], &ids));
+        assert_eq!(
+            scene.mesh.bos.get(&component).await,
+            before,
+            "who does not have the node changes nothing"
+        );
         if strict {
             assert_eq!(scene.apply(&ids).await, outcome(&[], &ids, &[]));
             let error = format!("the staged session no longer exists (session: {name}, tenant: )");
             assert_eq!(scene.mesh.bos.get(&component).await["error"], error);
         } else {
+            scene.clear_stage(false).await;
             assert_eq!(scene.apply(&ids).await, outcome(&[], &ids, &[]));
-            assert_eq!(scene.mesh.bos.get(&component).await["error"], "");
-            assert_eq!(applied(&blue, &ids).await, outcome(&ids, &[], &[]));
+            assert_eq!(scene.mesh.bos.get(&component).await, before);
+            scene.clear_stage(true).await;
+            assert_eq!(scene.apply(&ids).await, outcome(&[], &ids, &[]));
+            let mut after = scene.mesh.bos.get(&component).await;
+            assert_eq!(after["staged_state"].get("session"), None, "{after}");
+            after["staged_state"] = before["staged_state"].clone();
+            assert_eq!(after, before);
         }
         blue.complete(&name).await;
+        assert_eq!(applied(&blue, &ids).await, outcome(&[], &[], &ids));
 
         let incomplete = json!({"staged_state": {"session": "by-hand", "boot_artifacts": {"kernel": "k"}}});
         scene.mesh.bos.expect(Method::PATCH, &component, Some(&incomplete)).await;
@@ -212,7 +227,10 @@ async fn sessions_of_the_same_name_are_told_apart() {
     assert_eq!(listed(&admin, "staged_session=s").await, ids);
     assert_eq!(listed(&blue, "staged_session=s").await, theirs);
 
-    assert_eq!(applied(&admin, &ids).await, outcome(own, theirs, &[]));
+    scene.clear_stage(false).await;
+    assert_eq!(applied(&admin, theirs).await, outcome(&[], theirs, &[]));
+    scene.clear_stage(true).await;
+    assert_eq!(applied(&admin, own).await, outcome(own, &[], &[]));
     assert_eq!(admin.complete("s").await["components"], own[0].as_str());
     assert_eq!(blue.get("/v2/sessions/s").await["status"]["status"], "running");
     assert_eq!(applied(&blue, &ids).await, outcome(theirs, &[], own));

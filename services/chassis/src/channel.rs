@@ -9,10 +9,13 @@ use tonic::{
     transport::{self, Endpoint},
 };
 
-use crate::request_id::Carry;
+use self::addresses::Addresses;
+use crate::{failpoint::Passing, request_id::Carry};
+
+mod addresses;
 
 /// A connection that carries request ids on. It connects when it is first used and again when it broke.
-pub type Channel = InterceptedService<transport::Channel, Carry>;
+pub type Channel = Passing<InterceptedService<transport::Channel, Carry>>;
 
 /// How long a connection attempt may take before it counts as failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -23,26 +26,52 @@ const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 /// Windows wide enough that a stream of pages is not paced by round trips.
 const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// No window of the connection as a whole, so to speak: what one call does not take in would keep all others from
+/// being answered. What may pile up is bounded by the window of each stream, and by how many there may be.
+const CONNECTION_WINDOW: u32 = i32::MAX.cast_unsigned();
 
 /// Largest message that is taken or given: a batch of the largest size BOS allows, with kilobytes each.
 pub const LARGEST_MESSAGE: usize = 256 << 20;
 
-/// A lazy connection to the part at `url`.
+/// A lazy connection to the part at `url`. Where several addresses are given, with commas between them, any one that
+/// answers is used until its connection breaks, and then the next.
 ///
 /// # Errors
-/// When `url` is not an address.
+/// When `url` is not an address, or one of several is not.
 pub fn channel(url: &str) -> anyhow::Result<Channel> {
-    let endpoint = Endpoint::from_shared(url.to_owned())
-        .with_context(|| format!("'{url}' is not an address"))?
+    let urls: Vec<&str> = url.split(',').map(str::trim).collect();
+    let endpoints = urls.iter().map(|url| endpoint(url)).collect::<anyhow::Result<Vec<_>>>()?;
+    let first = endpoints.first().cloned().context("there is no address")?;
+    let channel = if endpoints.len() == 1 {
+        connect(first)
+    } else {
+        let all: Vec<_> = endpoints.iter().map(|endpoint| endpoint.uri().clone()).collect();
+        let patience = CONNECT_TIMEOUT.saturating_mul(u32::try_from(all.len()).unwrap_or(u32::MAX));
+        first.connect_timeout(patience).connect_with_connector_lazy(Addresses::new(all, CONNECT_TIMEOUT))
+    };
+    Ok(Passing(InterceptedService::new(channel, Carry)))
+}
+
+fn connect(endpoint: Endpoint) -> transport::Channel {
+    #[cfg(feature = "simulation")]
+    if let Some(way) = crate::simulation::way(endpoint.uri()) {
+        return crate::simulation::unhurried(endpoint).connect_with_connector_lazy(way);
+    }
+    endpoint.connect_lazy()
+}
+
+fn endpoint(url: &str) -> anyhow::Result<Endpoint> {
+    let endpoint =
+        Endpoint::from_shared(url.to_owned()).with_context(|| format!("'{url}' is not an address"))?;
+    Ok(endpoint
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true)
         .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW);
-    Ok(InterceptedService::new(endpoint.connect_lazy(), Carry))
+        .initial_connection_window_size(CONNECTION_WINDOW))
 }
 
 /// Waits for the answer to `call` no longer than `deadline`. Whether a peer that is silent for so long has done

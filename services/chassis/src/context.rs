@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use crate::{Settings, Tasks};
+use crate::{Settings, Tasks, hints::Hubs, mirror::Pool};
 
 /// The settings in force and the tasks to join.
 #[derive(Clone)]
@@ -14,12 +14,26 @@ pub struct Context {
     pub settings: Arc<Settings>,
     /// Where a part spawns its tasks.
     pub tasks: Tasks,
+    /// What is heard from other replicas.
+    pub hubs: Hubs,
+    /// What the mirrors of this process have in common.
+    pub pool: Pool,
+    /// What this host keeps, in place of every database.
+    #[cfg(feature = "simulation")]
+    pub disk: Option<crate::simulation::Disk>,
 }
 
 impl Context {
     /// A context with these settings and no tasks yet.
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), tasks: Tasks::default() }
+        Self {
+            settings: Arc::new(settings),
+            tasks: Tasks::default(),
+            hubs: Hubs::default(),
+            pool: Pool::default(),
+            #[cfg(feature = "simulation")]
+            disk: None,
+        }
     }
 
     /// Runs `serving`, which ends by itself when shutdown is asked for and every client is done. A client that

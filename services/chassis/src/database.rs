@@ -1,15 +1,28 @@
 //! Connections to a part's own database.
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+mod arrays;
+
+use std::{fmt::Display, marker::PhantomData, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sea_orm::{
-    ColumnTrait, ConnectOptions, Database, DatabaseConnection, DbErr, EntityTrait, IdenStatic, Iterable,
-    QueryFilter,
+    ActiveModelTrait, ColumnTrait, ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend,
+    DbErr, EntityTrait, IdenStatic, Iterable, QueryFilter, RuntimeErr, SqlxPostgresConnector,
+    TransactionTrait,
     sea_query::OnConflict,
-    sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous},
+    sqlx::{
+        self, Connection, Sqlite,
+        error::DatabaseError,
+        pool::PoolOptions,
+        postgres::{PgConnectOptions, PgDatabaseError, PgPoolOptions},
+        sqlite::{SqliteJournalMode, SqliteSynchronous},
+    },
 };
-use sea_orm_migration::MigratorTrait;
+use sea_orm_migration::{
+    MigrationName, MigrationTrait, MigratorTrait, prelude::async_trait, sea_query::DynIden,
+};
+
+use crate::{failpoint, ledger, pause, settings};
 
 /// Rows in one statement. Both databases take thousands of parameters, and longer statements are no faster.
 const ROWS: usize = 500;
@@ -17,44 +30,186 @@ const ROWS: usize = 500;
 /// How long to wait for a connection before a write counts as failed.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// After how long without use a connection is tried before it is used.
+const TEST_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a statement waits for a lock. Nobody holds one for longer who has not hung.
+const LOCK_TIMEOUT: &str = "5s";
+
+/// After how long the server ends a transaction in which nothing is asked: a replica that was stopped within one
+/// must not keep the others from writing.
+const IDLE_TIMEOUT: &str = "5s";
+
+/// After how long the server gives up a statement.
+const STATEMENT_TIMEOUT: &str = "30s";
+
+/// How long a connection that is given back may take to answer before it is closed.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often to try to bring tables up to date. Replicas that start together get into each other's way.
+const MIGRATIONS: u32 = 8;
+
 /// Connects to `url` and brings its tables up to date.
 ///
 /// # Errors
 /// When the database cannot be reached or migrated.
 pub async fn connect<M: MigratorTrait>(url: &str) -> anyhow::Result<DatabaseConnection> {
+    connect_as::<M>(url, &settings::Database::default()).await
+}
+
+/// Connects to `url` as `settings` say and brings its tables up to date.
+///
+/// # Errors
+/// When the database cannot be reached or migrated.
+pub async fn connect_as<M: MigratorTrait>(
+    url: &str,
+    settings: &settings::Database,
+) -> anyhow::Result<DatabaseConnection> {
+    #[cfg(feature = "simulation")]
+    if url == crate::simulation::NO_DATABASE {
+        return Ok(crate::simulation::database());
+    }
     let mut options = ConnectOptions::new(url);
-    options.sqlx_logging(false).acquire_timeout(ACQUIRE_TIMEOUT).max_connections(4).map_sqlx_sqlite_opts(
-        |sqlite| {
+    options
+        .sqlx_logging(false)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .max_connections(settings.connections.max(1))
+        // A connection that was in use a moment ago is taken to be good; a transaction that finds it broken is begun
+        // again.
+        .test_before_acquire_if_idle_for(TEST_AFTER)
+        .map_sqlx_sqlite_opts(|sqlite| {
             // A committed write must survive a power cut, so every commit is synced. WAL makes that one sync.
             sqlite.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full)
-        },
-    );
+        })
+        .map_sqlx_postgres_opts(|postgres| {
+            postgres.options([
+                ("lock_timeout", LOCK_TIMEOUT),
+                ("idle_in_transaction_session_timeout", IDLE_TIMEOUT),
+                ("statement_timeout", STATEMENT_TIMEOUT),
+            ])
+        })
+        .map_sqlx_postgres_pool_opts(durable)
+        .map_sqlx_sqlite_pool_opts(whole);
     if url.starts_with("sqlite:") {
         // SQLite has one writer. Queueing for the one connection is fair, waiting on its lock is not.
         options.max_connections(1);
     }
-    let database =
+    let mut database =
         Database::connect(options).await.with_context(|| format!("database {}", without_password(url)))?;
-    M::up(&database, None).await.context("database migration")?;
+    // It is called after every statement. In release builds there is nothing to call.
+    if cfg!(debug_assertions) {
+        database.set_metric_callback(|_| failpoint::pass(format_args!("database.statement")));
+    }
+    migrate::<M>(&database).await.context("database migration")?;
     Ok(database)
+}
+
+/// A committed write must survive a power cut, whatever is the default of the server. A server that does even more
+/// is left alone. A connection on which nothing comes back does not keep its place in the pool: the pool itself would
+/// wait for it until the system gives it up, after a quarter of an hour.
+fn durable(options: PgPoolOptions) -> PgPoolOptions {
+    let options = options.after_release(|connection, _| {
+        Box::pin(async move {
+            let answer = tokio::time::timeout(RELEASE_TIMEOUT, connection.ping()).await;
+            answer.unwrap_or_else(|silent| Err(sqlx::Error::Io(silent.into())))?;
+            Ok(true)
+        })
+    });
+    options.after_connect(|connection, _| {
+        Box::pin(async move {
+            let raise = "SELECT set_config('synchronous_commit', 'on', false) \
+                         WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')";
+            sqlx::raw_sql(raise).execute(connection).await.map(drop)
+        })
+    })
+}
+
+/// A connection that still counts as within a transaction when nobody uses it any more is closed. On a full disk a
+/// commit fails, SQLite rolls back by itself, and the driver's own rollback then fails as well; from there on driver
+/// and database disagree, and a later commit may be acknowledged that ends nothing and is lost with the process.
+fn whole(options: PoolOptions<Sqlite>) -> PoolOptions<Sqlite> {
+    options.after_release(|connection, _| {
+        Box::pin(async move {
+            // A rollback that nobody waited for is over once this is answered.
+            connection.ping().await?;
+            Ok(!connection.is_in_transaction())
+        })
+    })
+}
+
+/// Brings the tables up to date, all of them or none: what broke off leaves no half of it, and who comes second finds
+/// it done. Left to itself SQLite would commit statement by statement.
+async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
+    let transaction = database.begin().await?;
+    Complete::<M>::up(&transaction, None).await?;
+    transaction.commit().await
+}
+
+/// The migrations of a part and those that its ledgers have got since, which no part has to name.
+struct Complete<M>(PhantomData<M>);
+
+#[async_trait::async_trait]
+impl<M: MigratorTrait> MigratorTrait for Complete<M> {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        let mut migrations = M::migrations();
+        let ledger = ledger::Migration;
+        if migrations.iter().any(|migration| migration.name() == ledger.name()) {
+            migrations.push(Box::new(ledger::CommitIds));
+        }
+        migrations
+    }
+
+    fn migration_table_name() -> DynIden {
+        M::migration_table_name()
+    }
+}
+
+async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match up::<M>(database).await {
+            Err(error) if is_shared(database) && tries < MIGRATIONS => {
+                tracing::debug!(%error, "another replica may be bringing the tables up to date");
+                tokio::time::sleep(pause::after(tries)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Whether other processes may use `database` as well.
+pub fn is_shared(database: &DatabaseConnection) -> bool {
+    database.get_database_backend() == DbBackend::Postgres
+}
+
+/// A pool of its own for the same database, which must be shared: whoever uses it never waits for other users of
+/// `database`. It connects when it is first used.
+pub(crate) fn reserved(database: &DatabaseConnection, connections: u32) -> DatabaseConnection {
+    let options = PgConnectOptions::clone(&database.get_postgres_connection_pool().connect_options());
+    let pool = durable(PgPoolOptions::new())
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .connect_lazy_with(options);
+    SqlxPostgresConnector::from_sqlx_postgres_pool(pool)
 }
 
 /// Inserts rows, or overwrites those whose `key` exists.
 ///
 /// # Errors
 /// As the database says; the caller's transaction is then of no more use.
-pub async fn upsert<E, A>(
-    on: &impl sea_orm::ConnectionTrait,
-    key: E::Column,
-    rows: Vec<A>,
-) -> Result<(), DbErr>
+pub async fn upsert<E, A>(on: &impl ConnectionTrait, key: E::Column, rows: Vec<A>) -> Result<(), DbErr>
 where
     E: EntityTrait,
-    A: sea_orm::ActiveModelTrait<Entity = E>,
+    A: ActiveModelTrait<Entity = E>,
     E::Column: Copy,
 {
     let mut rows = rows.into_iter().peekable();
     while rows.peek().is_some() {
+        if on.get_database_backend() == DbBackend::Postgres {
+            arrays::upsert::<E, A>(on, key, rows.by_ref().take(arrays::ROWS).collect()).await?;
+            continue;
+        }
         let chunk: Vec<A> = rows.by_ref().take(ROWS).collect();
         let others = E::Column::iter().filter(|column| column.as_str() != key.as_str());
         let overwrite = OnConflict::column(key).update_columns(others).to_owned();
@@ -68,10 +223,13 @@ where
 /// # Errors
 /// As the database says; the caller's transaction is then of no more use.
 pub async fn delete<E: EntityTrait>(
-    on: &impl sea_orm::ConnectionTrait,
+    on: &impl ConnectionTrait,
     key: E::Column,
     keys: &[Arc<str>],
 ) -> Result<(), DbErr> {
+    if on.get_database_backend() == DbBackend::Postgres {
+        return arrays::delete::<E>(on, key, keys).await;
+    }
     for chunk in keys.chunks(ROWS) {
         let chunk = chunk.iter().map(|key| &**key);
         E::delete_many().filter(key.is_in(chunk)).exec(on).await?;
@@ -79,9 +237,82 @@ pub async fn delete<E: EntityTrait>(
     Ok(())
 }
 
-/// The error for a row of `kind` that does not hold what it should.
-pub fn unreadable(kind: &str, key: &str, why: impl Display) -> DbErr {
-    DbErr::Custom(format!("{kind} '{key}' is unreadable: {why}"))
+/// A row that does not hold what it should. It is left where it is, and everything else is served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} '{key}' is unreadable: {why}")]
+pub struct Unreadable {
+    /// Kind of the resource.
+    pub kind: String,
+    /// Key of the row.
+    pub key: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A row of `kind` that does not hold what it should.
+pub fn unreadable(kind: &str, key: &str, why: impl Display) -> Unreadable {
+    Unreadable { kind: kind.to_owned(), key: key.to_owned(), why: why.to_string() }
+}
+
+/// Rows that were changed after revision `after`; every row for none. `revision` is the column that tells.
+///
+/// # Errors
+/// As the database says.
+pub async fn rows<E: EntityTrait>(
+    on: &impl ConnectionTrait,
+    revision: E::Column,
+    after: Option<u64>,
+) -> Result<Vec<E::Model>, DbErr> {
+    match after {
+        Some(after) => E::find().filter(revision.gt(after.cast_signed())).all(on).await,
+        None => E::find().all(on).await,
+    }
+}
+
+/// Whether the database may well do what it refused if it is asked again at once: transactions got into each other's
+/// way.
+pub fn is_transient(error: &DbErr) -> bool {
+    const POSTGRES: [&str; 3] = ["40001", "40P01", "55P03"];
+    // Busy and locked; the code of SQLite has the reason in its upper bits.
+    const SQLITE: [u32; 2] = [5, 6];
+    let Some(error) = refusal(error) else { return false };
+    let code = error.code().unwrap_or_default();
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        Some(_) => POSTGRES.contains(&&*code),
+        None => code.parse().is_ok_and(|code: u32| SQLITE.contains(&(code & 0xff))),
+    }
+}
+
+/// Whether the connection broke, so that another one may do.
+pub fn is_broken(error: &DbErr) -> bool {
+    let Some(error) = runtime(error) else { return false };
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
+        _ => false,
+    }
+}
+
+/// Whether the database itself said that nothing of the transaction will be there: any other error may hide a commit.
+pub fn is_definite(error: &DbErr) -> bool {
+    let Some(error) = refusal(error) else { return false };
+    let postgres = error.try_downcast_ref::<PgDatabaseError>().is_some();
+    // A server that ends a connection may have committed before.
+    postgres && !error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
+}
+
+/// What the database said, if the error came from it.
+fn refusal(error: &DbErr) -> Option<&dyn DatabaseError> {
+    runtime(error)?.as_database_error()
+}
+
+fn runtime(error: &DbErr) -> Option<&sqlx::Error> {
+    match error {
+        DbErr::Conn(RuntimeErr::SqlxError(error))
+        | DbErr::Exec(RuntimeErr::SqlxError(error))
+        | DbErr::Query(RuntimeErr::SqlxError(error)) => Some(error),
+        _ => None,
+    }
 }
 
 /// `url` without what opens the database: its user, and its parameters, of which one may be the password. The path of
@@ -107,6 +338,36 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    struct NoTables;
+
+    impl MigratorTrait for NoTables {
+        fn migrations() -> Vec<Box<dyn sea_orm_migration::MigrationTrait>> {
+            Vec::new()
+        }
+    }
+
+    /// What SQLite does by itself when a commit does not fit on the disk any more, and what it then does to the end of
+    /// a savepoint.
+    #[tokio::test]
+    async fn a_transaction_that_the_database_has_ended_by_itself_takes_no_later_commit_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
+        let database = connect::<NoTables>(&url).await.unwrap();
+        database.execute_unprepared("CREATE TABLE notes (text TEXT)").await.unwrap();
+        for after in ["ROLLBACK", "ROLLBACK; BEGIN"] {
+            let transaction = database.begin().await.unwrap();
+            transaction.execute_unprepared(after).await.unwrap();
+            drop(transaction);
+        }
+        let transaction = database.begin().await.unwrap();
+        transaction.execute_unprepared("INSERT INTO notes VALUES ('kept')").await.unwrap();
+        transaction.commit().await.unwrap();
+        let other = Database::connect(url).await.unwrap();
+        let held =
+            other.query_all_raw(sea_orm::Statement::from_string(DbBackend::Sqlite, "SELECT * FROM notes"));
+        assert_eq!(held.await.unwrap().len(), 1);
+    }
 
     #[test]
     fn an_address_shows_without_what_opens_the_database() {

@@ -2,7 +2,7 @@
 //!
 //! The kinds of resource are words, not variants: a new kind needs nothing here.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use domain::invalid::Invalid;
 use tonic::{Code, Status};
@@ -51,6 +51,20 @@ pub enum Fault {
         /// What is known about why.
         reason: String,
     },
+    /// There is too much to do already, and nothing was done about this call; try again after a while.
+    #[error("{reason}")]
+    Busy {
+        /// What there is too much of.
+        reason: String,
+        /// How long to wait before trying again.
+        retry_after: Duration,
+    },
+    /// The leases under which this was decided are over, and nothing was done; whoever has them now decides.
+    #[error("the leases of {part} under which this was decided are over")]
+    Stale {
+        /// Whose work the leases share.
+        part: String,
+    },
     /// The watch cannot go on from that revision; start over.
     #[error("revision {0} cannot be resumed from")]
     ResumeExpired(u64),
@@ -70,6 +84,11 @@ impl Fault {
         Self::Unavailable { what: what.into(), reason: reason.to_string() }
     }
 
+    /// The leases of `part` under which something was decided are over.
+    pub fn stale(part: &str) -> Self {
+        Self::Stale { part: part.into() }
+    }
+
     /// Code and reason on the wire. The reasons are part of the API.
     fn code(&self) -> (Code, &'static str) {
         match self {
@@ -78,6 +97,8 @@ impl Fault {
             Self::Invalid(_) => (Code::InvalidArgument, "INVALID"),
             Self::Locked { .. } => (Code::FailedPrecondition, "LOCKED"),
             Self::Unavailable { .. } => (Code::Unavailable, "UNAVAILABLE"),
+            Self::Busy { .. } => (Code::ResourceExhausted, "BUSY"),
+            Self::Stale { .. } => (Code::Aborted, "STALE"),
             Self::ResumeExpired(_) => (Code::OutOfRange, "RESUME_TOKEN_EXPIRED"),
             Self::Internal(_) => (Code::Internal, "INTERNAL"),
         }
@@ -98,6 +119,12 @@ impl Fault {
             }
             Self::Unavailable { what, reason } => {
                 details.set_resource_info("upstream", what, "", reason);
+            }
+            Self::Busy { reason: _, retry_after } => {
+                details.set_retry_info(Some(*retry_after));
+            }
+            Self::Stale { part } => {
+                details.set_resource_info("leases", part, "", "");
             }
             Self::ResumeExpired(revision) => {
                 details.set_resource_info("revision", revision.to_string(), "", "");
@@ -129,6 +156,11 @@ impl From<Status> for Fault {
             "ALREADY_EXISTS" => Self::AlreadyExists { kind, name },
             "LOCKED" => Self::Locked { kind, name, reason: resource.description },
             "UNAVAILABLE" => Self::Unavailable { what: name, reason: resource.description },
+            "BUSY" => {
+                let retry_after = details.retry_info().and_then(|info| info.retry_delay).unwrap_or_default();
+                Self::Busy { reason: status.message().to_owned(), retry_after }
+            }
+            "STALE" => Self::Stale { part: name },
             "RESUME_TOKEN_EXPIRED" => Self::ResumeExpired(name.parse().unwrap_or_default()),
             "INVALID" => Self::Invalid(first_violation(&details)),
             _ => Self::without_details(&status),
@@ -176,6 +208,8 @@ mod tests {
             Fault::Invalid(Invalid::new("limit", "has an empty item")),
             Fault::Locked { kind: "component".into(), name: "x1".into(), reason: "is powering off".into() },
             Fault::unavailable("database", "connection refused"),
+            Fault::Busy { reason: "too many lists".into(), retry_after: Duration::from_secs(3) },
+            Fault::stale("power-controller"),
             Fault::ResumeExpired(7),
         ]
     }
@@ -201,6 +235,8 @@ mod tests {
             INVALID: InvalidArgument: limit: has an empty item
             LOCKED: FailedPrecondition: component 'x1': is powering off
             UNAVAILABLE: Unavailable: database: connection refused
+            BUSY: ResourceExhausted: too many lists
+            STALE: Aborted: the leases of power-controller under which this was decided are over
             RESUME_TOKEN_EXPIRED: OutOfRange: revision 7 cannot be resumed from
             INTERNAL: Internal: internal error
         "#]]

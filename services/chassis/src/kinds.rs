@@ -4,7 +4,7 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
-use domain::{component::Component, id::ComponentId, options::Options};
+use domain::{component::Component, id::ComponentId, options::Options, time::Timestamp};
 use futures_util::StreamExt;
 use proto::{
     component::{WatchComponentsRequest, component_service_client::ComponentServiceClient},
@@ -42,6 +42,10 @@ impl Resource for Component {
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
     }
+
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.error.as_ref().map_or(0, String::len) + self.power_error.len()
+    }
 }
 
 impl Mirror<Component> {
@@ -70,6 +74,18 @@ impl Mirrored for Component {
                 synced: response.synced,
             })
         }))
+    }
+
+    fn began(&self) -> Option<Timestamp> {
+        self.last_action_at()
+    }
+
+    fn with_began(self: &Arc<Self>, began: Timestamp) -> Arc<Self> {
+        let mut component = Self::clone(self);
+        if let Some(last) = &mut component.last_action {
+            last.last_updated = Some(began);
+        }
+        Arc::new(component)
     }
 }
 

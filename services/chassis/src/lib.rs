@@ -1,21 +1,26 @@
 //! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
 //!
 //! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`telemetry`]
-//! - being called and calling: [`Fault`], [`Channel`], [`request_id`]
+//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`admission`] (how many calls at a time)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
-//! - trying again: [`pause`]
+//! - trying again: [`pause`]; dying where a test wants it: [`failpoint`]
 //! - [`convert`]: the only place that knows both the wire's and the rules' idea of what the mesh shares
 //!
 //! The chassis decides nothing about components or sessions, and knows no upstream.
 
+pub mod admission;
 pub mod channel;
 mod context;
 pub mod convert;
 pub mod database;
+pub mod failpoint;
 pub mod fault;
+pub mod hints;
 pub mod kinds;
+pub mod lease;
 pub mod ledger;
+mod listener;
 pub mod mirror;
 pub mod pause;
 pub mod request_id;
@@ -23,6 +28,8 @@ pub mod resource;
 mod run;
 mod serve;
 pub mod settings;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod tasks;
 pub mod telemetry;
 pub mod work;
@@ -32,6 +39,7 @@ pub use context::{Context, bind};
 /// How long and how large what people send may be: for whoever describes it, such as the gateway.
 pub use domain::limits;
 pub use fault::Fault;
+pub use listener::Listener;
 pub use run::{Command, run, run_command};
 pub use serve::{Ready, Server, serve};
 pub use settings::Settings;

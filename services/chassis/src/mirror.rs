@@ -2,20 +2,39 @@
 
 use std::{collections::HashMap, future::Future, sync::Arc};
 
+use domain::time::{Timestamp, began_by_our_clock};
 use futures_util::{Stream, StreamExt};
 use parking_lot::RwLock;
 use tokio::sync::watch;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use crate::{
-    Channel, Context, pause,
+    Channel, Context, Fault,
+    convert::time,
+    pause,
     resource::{Batch, Resource},
 };
 
+mod pool;
+
+pub use pool::Pool;
+use pool::Records;
+
 /// A kind of resource that can be watched over a channel.
-pub trait Mirrored: Resource + Sized {
+pub trait Mirrored: Resource + PartialEq + Sized {
     /// Watches the owner of this kind for what changed after `resume`; 0 delivers everything.
     fn watch(channel: Channel, resume: u64) -> impl Future<Output = Result<Watch<Self>, Status>> + Send;
+
+    /// When that began which readers of the copy wait for, by the clock of the owner; none: nothing is waited for.
+    fn began(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// The same resource, with that moment told by our clock.
+    #[must_use]
+    fn with_began(self: &Arc<Self>, _began: Timestamp) -> Arc<Self> {
+        Arc::clone(self)
+    }
 }
 
 /// The batches of one watch.
@@ -72,7 +91,17 @@ impl<R: Mirrored> Mirror<R> {
     ) -> Self {
         let shared = Arc::new(Shared { resources: RwLock::default(), revision: watch::Sender::new(0) });
         let mirror = Self { shared };
-        let follower = Follower { mirror: mirror.clone(), channel, listener, stale: None, resume: 0 };
+        let records = context.pool.of();
+        let follower = Follower {
+            mirror: mirror.clone(),
+            channel,
+            listener,
+            records,
+            stale: None,
+            resume: 0,
+            live: false,
+            began: HashMap::new(),
+        };
         context.tasks.spawn_until_shutdown(R::KIND, async {
             follower.follow().await;
             Ok(())
@@ -110,9 +139,15 @@ struct Follower<R, L> {
     mirror: Mirror<R>,
     channel: Channel,
     listener: L,
+    /// What other mirrors of the process hold.
+    records: Arc<Records<R>>,
     /// After starting over: what was held before and has not been seen again.
     stale: Option<HashMap<Box<str>, Arc<R>>>,
     resume: u64,
+    /// Whether the stream has told what was there before it, so that what it tells now has just happened.
+    live: bool,
+    /// When something began by the owner's clock and by ours, where those do not agree.
+    began: HashMap<Box<str>, (Timestamp, Timestamp)>,
 }
 
 impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
@@ -121,7 +156,9 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
         loop {
             let before = self.resume;
             let status = self.follow_once().await;
-            if status.code() == Code::OutOfRange {
+            // Not by the code alone: the transport has the same one for a message that is too large, and to start
+            // over would bring that message again at once.
+            if matches!(Fault::from(status.clone()), Fault::ResumeExpired(_)) {
                 self.start_over();
                 continue;
             }
@@ -132,6 +169,7 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
     }
 
     async fn follow_once(&mut self) -> Status {
+        self.live = false;
         let mut batches = match R::watch(self.channel.clone(), self.resume).await {
             Ok(batches) => batches,
             Err(status) => return status,
@@ -153,6 +191,13 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
 
     fn apply(&mut self, batch: Batch<R>) {
         let Batch { changed, deleted, revision, synced } = batch;
+        let now = time::now();
+        let changed = changed.into_iter().map(|resource| self.by_our_clock(resource, now)).collect();
+        self.live |= synced;
+        for deletion in &deleted {
+            self.began.remove(&*deletion.key);
+        }
+        let changed = self.records.share(changed);
         let mut changes = Vec::with_capacity(changed.len() + deleted.len());
         {
             let mut resources = self.mirror.shared.resources.write();
@@ -178,6 +223,22 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
         self.advance(revision, synced);
     }
 
+    /// Waits are measured by our clock, and the owner's may be another.
+    fn by_our_clock(&mut self, resource: Arc<R>, now: Timestamp) -> Arc<R> {
+        let Some(told) = resource.began() else { return resource };
+        let key = resource.key();
+        let known =
+            self.began.get(key).copied().filter(|(before, _)| *before == told).map(|(_, began)| began);
+        let same = || self.mirror.get(key).is_some_and(|before| before.began() == Some(told));
+        let began = known.unwrap_or_else(|| began_by_our_clock(told, self.live && !same(), now));
+        if began == told {
+            self.began.remove(key);
+            return resource;
+        }
+        self.began.insert(key.into(), (told, began));
+        resource.with_began(began)
+    }
+
     /// Moves the resume point. During an initial set that is sent in the order of revisions every batch is
     /// one, but only the end of the set makes the copy complete.
     fn advance(&mut self, revision: u64, synced: bool) {
@@ -188,3 +249,6 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

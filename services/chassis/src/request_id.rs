@@ -5,6 +5,8 @@ use std::future::Future;
 use tonic::{Request, Status, metadata::MetadataValue, service::Interceptor};
 use uuid::Uuid;
 
+use crate::admission;
+
 /// Header and metadata key that carries the id.
 pub const HEADER: &str = "x-request-id";
 
@@ -35,7 +37,7 @@ pub fn accept(given: Option<&str>) -> String {
     }
 }
 
-/// Puts the current id on every outgoing call.
+/// Puts the current id on every outgoing call, and what the call counts as.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Carry;
 
@@ -44,6 +46,7 @@ impl Interceptor for Carry {
         if let Some(value) = current().and_then(|id| MetadataValue::try_from(id).ok()) {
             request.metadata_mut().insert(HEADER, value);
         }
+        admission::mark(request.metadata_mut());
         Ok(request)
     }
 }

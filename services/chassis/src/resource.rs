@@ -15,6 +15,11 @@ pub trait Resource: Clone + Send + Sync + 'static {
 
     /// Sets the revision of the last change; only the store that owns the kind does.
     fn set_revision(&mut self, revision: u64);
+
+    /// About how many bytes it takes, at least where that is many.
+    fn weight(&self) -> usize {
+        size_of::<Self>()
+    }
 }
 
 /// A resource that no longer exists.

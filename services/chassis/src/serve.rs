@@ -6,8 +6,6 @@ use std::{convert::Infallible, time::Duration};
 use anyhow::Context as _;
 use axum::{response::IntoResponse, routing::get};
 use http::{Request, Response, header::CONTENT_TYPE};
-use tokio::net::TcpListener;
-use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
 use tonic::{
     body::Body,
     server::NamedService,
@@ -18,10 +16,15 @@ use tower::Service;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use crate::{Context, request_id, telemetry};
+use crate::{Context, Listener, admission, request_id, telemetry};
+
+mod connections;
 
 /// Pings to clients, so that streams to vanished watchers end.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// Calls about health, and of those who look around, on one connection beside all others.
+const HEALTH_STREAMS: u32 = 64;
 
 /// What every part serves besides its own services.
 const HEALTH: &str = "grpc.health.v1.Health";
@@ -89,13 +92,15 @@ impl Ready {
 /// Serves until shutdown. Then health turns to not serving, streams end, and calls under way finish.
 ///
 /// # Errors
-/// When the reflection service cannot be built, which a test of the descriptors rules out.
+/// When a limit leaves nobody a place, or the reflection service cannot be built, which a test of the descriptors rules
+/// out.
 pub async fn serve(
     context: &Context,
     name: &'static str,
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     server: Server,
 ) -> anyhow::Result<Ready> {
+    let listener = listener.into();
     let Server { mut routes, health, names } = server;
     // The descriptors are those of the whole mesh, so what this part serves has to be named.
     let mut reflection = tonic_reflection::server::Builder::configure()
@@ -111,26 +116,36 @@ pub async fn serve(
     let ready = Ready { health, names };
     ready.set(ServingStatus::NotServing).await;
 
-    let address = listener.local_addr().context("local address")?;
+    let address = listener.address().context("local address")?;
     let shutdown = context.tasks.shutdown();
+    // Calls are handled by tasks that nobody of ours spawns.
+    let part_of = Span::current();
     let (part, goodbye) = (context.clone(), ready.clone());
+    let limits = &context.settings.limits;
+    limits.check()?;
+    let admit = axum::middleware::from_fn_with_state(admission::places(limits), admission::admit);
+    let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
     let router = tonic::transport::Server::builder()
         .accept_http1(true)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
+        // Whether there is a place is told by class, where waiting for a stream would tell nothing. A few more are for
+        // questions about health.
+        .max_concurrent_streams(limits.calls().saturating_add(HEALTH_STREAMS))
         .layer(
             TraceLayer::new_for_grpc()
-                .make_span_with(span)
+                .make_span_with(move |request: &Request<Body>| part_of.in_scope(|| span(request)))
                 .on_request(())
                 .on_response(answered)
                 .on_failure(()),
         )
-        .add_routes(Routes::from(routes.routes().into_axum_router().route("/metrics", get(metrics))));
+        .add_routes(Routes::from(routes));
+    let connections = connections::accepted(listener, limits);
     context.tasks.spawn(name, async move {
         let until = async move {
             shutdown.cancelled().await;
             goodbye.never_again().await;
         };
-        let serving = router.serve_with_incoming_shutdown(accepted(listener), until);
+        let serving = router.serve_with_incoming_shutdown(connections, until);
         Ok(part.finish_calls(serving).await?)
     });
     tracing::info!(part = name, %address, "listening");
@@ -139,17 +154,6 @@ pub async fn serve(
 
 async fn metrics() -> impl IntoResponse {
     ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
-}
-
-/// Accepted connections without Nagle's delay, which would add 40 ms to small answers.
-fn accepted(
-    listener: TcpListener,
-) -> impl tokio_stream::Stream<Item = std::io::Result<tokio::net::TcpStream>> {
-    TcpListenerStream::new(listener).map(|connection| {
-        let connection = connection?;
-        connection.set_nodelay(true)?;
-        Ok(connection)
-    })
 }
 
 fn span(request: &Request<Body>) -> Span {

@@ -74,6 +74,12 @@ impl Tasks {
         drained.unwrap_or_else(|_| Err(anyhow::anyhow!("tasks did not end within {grace:?}")))
     }
 
+    /// Drops every task where it is, as the end of the process would.
+    #[cfg(feature = "simulation")]
+    pub fn abort(&self) {
+        self.shared.running.lock().abort_all();
+    }
+
     async fn watch_over(&self) -> anyhow::Result<()> {
         loop {
             tokio::select! {

@@ -11,7 +11,7 @@ use chassis::{
     ledger::{Ledger, Selection},
 };
 use expect_test::expect;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use note::{Note, Notes};
 
 /// Long enough that only a lost wake-up fails the test.
@@ -37,6 +37,23 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
         let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         assert_eq!(texts(&ledger), ["b=two@2"], "{}", database.kind);
         assert_eq!(ledger.view().revision(), 3);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_done() {
+    for database in test_databases::every_kind().await {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+        let given_up = ledger.write(|draft| {
+            draft.put(Note::new("a", "late"));
+            Ok(())
+        });
+        // It waits for its turn: the writer runs on the same thread.
+        assert!(given_up.now_or_never().is_none());
+        put(&ledger, "b", "in time").await;
+        assert_eq!(texts(&ledger), ["b=in time@1"], "{}", database.kind);
         stop(context).await;
     }
 }
@@ -106,31 +123,30 @@ async fn a_change_that_names_a_revision_sees_others_of_the_same_transaction() {
 }
 
 #[tokio::test]
-async fn a_second_writer_of_the_same_database_loses_no_update() {
-    for database in test_databases::every_kind().await {
-        let context = Context::new(Settings::default());
-        let first: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
-        let second: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
-        put(&first, "a", "first").await;
-        let fenced = second
-            .write(|draft| {
-                draft.put(Note::new("a", "second"));
-                Ok(())
-            })
-            .await;
-        assert!(matches!(fenced, Err(Fault::Unavailable { .. })), "{fenced:?}");
-        // Having been refused, the second writer reads the difference and can go on.
-        second
-            .write(|draft| {
-                let text = draft.get("a").expect("caught up").text.clone();
-                draft.put(Note::new("a", &(text + "+second")));
-                Ok(())
-            })
-            .await
-            .unwrap();
-        assert_eq!(texts(&second), ["a=first+second@2"], "{}", database.kind);
-        stop(context).await;
-    }
+async fn a_second_writer_of_a_file_loses_no_update() {
+    let database = test_databases::every_kind().await.remove(0);
+    let context = Context::new(Settings::default());
+    let first: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    let second: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    put(&first, "a", "first").await;
+    let fenced = second
+        .write(|draft| {
+            draft.put(Note::new("a", "second"));
+            Ok(())
+        })
+        .await;
+    assert!(matches!(fenced, Err(Fault::Unavailable { .. })), "{fenced:?}");
+    // Having been refused, the second writer reads the difference and can go on.
+    second
+        .write(|draft| {
+            let text = draft.get("a").expect("caught up").text.clone();
+            draft.put(Note::new("a", &(text + "+second")));
+            Ok(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(texts(&second), ["a=first+second@2"], "{}", database.kind);
+    stop(context).await;
 }
 
 #[tokio::test]
@@ -302,11 +318,11 @@ async fn a_watch_that_is_served_ends_with_the_service() {
     let context = Context::new(Settings::default());
     let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
     put(&ledger, "a", "one").await;
-    let mut watch = ledger.serve_watch(0, |batch| batch.changed.len()).unwrap().into_inner();
+    let mut watch = ledger.serve_watch(0, |batch| batch.changed.len()).await.unwrap().into_inner();
     assert_eq!(watch.next().await.unwrap().unwrap(), 1);
     stop(context).await;
     assert!(tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().is_none());
-    let refused = ledger.serve_watch(9, |_| ()).err().map(Fault::from);
+    let refused = ledger.serve_watch(9, |_| ()).await.err().map(Fault::from);
     assert_eq!(refused, Some(Fault::ResumeExpired(9)));
 }
 

@@ -1,15 +1,16 @@
 //! Makes a component of every node that the inventory lists (BOS reference 5.11). Never removes one.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use chassis::{Fault, convert::time, ledger::Draft, pause};
 use domain::{component::Component, id::ComponentId, inventory::NODE, write::newly_discovered};
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{Registry, hints::LEAST_GAP, inventory::Picture, store::create};
+use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::Picture, store::create};
 
-/// Looks for new nodes now and then, as often as the option `discovery_frequency` says, and when a hint comes.
+/// Looks for new nodes at the start and when a hint comes. One replica also looks for all now and then, as often as the
+/// option `discovery_frequency` says.
 pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
@@ -36,11 +37,14 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 
 /// Waits as long as the option says, and no longer when the option is changed meanwhile or a hint comes.
 async fn until_next_look(registry: &Registry, began: Instant) {
-    let mut changes = std::pin::pin!(registry.options.follow());
+    let mut changes = pin!(registry.options.follow());
+    let mut handovers = pin!(registry.leases.changes());
     loop {
         let period = registry.options_in_force().discovery_period();
         tokio::select! {
-            () = sleep_until(began + period) => return,
+            () = sleep_until(began + period), if registry.leases.holds(FOR_ALL) => return,
+            // Who comes to it late looks at once.
+            Some(_) = handovers.next() => {}
             () = registry.hints.nodes.notified() => return sleep_until(began + LEAST_GAP).await,
             Some(_) = changes.next() => {}
         }
@@ -57,7 +61,9 @@ async fn discover(registry: &Registry) -> Result<usize, Fault> {
     }
     let create_missing = move |draft: &mut Draft<'_, Component>| {
         let now = time::now();
-        let missing: Vec<_> = new.into_iter().filter(|id| draft.get(id.as_str()).is_none()).collect();
+        // One that cannot be read is there, and waits for somebody to mend it.
+        let is_missing = |id: &str| draft.get(id).is_none() && !draft.is_unreadable(id);
+        let missing: Vec<_> = new.into_iter().filter(|id| is_missing(id.as_str())).collect();
         let created = missing.len();
         for id in missing {
             let locked = picture.locked.contains(id.as_str());

@@ -9,8 +9,9 @@
 //! - `rpc`: what is served; `store`: what is kept; `convert`: between both and the rules
 //! - `inventory`: what the machine is made of; `discovery`, `locks`: what of it becomes part of the records;
 //!   `hints`: when to look sooner
-//! - `expiry`: forgets what nodes reported too long ago
+//! - `expiry`: forgets what nodes reported too long ago; `compaction`: and what nothing refers to any more
 
+mod compaction;
 mod convert;
 mod discovery;
 mod expiry;
@@ -23,7 +24,8 @@ mod store;
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Context, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord, ledger::Ledger,
+    Context, Listener, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord,
+    lease::Leases, ledger::Ledger,
 };
 use domain::{compatibility::Compatibility, options::Options};
 use parking_lot::Mutex;
@@ -34,11 +36,14 @@ use proto::{
     inventory::inventory_service_server::InventoryServiceServer,
     option::options_service_server::OptionsServiceServer,
 };
-use tokio::net::TcpListener;
 
 use hints::Hints;
 use inventory::{Driver, Inventory, subscription};
 pub use store::{BootToken, BootTokens, Components, Migrator, StoredOptions};
+
+/// Who holds this key does what one replica does for all: it looks at the inventory again and again, keeps up the
+/// subscription to its notifications, and forgets what is old.
+const FOR_ALL: &str = "inventory";
 
 /// What the registry's services share.
 pub(crate) struct Registry {
@@ -47,6 +52,7 @@ pub(crate) struct Registry {
     options: Ledger<StoredOptions>,
     inventory: Inventory,
     hints: Hints,
+    leases: Leases,
     interner: Mutex<Interner>,
     compatibility: Compatibility,
 }
@@ -55,19 +61,21 @@ pub(crate) struct Registry {
 ///
 /// # Errors
 /// When the database cannot be opened, or a setting cannot be used; then its key is named.
-pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
     let driver = Driver::new(settings)?;
     let subscription = subscription::wanted(&driver, &settings.inventory.notifications);
     let (inventory, questions) = Inventory::new();
     let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
-    let database = chassis::database::connect::<Migrator>(&url).await?;
+    let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
+    let leases = Leases::start(&context, "component-registry", &database).await?;
     let registry = Arc::new(Registry {
         components: Ledger::open(&context, database.clone()).await?,
         tokens: Ledger::open(&context, database.clone()).await?,
-        options: Ledger::open(&context, database).await?,
+        options: Ledger::open(&context, database.clone()).await?,
         inventory,
         hints: Hints::default(),
+        leases: leases.clone(),
         interner: Mutex::default(),
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
@@ -88,9 +96,14 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let period = Duration::from_secs_f64(settings.inventory.lock_poll_seconds);
     tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
     if let Some((peer, wanted)) = subscription {
-        tasks.spawn_until_shutdown("subscription", subscription::run(peer, wanted));
+        let subscribe = move || subscription::run(peer.clone(), wanted.clone());
+        tasks.spawn_until_shutdown("subscription", leases.clone().while_holding(FOR_ALL, subscribe));
     }
-    tasks.spawn_until_shutdown("expiry", expiry::run(Arc::clone(&registry)));
+    let compact = move || compaction::run(database.clone());
+    tasks.spawn_until_shutdown("compaction", leases.clone().while_holding(FOR_ALL, compact));
+    let expiring = Arc::clone(&registry);
+    let expire = move || expiry::run(Arc::clone(&expiring));
+    tasks.spawn_until_shutdown("expiry", leases.while_holding(FOR_ALL, expire));
     tasks.spawn_until_shutdown("inventory", inventory::run(registry, driver, questions));
     ready.now().await;
     Ok(())

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{Registry, hints::LEAST_GAP, inventory::Locked};
+use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::Locked};
 
 /// Ids of components.
 type Ids = HashSet<Arc<str>>;
@@ -19,16 +19,26 @@ type Ids = HashSet<Arc<str>>;
 /// What is known about locks, whoever asked.
 type Told = watch::Receiver<Option<Arc<Locked>>>;
 
-/// Follows the locks for ever: looks every `period` while a component is enabled, and at once when one becomes
-/// so or a hint comes.
+/// Follows the locks for ever: looks at once when a hint comes. One replica also looks for all every `period` while a
+/// component is enabled, and at once when one becomes so.
 pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
     let mut told = registry.inventory.locked();
+    let mut handovers = std::pin::pin!(registry.leases.changes());
     let mut looks = Looks::new(period);
     loop {
         let due = looks.due;
+        let for_all = registry.leases.holds(FOR_ALL);
         tokio::select! {
-            Some(batch) = components.next() => looks.notice(&batch.changed, Instant::now()),
+            Some(batch) = components.next() => if for_all {
+                looks.notice(&batch.changed, Instant::now());
+            },
+            Some(handover) = handovers.next() => if handover.concerns(FOR_ALL) {
+                looks.rest();
+                if registry.leases.holds(FOR_ALL) {
+                    looks.notice(&registry.components.view().all(), Instant::now());
+                }
+            },
             () = registry.hints.locks.notified() => looks.soon(Instant::now()),
             Ok(()) = told.changed() => match write(&registry, &mut told).await {
                 Ok(()) => {}
@@ -37,6 +47,7 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 looks.begin(Instant::now());
                 match look(&registry, &mut told).await {
+                    Ok(_) if !registry.leases.holds(FOR_ALL) => looks.rest(),
                     Ok(enabled) => looks.done(enabled),
                     Err(fault) => looks.failed(&fault, Instant::now()),
                 }
@@ -121,6 +132,12 @@ impl Looks {
         }
         let earliest = self.began.map_or(now, |began| now.max(began + LEAST_GAP));
         self.due = Some(self.due.map_or(earliest, |due| due.min(earliest)));
+    }
+
+    /// Another replica looks for all.
+    fn rest(&mut self) {
+        (self.due, self.failures) = (None, 0);
+        self.covered.clear();
     }
 
     fn begin(&mut self, now: Instant) {

@@ -81,6 +81,10 @@ impl Configurator {
     /// Sets a configuration and keeps what the upstream confirmed. Gives those that it did not.
     async fn set_some(&self, ids: &[ComponentId], order: Order<'_>) -> Result<Vec<ComponentId>, Failure> {
         let before = self.observer.inquire(ids);
+        // A call cannot be fenced: whoever slept leaves it to the replica that has the components now.
+        if before.about.len() < ids.len() {
+            return Err(another_has_them());
+        }
         let said = self.observer.upstream.set(ids, order, self.observer.deadline()).await?;
         let confirmed: HashSet<_> = said.iter().map(|(id, _)| id.clone()).collect();
         self.observer
@@ -89,6 +93,13 @@ impl Configurator {
             .map_err(|fault| not_kept(&ObserveError::Store(fault)))?;
         Ok(ids.iter().filter(|id| !confirmed.contains(id.as_str())).cloned().collect())
     }
+}
+
+/// Nothing was done for components of which some are another replica's by now, or gone. That is never seen: who asked
+/// for it cannot write any more.
+pub(crate) fn another_has_them() -> Failure {
+    let text = "another replica goes on".to_owned();
+    Failure { kind: FailureKind::Unreachable, status: None, text }
 }
 
 /// The upstream took it, and that could not be written down.

@@ -6,6 +6,7 @@ use chassis::{
     Fault,
     convert::{observation, time},
     kinds::OptionsRecord,
+    lease::{Custody, Fence, Takeover},
     ledger::{Draft, Ledger},
     mirror::Mirror,
     work::WorkQueue,
@@ -41,6 +42,8 @@ pub(crate) struct Coordinator {
     /// What our own boot script server keeps, if there is one.
     pub(crate) scripts: Ledger<BootScripts>,
     pub(crate) states: Ledger<ConfigurationStates>,
+    /// Which components are this replica's.
+    pub(crate) custody: Custody,
     pub(crate) observer: Arc<Observer>,
     pub(crate) preparer: Preparer,
     pub(crate) configurator: Arc<Configurator>,
@@ -77,8 +80,25 @@ struct Setting {
 impl Coordinator {
     /// Works on components as they are marked, without end. The mirror must be complete.
     pub(crate) async fn run(&self) {
-        self.queue.mark(self.leftovers());
         rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
+    }
+
+    /// Everything is known that the replica before has written about what comes.
+    pub(crate) async fn catch_up(&self) {
+        let preparations = &self.preparer.preparations;
+        tokio::join!(self.states.catch_up(), preparations.catch_up(), self.scripts.catch_up());
+    }
+
+    /// Components that come or go with a take-over, also those of which something is remembered without need.
+    pub(crate) fn concerned(&self, takeover: &Takeover) -> Vec<ComponentId> {
+        let known = self.components.all().into_iter().map(|component| component.id.clone());
+        known.chain(self.leftovers()).filter(|id| takeover.concerns(id.as_str())).collect()
+    }
+
+    /// What was done for components that come or go counts no more.
+    pub(crate) fn hand_over(&self, ids: &[ComponentId]) {
+        ids.iter().for_each(|id| self.claims.idle(id));
+        self.queue.mark(ids.iter().cloned());
     }
 
     /// What is remembered of components that were deleted while nobody was looking.
@@ -93,14 +113,24 @@ impl Coordinator {
     }
 
     async fn round(&self, ids: Vec<ComponentId>) {
-        let Agenda { preparations, configurations, gone } = self.agenda(ids);
-        tokio::join!(self.prepare(preparations), self.configure(configurations), self.forget(gone));
+        // What comes to this replica is marked when it has been taken over.
+        let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
+        let Agenda { preparations, configurations, gone } = self.agenda(ids, &fence);
+        tokio::join!(
+            self.prepare(preparations, &fence),
+            self.configure(configurations),
+            self.forget(gone, &fence)
+        );
     }
 
-    fn agenda(&self, ids: Vec<ComponentId>) -> Agenda {
+    fn agenda(&self, ids: Vec<ComponentId>, fence: &Fence) -> Agenda {
         let (options, now) = (self.options.in_force(), Instant::now());
         let mut agenda = Agenda::default();
         for id in ids {
+            if !self.custody.still_has(fence, id.as_str()) {
+                self.rest(&id);
+                continue;
+            }
             match self.components.get(id.as_str()) {
                 Some(component) => self.plan(component, &mut agenda, &options, now),
                 None => {
@@ -117,8 +147,10 @@ impl Coordinator {
         match preparation::decide(&component, self.refused_at(&component), options, at) {
             PreparationDecision::Prepare(preparation) => {
                 let work = Work::Prepare { generation, attempt: preparation.attempt };
-                if self.claimed(&component.id, work, now) {
-                    agenda.preparations.push(Due { component, preparation });
+                if let Some(tenure) = self.custody.tenure(component.id.as_str())
+                    && self.claimed(&component.id, work, now)
+                {
+                    agenda.preparations.push(Due { component, preparation, tenure });
                 }
             }
             PreparationDecision::Wait { until } => {
@@ -169,11 +201,11 @@ impl Coordinator {
         self.queue.unmark(id);
     }
 
-    async fn prepare(&self, due: Vec<Due>) {
+    async fn prepare(&self, due: Vec<Due>, fence: &Fence) {
         if due.is_empty() {
             return;
         }
-        let ended = self.preparer.prepare(&due).await;
+        let ended = self.preparer.prepare(&due, fence).await;
         let ids: Vec<_> = due.into_iter().map(|one| one.component.id.clone()).collect();
         let (done, failed): (Vec<_>, Vec<_>) = ids.iter().partition(|id| ended.contains(*id));
         done.into_iter().for_each(|id| self.claims.done(id));
@@ -198,24 +230,24 @@ impl Coordinator {
         self.queue.mark(settings.into_iter().map(|one| one.id));
     }
 
-    async fn forget(&self, gone: Vec<ComponentId>) {
+    async fn forget(&self, gone: Vec<ComponentId>, fence: &Fence) {
         if gone.is_empty() {
             return;
         }
-        let forgotten = self.try_forget(gone.clone()).await;
+        let forgotten = self.try_forget(gone.clone(), fence).await;
         if let Err(fault) = forgotten {
             // What stays is in nobody's way, and the next start finds it.
             tracing::warn!(%fault, components = gone.len(), "deleted components are still remembered");
         }
     }
 
-    async fn try_forget(&self, gone: Vec<ComponentId>) -> Result<(), Fault> {
-        self.observer.forget(gone.clone()).await?;
-        self.preparer.forget(gone.clone()).await?;
+    async fn try_forget(&self, gone: Vec<ComponentId>, fence: &Fence) -> Result<(), Fault> {
+        self.observer.forget(gone.clone(), fence.clone()).await?;
+        self.preparer.forget(gone.clone(), fence.clone()).await?;
         let forget = move |draft: &mut Draft<'_, BootScript>| {
             gone.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };
-        self.scripts.write(forget).await.map(drop)
+        self.scripts.write_fenced(fence.clone(), forget).await.map(drop)
     }
 }

@@ -28,24 +28,26 @@ mod store;
 mod trouble;
 mod upstream;
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use chassis::{
-    Channel, Context,
+    Channel, Context, Listener,
     channel::LARGEST_MESSAGE,
     kinds::OptionsRecord,
+    lease::{Custody, Leases},
     ledger::Ledger,
     mirror::{Change, Mirror},
     work::WorkQueue,
 };
 use domain::{component::Component, id::ComponentId};
+use futures_util::StreamExt;
 use parking_lot::Mutex;
 use proto::{
     boot::boot_script_service_server::BootScriptServiceServer,
     component::report_service_client::ReportServiceClient,
     configuration::configuration_service_server::ConfigurationServiceServer,
 };
-use tokio::{net::TcpListener, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     boot_scripts::BootScriptRpc,
@@ -69,18 +71,19 @@ use crate::{
 ///
 /// # Errors
 /// When the database cannot be opened, an address is not one, or an upstream cannot be called with its settings.
-pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
     let url = context.database_url("config-coordinator", &settings.config_coordinator.database_url)?;
-    let database = chassis::database::connect::<Migrator>(&url).await?;
+    let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let ledgers = Ledgers {
         states: Ledger::open(&context, database.clone()).await?,
         preparations: Ledger::open(&context, database.clone()).await?,
-        scripts: Ledger::open(&context, database).await?,
+        scripts: Ledger::open(&context, database.clone()).await?,
     };
+    let custody = Custody::new(Leases::start(&context, "config-coordinator", &database).await?);
     let drivers = Drivers {
         images: images::Driver::new(&settings.images)?,
-        boot_parameters: boot_parameters::Driver::new(settings, ledgers.scripts.clone())?,
+        boot_parameters: boot_parameters::Driver::new(settings, ledgers.scripts.clone(), custody.clone())?,
         configuration: configuration::Driver::new(settings)?,
     };
 
@@ -91,7 +94,7 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = chassis::channel(&settings.component_registry.url)?;
-    let loops = Loops::new(&context, registry, ledgers, drivers);
+    let loops = Loops::new(&context, registry, ledgers, drivers, custody);
     context.tasks.spawn_until_shutdown("coordinator", async move {
         // Components that have not been copied yet look like components that were deleted.
         loops.components.reached(1).await;
@@ -126,7 +129,13 @@ struct Loops {
 }
 
 impl Loops {
-    fn new(context: &Context, registry: Channel, ledgers: Ledgers, drivers: Drivers) -> Self {
+    fn new(
+        context: &Context,
+        registry: Channel,
+        ledgers: Ledgers,
+        drivers: Drivers,
+        custody: Custody,
+    ) -> Self {
         let (unseen, queue) = (WorkQueue::default(), WorkQueue::default());
         let components = Mirror::start(context, registry.clone(), marking([unseen.clone(), queue.clone()]));
         let claims = Arc::new(Claims::default());
@@ -136,6 +145,7 @@ impl Loops {
             states: ledgers.states.clone(),
             components: components.clone(),
             options: options.clone(),
+            custody: custody.clone(),
             upstream: drivers.configuration,
             order: Arc::new(Mutex::new(Order::default())),
             looking: Mutex::new(Silence::default()),
@@ -146,6 +156,7 @@ impl Loops {
         let placer = Placer {
             components: components.clone(),
             options: options.clone(),
+            custody: custody.clone(),
             images: drivers.images,
             boot_parameters: drivers.boot_parameters,
             configurator: Arc::clone(&configurator),
@@ -158,6 +169,7 @@ impl Loops {
             options: options.clone(),
             scripts: ledgers.scripts,
             states: ledgers.states,
+            custody,
             observer,
             preparer,
             configurator,
@@ -168,7 +180,21 @@ impl Loops {
     }
 
     async fn run(&self) {
-        tokio::join!(self.sensor.ask(), self.sensor.listen(), self.coordinator.run());
+        tokio::join!(self.take_over(), self.sensor.ask(), self.sensor.listen(), self.coordinator.run());
+    }
+
+    /// Takes over components as they come to this replica, without end. What the last holder left is on record, and is
+    /// looked at as after a start.
+    async fn take_over(&self) {
+        let custody = &self.coordinator.custody;
+        let mut takeovers = pin!(custody.takeovers());
+        while let Some(takeover) = takeovers.next().await {
+            self.coordinator.catch_up().await;
+            custody.take(&takeover);
+            let ids = self.coordinator.concerned(&takeover);
+            self.sensor.hand_over(&ids);
+            self.coordinator.hand_over(&ids);
+        }
     }
 }
 

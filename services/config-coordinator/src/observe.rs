@@ -10,6 +10,7 @@ use chassis::{
     Fault,
     convert::time,
     kinds::OptionsRecord,
+    lease::{Custody, Fence},
     ledger::{Draft, Ledger},
     mirror::Mirror,
     work::WorkQueue,
@@ -42,6 +43,8 @@ pub(crate) struct Observer {
     pub(crate) states: Ledger<ConfigurationStates>,
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
+    /// Which components are this replica's.
+    pub(crate) custody: Custody,
     pub(crate) upstream: Driver,
     pub(crate) order: Arc<Mutex<Order>>,
     /// Of the questions about components of which something has to be known.
@@ -76,6 +79,8 @@ pub(crate) enum Need {
 pub(crate) struct Inquiry {
     pub(crate) about: Vec<Question>,
     asked: u64,
+    /// Under what the components were this replica's then: another has asked anew about those that went meanwhile.
+    fence: Fence,
 }
 
 impl Inquiry {
@@ -98,7 +103,8 @@ impl Observer {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
         let known = self.states.view().get(id.as_str()).is_some_and(|state| {
-            state.generation == generation && state.reading() == ConfigurationReading::Known
+            let told = state.reading() == ConfigurationReading::Known && !self.lacks_a_word(&state);
+            state.generation == generation && told
         });
         if !known || !self.order.lock().is_fresh(id) {
             return Some(Need::Evidence { generation });
@@ -107,12 +113,24 @@ impl Observer {
         polled.then_some(Need::Change { generation })
     }
 
-    /// Whether the upstream has answered in this generation and left the node out. Sooner or later it comes back.
+    /// Whether the upstream has answered in this generation and said nothing of the node: it left it out, or had no
+    /// word for it. Sooner or later it has one, and nobody may tell.
     pub(crate) fn is_missing(&self, id: &ComponentId) -> bool {
         let generation = self.components.get(id.as_str()).map(|component| component.generation);
         self.states.view().get(id.as_str()).is_some_and(|state| {
-            Some(state.generation) == generation && state.reading() == ConfigurationReading::Missing
+            let silent = match state.reading() {
+                ConfigurationReading::Missing => true,
+                ConfigurationReading::Known => self.lacks_a_word(&state),
+                ConfigurationReading::Unspecified => false,
+            };
+            Some(state.generation) == generation && silent
         })
+    }
+
+    /// Whether an upstream that tells of changes had no word for the node. It may have told of the change before. One
+    /// that is polled is asked about the node anyway, as long as that matters.
+    fn lacks_a_word(&self, state: &ConfigurationState) -> bool {
+        state.status.is_empty() && self.upstream.poll_period().is_none()
     }
 
     /// How long the upstream may take to begin an answer.
@@ -164,10 +182,11 @@ impl Observer {
         }
     }
 
-    /// What is asked now: about those components that exist, in their generation.
+    /// What is asked now: about those components that exist and are this replica's, in their generation.
     pub(crate) fn inquire(&self, ids: &[ComponentId]) -> Inquiry {
         let asked = self.order.lock().tick();
-        let about = ids.iter().filter_map(|id| {
+        let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
+        let about = ids.iter().filter(|id| self.custody.still_has(&fence, id.as_str())).filter_map(|id| {
             let component = self.components.get(id.as_str())?;
             Some(Question {
                 id: component.id.clone(),
@@ -176,13 +195,14 @@ impl Observer {
                 session: component.session_name().to_owned(),
             })
         });
-        Inquiry { about: about.collect(), asked }
+        let about = about.collect();
+        Inquiry { about, asked, fence }
     }
 
     /// Keeps the answer to an inquiry.
     async fn keep_answer(&self, inquiry: &Inquiry, said: Vec<Said>) -> Result<(), Fault> {
         let asked = inquiry.asked;
-        self.keep(inquiry.learnt(said), move |order, id, generation| {
+        self.keep(&inquiry.fence, inquiry.learnt(said), move |order, id, generation| {
             order.admits_answer(id, asked, generation).then_some(generation)
         })
         .await
@@ -191,7 +211,7 @@ impl Observer {
     /// Keeps what the upstream has just confirmed, about components as they were before it was asked to do that.
     pub(crate) async fn keep_confirmation(&self, before: &Inquiry, said: Vec<Said>) -> Result<(), Fault> {
         let told = self.order.lock().tick();
-        self.keep(before.learnt(said), move |order, id, generation| {
+        self.keep(&before.fence, before.learnt(said), move |order, id, generation| {
             order.admits_confirmation(id, told, generation).then_some(generation)
         })
         .await
@@ -204,7 +224,9 @@ impl Observer {
             let component = self.components.get(&id)?;
             Some((component.id.clone(), Sighting::of(observation)?, ()))
         });
-        self.keep(learnt.collect(), move |order, id, ()| order.admits_news(id, told)).await
+        let learnt: Vec<_> = learnt.collect();
+        let fence = self.custody.fence_of_those(learnt.iter().map(|(id, ..)| id.as_str()));
+        self.keep(&fence, learnt, move |order, id, ()| order.admits_news(id, told)).await
     }
 
     /// What is known of these is no evidence any more, unless something was learnt since the inquiry.
@@ -215,19 +237,23 @@ impl Observer {
             .iter()
             .map(|question| (question.id.clone(), Sighting::Lost(Arc::clone(&text)), question.generation));
         let asked = inquiry.asked;
-        self.keep(lost.collect(), move |order, id, generation| {
+        self.keep(&inquiry.fence, lost.collect(), move |order, id, generation| {
             order.is_newest(id, asked).then_some(generation)
         })
         .await
     }
 
-    /// Keeps what was learnt, each with the generation that `admits` gives for it, if any.
+    /// Keeps what was learnt, each with the generation that `admits` gives for it, if any. What is about components
+    /// that went since `fence` was given is left out.
     async fn keep<C: Send + 'static>(
         &self,
-        learnt: Vec<(ComponentId, Sighting, C)>,
+        fence: &Fence,
+        mut learnt: Vec<(ComponentId, Sighting, C)>,
         admits: impl Fn(&mut Order, &ComponentId, C) -> Option<u64> + Send + 'static,
     ) -> Result<(), Fault> {
+        learnt.retain(|(id, ..)| self.custody.still_has(fence, id.as_str()));
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
+        let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
         let (order, at) = (Arc::clone(&self.order), time::now());
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
             // Answers are put in order here, where writes are.
@@ -243,7 +269,7 @@ impl Observer {
             }
             Ok(changed)
         };
-        match self.states.write(write).await {
+        match self.states.write_fenced(fence, write).await {
             Ok((changed, _)) => {
                 self.changed.mark(changed);
                 Ok(())
@@ -260,8 +286,11 @@ impl Observer {
         if troubles.is_empty() {
             return Ok(());
         }
+        let fence = self.custody.fence_of_those(troubles.keys().map(ComponentId::as_str));
+        let still: HashMap<_, _> =
+            troubles.into_iter().filter(|(id, _)| self.custody.still_has(&fence, id.as_str())).collect();
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
-            for (id, trouble) in troubles {
+            for (id, trouble) in still {
                 let Some(kept) = draft.get(id.as_str()) else { continue };
                 if kept.reading() == ConfigurationReading::Known && kept.error != trouble.text() {
                     let error = trouble.text().to_owned();
@@ -270,7 +299,12 @@ impl Observer {
             }
             Ok(())
         };
-        self.states.write(write).await.map(drop)
+        self.states.write_fenced(fence, write).await.map(drop)
+    }
+
+    /// What was learnt about components that come or go is old: another replica has learnt more since.
+    pub(crate) fn hand_over(&self, ids: &[ComponentId]) {
+        self.order.lock().forget(ids);
     }
 
     /// What was said of any node until now may be out of date.
@@ -280,7 +314,7 @@ impl Observer {
 
     /// Forgets components that no longer exist, unless they have come back by the time of the write: what was
     /// learnt about those since would be lost, and nothing would ask for it again.
-    pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>) -> Result<(), Fault> {
+    pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>, fence: Fence) -> Result<(), Fault> {
         let (order, components) = (Arc::clone(&self.order), self.components.clone());
         let delete = move |draft: &mut Draft<'_, ConfigurationState>| {
             ids.retain(|id| components.get(id.as_str()).is_none());
@@ -288,6 +322,6 @@ impl Observer {
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };
-        self.states.write(delete).await.map(drop)
+        self.states.write_fenced(fence, delete).await.map(drop)
     }
 }

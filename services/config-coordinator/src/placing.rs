@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use chassis::{kinds::OptionsRecord, mirror::Mirror};
+use chassis::{kinds::OptionsRecord, lease::Custody, mirror::Mirror};
 use domain::{component::Component, id::ComponentId, options::Options, preparation::Preparation};
 use futures_util::{StreamExt, stream};
 
 use crate::{
-    configure::Configurator,
+    configure::{Configurator, another_has_them},
     groups::{self, BootGroup},
     isolate::{Part, isolate},
     prepare::Due,
@@ -28,6 +28,8 @@ const CALLS: usize = 8;
 pub(crate) struct Placer {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
+    /// Which components are this replica's.
+    pub(crate) custody: Custody,
     pub(crate) images: images::Driver,
     pub(crate) boot_parameters: boot_parameters::Driver,
     pub(crate) configurator: Arc<Configurator>,
@@ -101,11 +103,19 @@ impl Placer {
         let most = self.options.in_force().batch_size(self.boot_parameters.most_hosts());
         let groups = groups::by_artifacts(groups, most);
         let deadline = self.deadline(|options| options.bss_read_timeout);
+        let booting = &booting;
         let calls = groups.into_iter().map(|group| async move {
             let BootGroup { artifacts, hosts } = group;
             let put = |hosts: Arc<[ComponentId]>| {
                 let artifacts = &artifacts;
-                async move { self.boot_parameters.put(&hosts, artifacts, deadline).await }
+                async move {
+                    // A call cannot be fenced: whoever slept leaves it to the replica that has the components now.
+                    let ours = |host| booting.get(host).is_some_and(|(due, _)| self.is_ours(due));
+                    if !hosts.iter().all(ours) {
+                        return Err(another_has_them());
+                    }
+                    self.boot_parameters.put(&hosts, artifacts, deadline).await
+                }
             };
             isolate(hosts, put).await
         });
@@ -148,7 +158,11 @@ impl Placer {
 
     fn is_current(&self, due: &Due) -> bool {
         let now = self.components.get(due.component.id.as_str());
-        now.is_some_and(|now| now.generation == due.component.generation)
+        now.is_some_and(|now| now.generation == due.component.generation) && self.is_ours(due)
+    }
+
+    fn is_ours(&self, due: &Due) -> bool {
+        self.custody.tenure(due.component.id.as_str()) == Some(due.tenure)
     }
 
     fn deadline(&self, option: impl Fn(&Options) -> u32) -> Duration {

@@ -12,6 +12,8 @@ use std::{
 use chassis::{
     Channel, Fault,
     convert::{Digests, component::artifacts_to_wire, time},
+    failpoint,
+    lease::Fence,
     ledger::{Draft, Ledger},
     within,
 };
@@ -42,13 +44,16 @@ pub(crate) struct Preparer {
 pub(crate) struct Due {
     pub(crate) component: Arc<Component>,
     pub(crate) preparation: Preparation,
+    /// For how long the component is this replica's without a break.
+    pub(crate) tenure: u64,
 }
 
 impl Preparer {
     /// Prepares every component of a batch and reports how that went, failures with their reason. Gives
     /// those for which this attempt has ended on record, prepared or refused; the others have to be tried again.
-    pub(crate) async fn prepare(&self, due: &[Due]) -> HashSet<ComponentId> {
-        let records = self.try_prepare(due).await.unwrap_or_else(|fault| {
+    /// What another replica goes on with is left to it.
+    pub(crate) async fn prepare(&self, due: &[Due], fence: &Fence) -> HashSet<ComponentId> {
+        let records = self.try_prepare(due, fence).await.unwrap_or_else(|fault| {
             tracing::warn!(%fault, components = due.len(), "preparations are not recorded");
             Vec::new()
         });
@@ -60,18 +65,19 @@ impl Preparer {
     }
 
     /// Forgets components that no longer exist.
-    pub(crate) async fn forget(&self, ids: Vec<ComponentId>) -> Result<(), Fault> {
+    pub(crate) async fn forget(&self, ids: Vec<ComponentId>, fence: Fence) -> Result<(), Fault> {
         let delete = move |draft: &mut Draft<'_, PreparationRecord>| {
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };
-        self.preparations.write(delete).await.map(drop)
+        self.preparations.write_fenced(fence, delete).await.map(drop)
     }
 
-    async fn try_prepare(&self, due: &[Due]) -> Result<Vec<PreparationRecord>, Fault> {
+    async fn try_prepare(&self, due: &[Due], fence: &Fence) -> Result<Vec<PreparationRecord>, Fault> {
         let mut digests = Digests::default();
         let mut records: Vec<_> = due.iter().map(|one| self.record(one, &mut digests)).collect();
-        self.write(records.clone()).await?;
+        self.write(records.clone(), fence).await?;
+        failpoint::pass(format_args!("preparation.intended"));
 
         let open = due.iter().zip(&records).filter(|(_, record)| record.progress.is_open());
         let open: Vec<_> = open.map(|(one, _)| one).collect();
@@ -82,7 +88,8 @@ impl Preparer {
             }
         }
         // The token is durable before anybody learns of it: a crash between the two must not lose it.
-        self.write(records.clone()).await?;
+        self.write(records.clone(), fence).await?;
+        failpoint::pass(format_args!("preparation.ended"));
         self.report(due, &records).await?;
         Ok(records)
     }
@@ -101,7 +108,7 @@ impl Preparer {
         })
     }
 
-    async fn write(&self, records: Vec<PreparationRecord>) -> Result<(), Fault> {
+    async fn write(&self, records: Vec<PreparationRecord>, fence: &Fence) -> Result<(), Fault> {
         let put = move |draft: &mut Draft<'_, PreparationRecord>| {
             for record in records {
                 let same = draft
@@ -113,7 +120,7 @@ impl Preparer {
             }
             Ok(())
         };
-        self.preparations.write(put).await.map(drop)
+        self.preparations.write_fenced(fence.clone(), put).await.map(drop)
     }
 
     async fn report(&self, due: &[Due], records: &[PreparationRecord]) -> Result<(), Fault> {
@@ -193,7 +200,7 @@ mod tests {
         let component = Component::new(ComponentId::parse(name).unwrap());
         let preparation =
             Preparation { attempt: 1, artifacts, configuration: String::new(), session: String::new() };
-        Due { component: Arc::new(component), preparation }
+        Due { component: Arc::new(component), preparation, tenure: 0 }
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use chassis::{
     kinds::deletions_to_wire,
     ledger::{Ledger, Responses, Selection},
+    resource::Batch,
 };
 use proto::configuration::{
-    ListConfigurationStatesRequest, ListConfigurationStatesResponse, WatchConfigurationStatesRequest,
-    WatchConfigurationStatesResponse, configuration_service_server::ConfigurationService,
+    ConfigurationState, ListConfigurationStatesRequest, ListConfigurationStatesResponse,
+    WatchConfigurationStatesRequest, WatchConfigurationStatesResponse,
+    configuration_service_server::ConfigurationService,
 };
 use tonic::{Request, Response, Status};
 
@@ -30,6 +32,7 @@ impl ConfigurationService for ConfigurationRpc {
     ) -> Result<Response<Self::ListConfigurationStatesStream>, Status> {
         let keys = request.into_inner().ids.into_iter().collect();
         let selection = Selection { keys, ..Selection::default() };
+        self.states.fresh().await?;
         Ok(self.states.serve_list(selection, PAGE, |found| ListConfigurationStatesResponse {
             configuration_states: found.iter().map(|state| (**state).clone()).collect(),
         }))
@@ -39,13 +42,12 @@ impl ConfigurationService for ConfigurationRpc {
         &self,
         request: Request<WatchConfigurationStatesRequest>,
     ) -> Result<Response<Self::WatchConfigurationStatesStream>, Status> {
-        self.states.serve_watch(request.into_inner().resume_revision, |batch| {
-            WatchConfigurationStatesResponse {
-                configuration_states: batch.changed.iter().map(|state| (**state).clone()).collect(),
-                deletions: deletions_to_wire(&batch.deleted),
-                revision: batch.revision,
-                synced: batch.synced,
-            }
-        })
+        let message = |batch: &Batch<ConfigurationState>| WatchConfigurationStatesResponse {
+            configuration_states: batch.changed.iter().map(|state| (**state).clone()).collect(),
+            deletions: deletions_to_wire(&batch.deleted),
+            revision: batch.revision,
+            synced: batch.synced,
+        };
+        self.states.serve_watch(request.into_inner().resume_revision, message).await
     }
 }

@@ -65,6 +65,13 @@ impl Sensor {
         Self { observer, components, queue, claims, start: Instant::now() }
     }
 
+    /// What was found out about components that come or go is old, and those that came are asked about.
+    pub(crate) fn hand_over(&self, ids: &[ComponentId]) {
+        self.observer.hand_over(ids);
+        ids.iter().for_each(|id| self.claims.idle(id));
+        self.queue.mark(ids.iter().cloned());
+    }
+
     /// Asks about components as they are marked, without end.
     pub(crate) async fn ask(&self) {
         rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
@@ -164,7 +171,9 @@ impl Sensor {
         let now = Instant::now();
         let mut due = Due::default();
         for id in ids {
-            let Some(need) = self.observer.need(&id) else {
+            // What comes to this replica is marked when it has been taken over.
+            let need = self.observer.need(&id).filter(|_| self.observer.custody.has(id.as_str()));
+            let Some(need) = need else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);
                 continue;

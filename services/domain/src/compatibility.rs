@@ -17,8 +17,9 @@
 //! | BUG-34: forgetting an old report erases the error and the time that a boot may take | [`crate::write`] |
 //! | BUG-35: applying a staged state keeps the error of before | [`crate::staging`] |
 //!
-//! Where tenants meet, applying the staged state of somebody else's session fails and leaves the node as it is
-//! ([`crate::staging`]). Strictly, such a session is gone as in BOS, and the node is disabled (BOS reference 9.3).
+//! Where tenants meet, applying the staged state of somebody else's session fails, and the node goes on as before; with
+//! the option `clear_stage` the state is staged no longer, as in BOS ([`crate::staging`]). Strictly, such a session is
+//! gone as in BOS, and the node is disabled and given to it (BOS reference 9.3).
 //! Either way a session is known by its id, so that namesakes of different tenants are told apart (BUG-28).
 //!
 //! One more has that code and is never repeated, because it switches off nodes of which nobody knows whether they

@@ -55,6 +55,8 @@ pub struct Component {
     /// Unique id of the session that assigned the desired state; empty once desired state or session were
     /// written by hand.
     pub assignment: String,
+    /// Unique id of the latest session that assigned it, whoever the component belongs to by now.
+    pub latest_assignment: String,
     /// Why the last power action was refused, in the words of the peer; empty: it was not.
     pub power_error: String,
     /// Whether the inventory locks the node against power operations.
@@ -262,6 +264,7 @@ impl Component {
             generation: 0,
             preparation: None,
             assignment: String::new(),
+            latest_assignment: String::new(),
             power_error: String::new(),
             locked: false,
         }

@@ -7,7 +7,7 @@ use crate::{
     evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
     status::{self, computed_status},
-    time::Timestamp,
+    time::{SKEW, Timestamp},
 };
 
 /// What to do about the power of a component now. Whether an earlier action is still unresolved is not part
@@ -114,6 +114,33 @@ pub enum Course {
 /// then does not come any more.
 const REACTION: Duration = Duration::from_secs(10);
 
+/// Who made a call of which no answer is on record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// This process, which saw the call end, or an earlier one that is over.
+    Gone,
+    /// Another replica, or this one before it lost its lease: until the work was handed over it may have begun the
+    /// call, and may still be waiting for the answer.
+    Elsewhere,
+}
+
+/// How long a call may still take effect in the upstream after its caller left it. A call is handled within
+/// milliseconds of its arrival, and one that is still on its way by then was lost with its connection.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long to wait before the upstream is looked at again for a call that it did not show; `None`: it did not arrive
+/// and may be made again. The call is `in_doubt` since its caller left it, or since the work of the `caller` was handed
+/// over; no caller waits longer than `longest_call` for an answer.
+///
+/// What shows up at all mostly does so at once, so that the first look comes early also when the last comes late.
+pub fn next_look(caller: Caller, longest_call: Duration, in_doubt: Duration) -> Option<Duration> {
+    let last = match caller {
+        Caller::Gone => QUIET,
+        Caller::Elsewhere => longest_call + QUIET,
+    };
+    [QUIET, last].into_iter().find(|look| in_doubt < *look).map(|look| look - in_doubt)
+}
+
 /// Judges by the newest reading whether `action` may still have its effect. It has the time that the options
 /// give it (BOS reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`); when the upstream is done
 /// with it, only an operating system that was asked to shut down still may take as long.
@@ -171,9 +198,6 @@ pub struct Shown {
     /// When.
     pub at: Timestamp,
 }
-
-/// How far the clock of an upstream may be behind.
-const SKEW: Duration = Duration::from_secs(5);
 
 /// How long readings may be behind results. Upstreams look at hardware every half minute or so. Later than this
 /// they are believed again: one that only notes changes never notes a node that went back between two looks.

@@ -107,11 +107,12 @@ pub struct PreparationReport {
 pub struct Stale;
 
 /// Gives a component to a session (BOS reference 5.4.4, 5.4.6). The latest session wins: ids of sessions are
-/// in the order of their creation, so a session that repeats its assignment after a crash does not take a
-/// component back from one that came later.
+/// in the order of their creation. Each session gets a component once, so one that repeats its assignment after a
+/// crash does not take a component back, whether from a later session, from what an earlier one had staged and somebody
+/// has applied since, or from whoever wrote it by hand.
 ///
 /// # Errors
-/// When a later session has the component.
+/// When a later session has the component, or this one had it and has it no more.
 pub fn assign(
     component: &Component,
     assignment: &Assignment,
@@ -123,7 +124,8 @@ pub fn assign(
     if component.assignment == assignment.assignment_id && component.session_name() == assignment.session {
         return Ok(None);
     }
-    if component.assignment > assignment.assignment_id {
+    let latest = component.assignment.as_str().max(&component.latest_assignment);
+    if latest > assignment.assignment_id.as_str() || component.latest_assignment == assignment.assignment_id {
         return Err(Stale);
     }
     let patch = Component {
@@ -145,7 +147,8 @@ pub fn assign(
         ..Component::new(component.id.clone())
     };
     let mut assigned = hooked_merge(component, patch, |_| None, now);
-    assigned.assignment = assignment.assignment_id.clone();
+    assigned.assignment.clone_from(&assignment.assignment_id);
+    assigned.latest_assignment.clone_from(&assignment.assignment_id);
     assigned.session_tenant = Some(assignment.tenant.clone());
     begin_generation(&mut assigned);
     Ok(Some(assigned))

@@ -5,7 +5,7 @@ mod expiry;
 mod filter;
 
 pub use create::{NewSession, create};
-pub use expiry::{expires_at, is_expired, next_expiry};
+pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
 
 use crate::{

@@ -68,7 +68,7 @@ pub struct Terms {
 pub enum Verdict {
     /// It is what the component should run from now on.
     Succeeded,
-    /// It cannot be, and the component's error says why, unless its session is somebody else's.
+    /// It cannot be, and the component's error says why, unless it is somebody else's session that staged it.
     Failed,
     /// There is nothing that could be applied.
     Ignored,
@@ -89,8 +89,11 @@ enum Obstacle {
 /// becomes; `None`: the record stays. `tokens` gives the artifacts that a token stands for.
 ///
 /// Applying is an assignment: the staged session owns the component from now on and a generation begins, also when
-/// it fails. A record without a last action fails and stays as it is, as in BOS. So does one with the staged state of
-/// somebody else's session; BOS takes such a session for one that is gone, and so disables the node.
+/// it fails. A record without a last action fails and stays as it is, as in BOS.
+///
+/// What somebody else's session staged fails too. It is staged no longer if that is wanted, as in BOS, so that the
+/// session does not wait for the component; all else of the record stays. BOS takes such a session for one that is
+/// gone, and so disables the node.
 pub fn apply(
     component: &Component,
     standing: &Standing,
@@ -101,10 +104,10 @@ pub fn apply(
     let (Some(staged), Some(reference)) = (&component.staged_state, component.staged_by()) else {
         return (Verdict::Ignored, None);
     };
-    if *standing == Standing::Foreign && !terms.compatibility.strict_bos {
-        return (Verdict::Failed, None);
-    }
     let Some(last_action) = &component.last_action else { return (Verdict::Failed, None) };
+    if *standing == Standing::Foreign && !terms.compatibility.strict_bos {
+        return (Verdict::Failed, terms.clear_stage.then(|| unstaged(component, now)));
+    }
     let judged = judge(standing, staged.boot_artifacts.as_ref());
     let mut record = component.clone();
     match &judged {
@@ -167,14 +170,21 @@ fn desire(record: &mut Component, staged: &StagedState, operation: Operation) {
 
 /// What stays staged.
 fn left(staged: &StagedState, clear_stage: bool) -> StagedState {
-    if !clear_stage {
-        return StagedState { applied: true, ..staged.clone() };
-    }
+    if clear_stage { nothing_staged() } else { StagedState { applied: true, ..staged.clone() } }
+}
+
+fn nothing_staged() -> StagedState {
     StagedState {
         boot_artifacts: Some(BootArtifacts::empty()),
         configuration: Some(String::new()),
         ..StagedState::default()
     }
+}
+
+/// The same record without what is staged. What the node should run stays, and so does the generation.
+fn unstaged(component: &Component, now: Timestamp) -> Component {
+    let staged_state = StagedState { last_updated: Some(now), ..nothing_staged() };
+    Component { staged_state: Some(staged_state), ..component.clone() }
 }
 
 /// Gives the component to the session that staged the state.

@@ -33,11 +33,27 @@ pub struct SessionTemplate {
     pub cfs: Option<Cfs>,
     /// What some of the nodes should run, by the name of the boot set.
     pub boot_sets: BTreeMap<String, BootSet>,
+    /// Names of the boot sets in the order in which they were given.
+    pub boot_set_order: Vec<String>,
     /// Revision of the last change; the store sets it.
     pub revision: u64,
 }
 
 impl SessionTemplate {
+    /// The boot sets in the order in which they were given, which decides what is found first (BOS reference 7.1).
+    /// Those of which it is not known come last, by their names.
+    pub fn in_order(&self) -> impl Iterator<Item = (&String, &BootSet)> {
+        let place = |name: &String| self.boot_set_order.iter().position(|one| one == name);
+        let mut boot_sets: Vec<_> = self.boot_sets.iter().collect();
+        boot_sets.sort_by_cached_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+        boot_sets.into_iter()
+    }
+
+    /// The names of [all boot sets in order](Self::in_order()).
+    fn names_in_order(&self) -> Vec<String> {
+        self.in_order().map(|(name, _)| name.clone()).collect()
+    }
+
     /// The configuration that nodes of `boot_set` should get: its own, else the template's; empty: none, as
     /// always when the template turns configuration off (BOS reference 5.4.4).
     pub fn configuration<'a>(&'a self, boot_set: &'a BootSet) -> &'a str {
@@ -174,6 +190,11 @@ pub(crate) mod tests {
         }
     }
 
+    /// The same template, its boot sets given in the order of these names, space-separated.
+    pub(crate) fn given(order: &str, template: SessionTemplate) -> SessionTemplate {
+        SessionTemplate { boot_set_order: texts(order), ..template }
+    }
+
     pub(crate) fn texts(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
@@ -196,6 +217,16 @@ pub(crate) mod tests {
             let template = SessionTemplate { enable_cfs, cfs: of_template, ..template([]) };
             let boot_set = BootSet { cfs: of_boot_set, ..boot_set("n0") };
             assert_eq!(template.configuration(&boot_set), expected, "{template:?} {boot_set:?}");
+        }
+    }
+
+    #[test]
+    fn boot_sets_have_the_order_in_which_they_were_given() {
+        for (order, expected) in
+            [("", "a b c"), ("c b a", "c b a"), ("b", "b a c"), ("gone c b c a", "c b a")]
+        {
+            let template = given(order, template(["a", "b", "c"].map(|name| (name, boot_set("n0")))));
+            assert_eq!(template.names_in_order(), texts(expected), "'{order}'");
         }
     }
 

@@ -21,6 +21,49 @@ impl Timestamp {
     }
 }
 
+/// How far a clock may be set at most for its step to be made good slowly. One that is further away was never set
+/// before, or its machine slept.
+const FURTHEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How much slower or faster than it runs a clock may go in order to meet another: one in so many parts.
+const SLOPE: i64 = 16;
+
+/// How far two clocks that are right may be apart, with the time that a message takes from one to the other.
+pub const SKEW: Duration = Duration::from_secs(5);
+
+/// A clock that nobody can set: it starts as the wall clock stands, goes on with a monotonic clock, and comes nearer to
+/// the wall clock slowly. So a step of the wall clock changes no age by more than a sixteenth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steady {
+    at: Timestamp,
+    /// Milliseconds that the wall clock was ahead then.
+    lag: i64,
+}
+
+impl Steady {
+    /// A clock that stands at `at` while the wall clock stands at `wall`.
+    pub fn new(at: Timestamp, wall: Timestamp) -> Self {
+        let lag = wall.0.saturating_sub(at.0);
+        let furthest = i64::try_from(FURTHEST.as_millis()).unwrap_or(i64::MAX);
+        if (-furthest..=furthest).contains(&lag) { Self { at, lag } } else { Self { at: wall, lag: 0 } }
+    }
+
+    /// How it stands `elapsed` later. It never goes back.
+    pub fn after(self, elapsed: Duration) -> Timestamp {
+        let most = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX) / SLOPE;
+        Timestamp(self.at.plus(elapsed).0.saturating_add(self.lag.clamp(-most, most)))
+    }
+}
+
+/// When something began by our clock, of which the owner of a record tells that it began at `told` by its own. `news`: we
+/// have just seen it begin. What lies in the future began at the latest now, and what we saw begin began now, where
+/// the clocks do not agree.
+pub fn began_by_our_clock(told: Timestamp, news: bool, now: Timestamp) -> Timestamp {
+    let ahead = told > now.plus(SKEW);
+    let behind = news && now.since(told) > SKEW;
+    if ahead || behind { now } else { told }
+}
+
 /// An age such as `15m`, `4h`, `7d` or `2w`, or `0` (BOS reference 2.3, "AgeString").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Age(Duration);
@@ -73,6 +116,42 @@ mod tests {
         }
         for bad in ["", "1", "01d", "1s", "1 d", "d", "1dd", "99999999d", "+1d", "ä"] {
             assert!(Age::parse("age", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_steady_clock_nears_the_wall_clock_slowly() {
+        let (hour, day) = (3_600_000, 24 * 3_600_000);
+        let rows = [
+            ("it agrees", 0, 16_000, 16_000),
+            ("the wall clock is a little ahead", 100, 16_000, 16_100),
+            ("the wall clock was set an hour forward", hour, 16_000, 17_000),
+            ("the wall clock was set an hour back", -hour, 16_000, 15_000),
+            ("it has met the wall clock", hour, 16 * hour, 17 * hour),
+            ("it was never set before", 2 * day, 16_000, 2 * day + 16_000),
+            ("it is from far in the future", -2 * day, 16_000, -2 * day + 16_000),
+            ("no time has passed", hour, 0, 0),
+        ];
+        for (what, wall, elapsed, stands) in rows {
+            let clock = Steady::new(Timestamp(0), Timestamp(wall));
+            assert_eq!(clock.after(Duration::from_millis(elapsed as u64)), Timestamp(stands), "{what}");
+        }
+    }
+
+    #[test]
+    fn stamps_of_clocks_that_do_not_agree_count_from_now() {
+        let (now, hour) = (10_000_000, 3_600_000);
+        let rows = [
+            ("just begun", now, true, now),
+            ("by a clock that is a little behind", now - 5_000, true, now - 5_000),
+            ("by a clock that is a little ahead", now + 5_000, true, now + 5_000),
+            ("by a clock that is an hour ahead", now + hour, true, now),
+            ("by a clock that is an hour behind", now - hour, true, now),
+            ("begun before we looked", now - hour, false, now - hour),
+            ("in the future when we first looked", now + hour, false, now),
+        ];
+        for (what, told, news, began) in rows {
+            assert_eq!(began_by_our_clock(Timestamp(told), news, Timestamp(now)), Timestamp(began), "{what}");
         }
     }
 

@@ -29,6 +29,8 @@ pub fn put(
     record.generation = previous.map_or(0, |previous| previous.generation);
     record.locked = previous.is_some_and(|previous| previous.locked);
     record.assignment = String::new();
+    record.latest_assignment =
+        previous.map_or_else(String::new, |previous| previous.latest_assignment.clone());
     if let Some(staged) = &mut record.staged_state {
         (staged.assignment, staged.applied) = (String::new(), false);
     }
@@ -99,6 +101,10 @@ pub struct ActualStateLocked {
 /// Whether a node may report its boot now (BOS reference 2.6.6): when nothing is being done with it, or
 /// when it was switched on and is expected to report. A record without `enabled` counts as not enabled,
 /// one without a last action as not switched on (BUG-05).
+///
+/// A component that is held because an upstream leaves its node out is still being changed: what a session wants of it
+/// is done once it is seen again, and a report of what it ran before would make that look done. BOS has disabled such a
+/// component, and takes its reports (BUG-32).
 ///
 /// # Errors
 /// When the component is enabled and being changed in another way.

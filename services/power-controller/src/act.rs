@@ -2,10 +2,9 @@
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
-use chassis::{convert::time, kinds::OptionsRecord, work::WorkQueue};
+use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
 use domain::{
     component::Action,
-    evaluation::WAITING_FOR,
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
@@ -22,7 +21,7 @@ use crate::{
     convert,
     driver::Driver,
     effects::Effects,
-    journal::{Changes, Journal, is_open},
+    journal::Journal,
     known::Known,
     notes::Notes,
     plan::{self, Attempt, Intents, Opening},
@@ -31,6 +30,10 @@ use crate::{
 
 /// Components that are decided on at once: a whole machine, so that its nodes share few transitions.
 const MOST_DECISIONS: usize = 20_000;
+
+/// Pause before a component is decided on anew that looks otherwise to those who were told of the decision. What they
+/// know marks it when it arrives here; this only covers what arrived in between.
+pub(crate) const BEHIND: Duration = Duration::from_millis(100);
 
 /// What has to be looked at. Clones share it.
 #[derive(Clone, Default)]
@@ -62,43 +65,6 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Picks up what a previous run left: an attempt that is in the journal is not made again, and what was
-    /// being sent may have arrived or not.
-    pub(crate) async fn recover(&self) {
-        let mut interrupted = Vec::new();
-        for transition in self.journal.all() {
-            self.recall(&transition);
-            let id = [transition.id.as_str().into()];
-            match transition.delivery() {
-                Delivery::Sent => {
-                    interrupted.push(unknown(&transition, "the service stopped before the answer came"));
-                    self.queues.undelivered.mark(id);
-                }
-                Delivery::Prepared => {
-                    if transition.error.starts_with(WAITING_FOR) {
-                        self.notes.show(&transition.id, &transition.error, Instant::now());
-                    }
-                    self.queues.undelivered.mark(id);
-                }
-                Delivery::Unknown => self.queues.undelivered.mark(id),
-                Delivery::Accepted => self.queues.unfollowed.mark(id),
-                Delivery::Unspecified | Delivery::Refused | Delivery::Finished => {}
-            }
-        }
-        self.journal.write(Changes { put: interrupted, delete: Vec::new() }).await;
-    }
-
-    fn recall(&self, transition: &Transition) {
-        let Some(action) = convert::action(transition) else { return };
-        let open = is_open(transition);
-        let mut intents = self.intents.lock();
-        for member in &transition.members {
-            let Ok(id) = ComponentId::parse(&member.id) else { continue };
-            let attempt = Attempt { generation: member.generation, action, number: member.attempt };
-            intents.recall(id, attempt, open);
-        }
-    }
-
     /// Decides on components whenever they change or their time has come.
     pub(crate) async fn decide(&self) -> anyhow::Result<Infallible> {
         loop {
@@ -106,11 +72,17 @@ impl Actor {
             // Without the options nothing is known about waits and retries. Once they arrive every component
             // is marked.
             let Some(record) = self.known.options.get(OptionsRecord::KEY) else { continue };
+            // What comes to this replica is marked when it has been taken over.
+            let ids: Vec<_> = ids.into_iter().filter(|id| self.known.custody.has(id.as_str())).collect();
+            let Some(fence) = self.known.custody.fence(ids.iter().map(ComponentId::as_str)) else {
+                self.queues.undecided.mark(ids);
+                continue;
+            };
             let due = self.due(&ids, &record.options, time::now());
             self.hasten(&due.overdue);
             if !due.attempts.is_empty() {
                 let batches = plan::batches(due.attempts, &record.options, self.driver.most_nodes());
-                self.prepare(batches).await;
+                self.prepare(batches, &fence).await;
             }
         }
     }
@@ -164,14 +136,26 @@ impl Actor {
         }
     }
 
-    /// Writes transitions down, so that a crash from here on leaves a trace of them.
-    async fn prepare(&self, batches: Vec<(Action, Vec<TransitionMember>)>) {
+    /// Writes transitions down, so that a crash from here on leaves a trace of them. Members that are not written down
+    /// are decided on anew: another replica acts on them, or something of theirs is still under way.
+    async fn prepare(&self, batches: Vec<(Action, Vec<TransitionMember>)>, fence: &Fence) {
         let now = time::now();
-        let put: Vec<_> =
+        let wanted: Vec<_> =
             batches.into_iter().map(|(action, members)| convert::prepared(action, members, now)).collect();
-        let ids: Vec<Arc<str>> = put.iter().map(|transition| transition.id.as_str().into()).collect();
-        self.journal.write(Changes { put, delete: Vec::new() }).await;
-        self.queues.undelivered.mark(ids);
+        let begun = self.journal.begin(wanted.clone(), fence).await.unwrap_or_else(|lost| {
+            tracing::info!(transitions = wanted.len(), why = %lost, "transitions were not begun");
+            Vec::new()
+        });
+        let written: HashSet<_> = begun.iter().flat_map(convert::attempts).collect();
+        let left: Vec<_> =
+            wanted.iter().flat_map(convert::attempts).filter(|one| !written.contains(one)).collect();
+        {
+            let mut intents = self.intents.lock();
+            left.iter().for_each(|(id, attempt)| intents.withdraw_attempt(id, *attempt));
+        }
+        let later = Instant::now() + BEHIND;
+        left.into_iter().for_each(|(id, _)| self.queues.undecided.mark_at(id, later));
+        self.queues.undelivered.mark(begun.iter().map(|transition| transition.id.as_str().into()));
     }
 }
 

@@ -1,6 +1,9 @@
 //! Between the rules' words and the wire's: power states, transitions and reports.
 
-use chassis::convert::{component, time};
+use chassis::{
+    convert::{component, time},
+    lease::Shard,
+};
 use domain::{component::Action, evaluation, id::ComponentId, power::Shown, time::Timestamp};
 use proto::{
     component::ActionReport,
@@ -8,7 +11,7 @@ use proto::{
 };
 use uuid::Uuid;
 
-use crate::driver::Reading;
+use crate::{driver::Reading, plan::Attempt};
 
 /// A reading as it is kept and shown.
 pub(crate) fn power_state(
@@ -27,10 +30,22 @@ pub(crate) fn power_state(
     }
 }
 
-/// A transition that nobody was told of yet.
+/// An id that belongs to whoever `key` belongs to.
+pub(crate) fn id_beside(key: &str) -> String {
+    let shard = Shard::of(key);
+    loop {
+        // One of 64 does.
+        let id = Uuid::new_v4().to_string();
+        if Shard::of(&id) == shard {
+            return id;
+        }
+    }
+}
+
+/// A transition that nobody was told of yet. It belongs to whoever its first member belongs to now, to its end.
 pub(crate) fn prepared(action: Action, members: Vec<TransitionMember>, now: Timestamp) -> Transition {
     Transition {
-        id: Uuid::new_v4().to_string(),
+        id: id_beside(members.first().map_or("", |member| &member.id)),
         action: component::action_to_wire(action).into(),
         members,
         delivery: Delivery::Prepared.into(),
@@ -42,6 +57,15 @@ pub(crate) fn prepared(action: Action, members: Vec<TransitionMember>, now: Time
 /// The action of a transition; none only in a record that this service did not write.
 pub(crate) fn action(transition: &Transition) -> Option<Action> {
     component::action_from_wire(transition.action)
+}
+
+/// The attempts that a transition is made of.
+pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (ComponentId, Attempt)> {
+    let action = action(transition);
+    transition.members.iter().filter_map(move |member| {
+        let attempt = Attempt { generation: member.generation, action: action?, number: member.attempt };
+        Some((ComponentId::parse(&member.id).ok()?, attempt))
+    })
 }
 
 /// When the upstream was asked; a transition that was not sent counts as never.

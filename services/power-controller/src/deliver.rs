@@ -5,10 +5,10 @@
 //! that is lost leaves the transition unknown until `resolve` has looked. A restart at any point goes on
 //! from the record. `settle` records what the upstream answers.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{convert::time, kinds::OptionsRecord, pause};
+use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, pause};
 use domain::{evaluation::WAITING_FOR, id::ComponentId, options::Options, time::Timestamp};
 use proto::{
     component::ActionReport,
@@ -16,23 +16,18 @@ use proto::{
 };
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
-use uuid::Uuid;
 
 use crate::{
-    act::Actor,
+    act::{Actor, BEHIND},
     convert,
     driver::Failure,
-    journal::Changes,
+    journal::{Changes, Lost},
     plan::{self, Standing},
 };
 
 /// Calls to the upstream at a time. A machine of 100,000 nodes needs 40 for one action on all of them; more
 /// would only wait in the upstream.
 const MOST_CALLS: usize = 64;
-
-/// Pause before a component is decided on anew whose record was newer than the one here. The newer record
-/// marks it when it arrives; this only covers one that arrived in between.
-const BEHIND: Duration = Duration::from_millis(100);
 
 /// Transitions on their way, and what does not go with them.
 #[derive(Default)]
@@ -61,6 +56,12 @@ impl Actor {
     }
 
     async fn advance(self: &Arc<Self>, ids: &[Arc<str>], under_way: &mut JoinSet<()>) {
+        let custody = &self.known.custody;
+        // Those of others, and those that come later, are not marked here.
+        let ids: Vec<_> = ids.iter().filter(|id| custody.has(id)).cloned().collect();
+        let Some(fence) = custody.fence(ids.iter().map(|id| &**id)) else {
+            return self.queues.undelivered.mark(ids);
+        };
         let (mut prepared, mut in_doubt) = (Vec::new(), Vec::new());
         for transition in ids.iter().filter_map(|id| self.journal.get(id)) {
             match transition.delivery() {
@@ -74,20 +75,30 @@ impl Actor {
             }
         }
         if !in_doubt.is_empty() {
-            let actor = Arc::clone(self);
-            under_way.spawn(async move { actor.resolve(in_doubt).await }.in_current_span());
+            let (actor, fence) = (Arc::clone(self), fence.clone());
+            under_way.spawn(async move { actor.resolve(in_doubt, &fence).await }.in_current_span());
         }
-        for transition in self.announce(prepared).await {
-            let actor = Arc::clone(self);
-            under_way.spawn(async move { actor.call(transition).await }.in_current_span());
+        let due = self.announce(prepared, &fence).await.unwrap_or_else(|lost| {
+            tracing::info!(why = %lost, "transitions were not sent");
+            let at = Instant::now() + BEHIND;
+            ids.iter().for_each(|id| self.queues.undelivered.mark_at(Arc::clone(id), at));
+            Vec::new()
+        });
+        for transition in due {
+            let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
+            let call = async move {
+                let id = transition.id.clone();
+                give_way(&id, actor.call(transition, &fence).await);
+            };
+            under_way.spawn(call.in_current_span());
         }
     }
 
     /// Tells the registry that attempts begin and marks their transitions as sent. Members whose component
     /// has moved on are dropped. Gives the transitions that are to be sent now.
-    async fn announce(&self, prepared: Vec<Transition>) -> Vec<Transition> {
+    async fn announce(&self, prepared: Vec<Transition>, fence: &Fence) -> Result<Vec<Transition>, Lost> {
         let Some(record) = self.known.options.get(OptionsRecord::KEY).filter(|_| !prepared.is_empty()) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let before: Vec<_> = prepared.iter().map(|transition| transition.id.clone()).collect();
         let Sorted { mut due, later, mut gone, mut clearances } =
@@ -109,10 +120,10 @@ impl Actor {
         delete.iter().for_each(|id| self.notes.forget(id));
         let changed = later.iter().filter(|transition| self.journal.differs(transition));
         let put = due.iter().chain(changed).cloned().collect();
-        self.journal.write(Changes { put, delete }).await;
+        self.journal.write(Changes { put, delete }, fence).await?;
         self.withdraw(&gone);
         later.iter().for_each(|transition| self.postpone(transition));
-        due
+        Ok(due)
     }
 
     /// Sorts the members of transitions. Those that have to wait become a transition of their own, so that the
@@ -135,7 +146,7 @@ impl Actor {
                 }
             }
             if !due.is_empty() && !later.is_empty() {
-                let id = Uuid::new_v4().to_string();
+                let id = convert::id_beside(&transition.id);
                 self.notes.hand_down(&transition.id, [id.as_str()]);
                 sorted.later.push(Transition { id, members: later, ..transition.clone() });
                 later = Vec::new();
@@ -199,24 +210,39 @@ impl Actor {
         self.queues.unread.mark(gone.iter().cloned());
     }
 
-    async fn call(&self, transition: Transition) {
+    async fn call(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
         let Some(action) = convert::action(&transition) else {
-            return self.refused(transition, "the transition has no action").await;
+            return self.refused(transition, "the transition has no action", fence).await;
         };
         let ids = transition.members.iter().map(|member| member.id.clone()).collect();
-        match self.driver.start(action, ids, self.known.upstream_deadline()).await {
-            Ok(upstream_id) => self.accepted(transition, &upstream_id).await,
+        // A call cannot be fenced. Whoever slept since the record was written leaves it to the one who has it now.
+        if !self.known.custody.is_current(fence) {
+            return Err(Lost);
+        }
+        let still_ours = {
+            let (custody, fence) = (self.known.custody.clone(), fence.clone());
+            move || custody.is_current(&fence)
+        };
+        match self.driver.start(action, ids, self.known.upstream_deadline(), still_ours).await {
+            Ok(upstream_id) => self.accepted(transition, &upstream_id, fence).await,
             Err(Failure::Refused(text)) => match plan::halves(&transition.members) {
-                Some(halves) => self.split(transition, halves, &text).await,
-                None => self.refused(transition, &text).await,
+                Some(halves) => self.split(transition, halves, &text, fence).await,
+                None => self.refused(transition, &text, fence).await,
             },
             // Who is denied the call has done nothing, and it is no fault of the nodes: it waits until people have
             // mended what is wrong, such as credentials.
             Err(Failure::Denied(text) | Failure::Unreachable(text)) => {
-                self.unreachable(transition, &text).await;
+                self.unreachable(transition, &text, fence).await
             }
-            Err(Failure::Ambiguous(text)) => self.in_doubt(&transition, &text).await,
+            Err(Failure::Ambiguous(text)) => self.in_doubt(&transition, &text, fence).await,
         }
+    }
+}
+
+/// Leaves a transition alone that another replica goes on with.
+pub(crate) fn give_way(id: &str, step: Result<(), Lost>) {
+    if let Err(lost) = step {
+        tracing::info!(transition = id, why = %lost, "left a transition");
     }
 }
 

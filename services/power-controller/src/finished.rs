@@ -1,6 +1,6 @@
 //! Which finished transitions are kept for people to see.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use proto::power::Transition;
 
@@ -15,14 +15,29 @@ const MOST_MEMBERS: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     kept: VecDeque<(String, usize)>,
+    ids: HashSet<String>,
     members: usize,
 }
 
 impl Finished {
-    /// Adds a transition that was finished.
-    pub(crate) fn add(&mut self, transition: &Transition) {
-        self.members += transition.members.len();
-        self.kept.push_back((transition.id.clone(), transition.members.len()));
+    /// Adds a transition that was finished; false if that was known already.
+    pub(crate) fn add(&mut self, transition: &Transition) -> bool {
+        let new = self.ids.insert(transition.id.clone());
+        if new {
+            self.members += transition.members.len();
+            self.kept.push_back((transition.id.clone(), transition.members.len()));
+        }
+        new
+    }
+
+    /// Another replica has taken it out.
+    pub(crate) fn remove(&mut self, id: &str) {
+        if self.ids.remove(id)
+            && let Some(place) = self.kept.iter().position(|(kept, _)| kept == id)
+            && let Some((_, members)) = self.kept.remove(place)
+        {
+            self.members -= members;
+        }
     }
 
     /// Takes out the oldest ones that are too many.
@@ -31,6 +46,7 @@ impl Finished {
         while self.kept.len() > MOST_TRANSITIONS || self.members > MOST_MEMBERS {
             let Some((id, members)) = self.kept.pop_front() else { break };
             self.members -= members;
+            self.ids.remove(&id);
             surplus.push(id);
         }
         surplus
@@ -47,11 +63,9 @@ mod tests {
         let mut finished = Finished::default();
         let members = vec![TransitionMember::default(); members];
         for number in 0..transitions {
-            finished.add(&Transition {
-                id: number.to_string(),
-                members: members.clone(),
-                ..Default::default()
-            });
+            let transition =
+                Transition { id: number.to_string(), members: members.clone(), ..Default::default() };
+            assert!(finished.add(&transition) && !finished.add(&transition), "it is known then");
         }
         let surplus = finished.surplus();
         assert_eq!(surplus, (0..surplus.len()).map(|number| number.to_string()).collect::<Vec<_>>());
@@ -64,5 +78,19 @@ mod tests {
         for ((transitions, members), surplus) in rows {
             assert_eq!(surplus_of(transitions, members), surplus, "{transitions} of {members}");
         }
+    }
+
+    #[test]
+    fn what_another_has_taken_out_does_not_count() {
+        let mut finished = Finished::default();
+        let add = |finished: &mut Finished, n: usize| {
+            finished.add(&Transition { id: n.to_string(), ..Default::default() })
+        };
+        (0..=MOST_TRANSITIONS).for_each(|n| assert!(add(&mut finished, n)));
+        finished.remove("1");
+        finished.remove("stranger");
+        assert!(finished.surplus().is_empty());
+        assert!(add(&mut finished, 1));
+        assert_eq!(finished.surplus(), ["0"]);
     }
 }

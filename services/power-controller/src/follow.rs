@@ -6,7 +6,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{convert::time, pause};
+use chassis::{convert::time, lease::Fence, pause};
 use domain::{evaluation::NO_RESULTS_FROM, power, time::Timestamp};
 use proto::{
     component::ActionReport,
@@ -18,7 +18,9 @@ use tracing::Instrument;
 use crate::{
     act::Actor,
     convert,
+    deliver::give_way,
     driver::Failure,
+    journal::Lost,
     outcome::{self, News},
     progress::Progress,
 };
@@ -41,7 +43,7 @@ impl Actor {
                         }
                         let actor = Arc::clone(&self);
                         let look = async move {
-                            actor.look(&id).await;
+                            give_way(&id, actor.look(&id).await);
                             id
                         };
                         looks.spawn(look.in_current_span());
@@ -54,9 +56,11 @@ impl Actor {
         }
     }
 
-    async fn look(&self, id: &str) {
+    async fn look(&self, id: &str) -> Result<(), Lost> {
+        // Before the record is read, so that nothing is decided by an older one.
+        let fence = self.known.custody.fence([id]);
         let Some(transition) = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted) else {
-            return;
+            return Ok(());
         };
         let (upstream_id, deadline) = (&transition.upstream_id, self.known.upstream_deadline());
         if self.notes.take_abort(id) {
@@ -68,31 +72,42 @@ impl Actor {
                 }
             }
         }
+        // That of another replica was looked at only because it is in the way of a node of this one.
+        let Some(fence) = fence else { return Ok(()) };
         let asked_at = time::now();
         match self.driver.follow(upstream_id, deadline).await {
-            Ok(progress) => self.take_progress(Transition::clone(&transition), progress, asked_at).await,
-            Err(failure) => self.unheard(Transition::clone(&transition), &failure).await,
+            Ok(progress) => {
+                self.take_progress(Transition::clone(&transition), progress, asked_at, &fence).await
+            }
+            Err(failure) => self.unheard(Transition::clone(&transition), &failure, &fence).await,
         }
     }
 
     /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
-    async fn take_progress(&self, mut transition: Transition, progress: Progress, asked_at: Timestamp) {
+    async fn take_progress(
+        &self,
+        mut transition: Transition,
+        progress: Progress,
+        asked_at: Timestamp,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         self.notes.heard(&transition.id);
         self.show_results_again(&transition).await;
         let ended = progress.ended;
         let news = outcome::take_over(&mut transition, progress);
         self.spread(&transition, &news, asked_at).await;
         if ended {
-            return self.end(transition, "").await;
+            return self.end(transition, "", fence).await;
         }
         if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), true, time::now()) {
-            return self.end(transition, "the upstream did not end it in time").await;
+            return self.end(transition, "the upstream did not end it in time", fence).await;
         }
         self.effects.follow(&transition, true);
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + self.follow_pause);
         if !news.is_empty() {
-            self.journal.put(transition).await;
+            self.journal.put(transition, fence).await?;
         }
+        Ok(())
     }
 
     /// Tells those who have to know what became of members.
@@ -124,18 +139,18 @@ impl Actor {
 
     /// The upstream has ended the transition, or will never say so. Of members without a result their power
     /// tells.
-    async fn end(&self, transition: Transition, error: &str) {
+    async fn end(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
         let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
         self.effects.ended(&transition, time::now());
         let finished =
             Transition { delivery: Delivery::Finished.into(), error: error.to_owned(), ..transition };
-        self.finish(finished).await;
+        self.finish(finished, fence).await
     }
 
     /// The upstream did not say how the transition goes. Until it does, the power of the nodes is read.
-    async fn unheard(&self, transition: Transition, failure: &Failure) {
+    async fn unheard(&self, transition: Transition, failure: &Failure, fence: &Fence) -> Result<(), Lost> {
         let failures = self.notes.failed(&transition.id);
         if failures == 1 {
             tracing::warn!(transition = transition.id, error = %failure, "cannot follow a transition, trying again");
@@ -146,10 +161,11 @@ impl Actor {
         }
         if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), false, time::now()) {
             self.show_results_again(&transition).await;
-            return self.end(transition, &failure.to_string()).await;
+            return self.end(transition, &failure.to_string(), fence).await;
         }
         let pause = pause::after(failures).max(self.follow_pause);
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + pause);
+        Ok(())
     }
 }
 

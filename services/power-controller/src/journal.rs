@@ -1,12 +1,26 @@
 //! The durable record of what was asked of the upstream.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use chassis::{ledger::Ledger, pause};
+use chassis::{
+    Fault,
+    convert::time,
+    failpoint,
+    lease::Fence,
+    ledger::{Draft, Ledger},
+    pause,
+    resource::Batch,
+};
+use futures_util::Stream;
 use parking_lot::Mutex;
 use proto::power::{Delivery, Transition};
 
-use crate::{finished::Finished, store::Transitions};
+use crate::{convert, finished::Finished, store::Transitions};
+
+/// The transition belongs to another replica by now, which goes on with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("another replica goes on with it")]
+pub(crate) struct Lost;
 
 /// All transitions: those under way, and the last ones that are not.
 pub(crate) struct Journal {
@@ -24,9 +38,36 @@ pub(crate) struct Changes {
 impl Journal {
     pub(crate) fn new(ledger: Ledger<Transitions>) -> Self {
         let journal = Self { ledger, finished: Mutex::default() };
+        // Our clock may have been set back while nobody looked, and what was sent has its time from then on.
+        if let Some(newest) = journal.all().iter().map(|one| convert::sent_at(one)).max() {
+            time::not_before(newest);
+        }
         let over = journal.all().into_iter().filter(|transition| !is_open(transition));
-        over.for_each(|transition| journal.finished.lock().add(&transition));
+        for transition in over {
+            journal.note_finished(&transition);
+        }
         journal
+    }
+
+    /// Notes that a transition is over; false if that was known already.
+    pub(crate) fn note_finished(&self, transition: &Transition) -> bool {
+        self.finished.lock().add(transition)
+    }
+
+    /// Notes that a transition is not on record any more.
+    pub(crate) fn note_deleted(&self, id: &str) {
+        self.finished.lock().remove(id);
+    }
+
+    /// Every transition, then every change, whichever replica made it.
+    pub(crate) fn follow(&self) -> impl Stream<Item = Arc<Batch<Transition>>> + Send + use<> {
+        self.ledger.follow()
+    }
+
+    /// Waits until everything is known that any replica has written until now, and gives its revision.
+    pub(crate) async fn catch_up(&self) -> u64 {
+        self.ledger.catch_up().await;
+        self.ledger.view().revision()
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Transition>> {
@@ -45,39 +86,109 @@ impl Journal {
         self.get(&transition.id).is_none_or(|known| *known != *transition)
     }
 
-    pub(crate) async fn put(&self, transition: Transition) {
-        self.write(Changes { put: vec![transition], delete: Vec::new() }).await;
+    /// Records how a transition stands.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(crate) async fn put(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+        self.write(Changes { put: vec![transition], delete: Vec::new() }, fence).await
     }
 
     /// Records a transition that is over. The oldest of its kind give way to it.
-    pub(crate) async fn close(&self, transition: Transition) {
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(crate) async fn close(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
         let delete = {
             let mut finished = self.finished.lock();
             finished.add(&transition);
             finished.surplus()
         };
-        self.write(Changes { put: vec![transition], delete }).await;
+        self.write(Changes { put: vec![transition], delete }, fence).await
     }
 
     /// Writes to the ledger and does not give up: without a durable record nothing may be done, and with
     /// the same records a repetition changes nothing.
-    pub(crate) async fn write(&self, changes: Changes) {
+    ///
+    /// # Errors
+    /// When another replica goes on with them. Nothing is written then.
+    pub(crate) async fn write(&self, changes: Changes, fence: &Fence) -> Result<(), Lost> {
         if changes.put.is_empty() && changes.delete.is_empty() {
-            return;
+            return Ok(());
         }
+        let write = |draft: &mut Draft<'_, Transition>, Changes { put, delete }: Changes| {
+            delete.iter().for_each(|id| draft.delete(id));
+            put.into_iter().for_each(|transition| draft.put(transition));
+        };
+        let recorded: Vec<_> = changes.put.iter().map(Transition::delivery).collect();
+        self.insist(fence, move || {
+            let changes = changes.clone();
+            move |draft: &mut Draft<'_, Transition>| write(draft, changes)
+        })
+        .await?;
+        passed(recorded);
+        Ok(())
+    }
+
+    /// Writes down transitions that begin, without the members of which another transition is open: whoever wrote that,
+    /// nothing is asked of a node before it is known what became of the last thing. Gives the transitions as
+    /// they are on record.
+    ///
+    /// # Errors
+    /// When a member belongs to another replica by now. Nothing is written then.
+    pub(crate) async fn begin(
+        &self,
+        transitions: Vec<Transition>,
+        fence: &Fence,
+    ) -> Result<Vec<Transition>, Lost> {
+        let begun = self.insist(fence, move || {
+            let transitions = transitions.clone();
+            move |draft: &mut Draft<'_, Transition>| {
+                let ours: HashSet<_> = transitions.iter().map(|transition| transition.id.clone()).collect();
+                let open = draft.select(|one| is_open(one) && !ours.contains(&one.id));
+                let busy: HashSet<&str> =
+                    open.iter().flat_map(|one| &one.members).map(|member| member.id.as_str()).collect();
+                let mut begun = Vec::with_capacity(transitions.len());
+                for mut transition in transitions {
+                    transition.members.retain(|member| !busy.contains(member.id.as_str()));
+                    if !transition.members.is_empty() {
+                        draft.put(transition.clone());
+                        begun.push(transition);
+                    }
+                }
+                begun
+            }
+        });
+        let begun = begun.await?;
+        passed(begun.iter().map(Transition::delivery));
+        Ok(begun)
+    }
+
+    async fn insist<A, F>(&self, fence: &Fence, change: impl Fn() -> F) -> Result<A, Lost>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, Transition>) -> A + Send + 'static,
+    {
         let mut failures = 0;
         loop {
-            let Changes { put, delete } = changes.clone();
-            let written = self.ledger.write(move |draft| {
-                delete.iter().for_each(|id| draft.delete(id));
-                put.into_iter().for_each(|transition| draft.put(transition));
-                Ok(())
-            });
-            let Err(fault) = written.await else { return };
-            failures += 1;
-            tracing::debug!(%fault, failures, "cannot write transitions, trying again");
-            tokio::time::sleep(pause::after(failures)).await;
+            let change = change();
+            match self.ledger.write_fenced(fence.clone(), move |draft| Ok(change(draft))).await {
+                Ok((answer, _)) => return Ok(answer),
+                Err(Fault::Stale { .. }) => return Err(Lost),
+                Err(fault) => {
+                    failures += 1;
+                    tracing::debug!(%fault, failures, "cannot write transitions, trying again");
+                    tokio::time::sleep(pause::after(failures)).await;
+                }
+            }
         }
+    }
+}
+
+/// A step of each of these transitions is durable.
+fn passed(steps: impl IntoIterator<Item = Delivery>) {
+    for delivery in steps {
+        failpoint::pass(format_args!("transition.{}", delivery.as_str_name()));
     }
 }
 

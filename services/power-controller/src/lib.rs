@@ -36,20 +36,22 @@ mod rpc;
 mod sense;
 mod settle;
 mod store;
+mod takeover;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
-    Channel, Context, Ready, Server,
+    Channel, Context, Listener, Ready, Server,
     kinds::OptionsRecord,
+    lease::{Custody, Leases},
     ledger::Ledger,
     mirror::{Change, Mirror},
 };
 use domain::{component::Component, id::ComponentId};
 use parking_lot::Mutex;
 use proto::power::power_service_server::PowerServiceServer;
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::sync::mpsc;
 
 #[cfg(test)]
 mod testing;
@@ -77,16 +79,17 @@ const MOST_RESULTS: usize = 64;
 ///
 /// # Errors
 /// When the database cannot be opened or a setting cannot be used, which is named.
-pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = Arc::clone(&context.settings);
     let driver = Driver::new(&settings)?;
     let follow_pause = seconds("power.follow_seconds", settings.power.follow_seconds)?;
     let poll_pause = seconds("power.poll_seconds", settings.power.poll_seconds)?;
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
-    let database = chassis::database::connect::<Migrator>(&url).await?;
+    let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let states = Ledger::<PowerStates>::open(&context, database.clone()).await?;
-    let transitions = Ledger::<Transitions>::open(&context, database).await?;
+    let transitions = Ledger::<Transitions>::open(&context, database.clone()).await?;
+    let custody = Custody::new(Leases::start(&context, "power-controller", &database).await?);
 
     let mut server = Server::default();
     let rpc = PowerRpc { states: states.clone(), transitions: transitions.clone() };
@@ -96,7 +99,7 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     let queues = Queues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
-    let known = Known { components, options, states };
+    let known = Known { components, options, states, custody };
     let effects = Effects::recall(transitions.view().all());
     let (results, shown) = mpsc::channel(MOST_RESULTS);
     let (senses, queued) = (driver.clone(), queues.clone());
@@ -128,10 +131,10 @@ fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
 }
 
 async fn act(actor: Arc<Actor>) -> anyhow::Result<Infallible> {
-    actor.recover().await;
+    let open = actor.recall();
     actor.known.complete().await;
-    tokio::try_join!(actor.decide(), Arc::clone(&actor).deliver(), Arc::clone(&actor).follow())
-        .map(|(never, ..)| never)
+    let (delivering, following) = (Arc::clone(&actor).deliver(), Arc::clone(&actor).follow());
+    tokio::try_join!(actor.attend(open), actor.decide(), delivering, following).map(|(never, ..)| never)
 }
 
 async fn tell_ready(ready: Ready, known: Known) -> anyhow::Result<Infallible> {

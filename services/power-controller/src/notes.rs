@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use domain::power::Caller;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -18,8 +19,8 @@ struct Note {
     shown: String,
     /// Since when they show it.
     shown_since: Option<Instant>,
-    /// Since when nobody knows whether the upstream took the transition.
-    unknown_since: Option<Instant>,
+    /// Since when nobody knows whether the upstream took the transition, and who had called it.
+    doubt: Option<(Instant, Caller)>,
     abort: Abort,
 }
 
@@ -100,13 +101,19 @@ impl Notes {
             .unwrap_or_default()
     }
 
-    /// Since when the transition is in doubt; `now` if it was not until now.
-    pub(crate) fn unknown_since(&self, id: &str, now: Instant) -> Instant {
-        self.with(id, |note| *note.unknown_since.get_or_insert(now))
+    /// Since when the transition is in doubt, and who had called the upstream: `now` and this process if it was not
+    /// until now.
+    pub(crate) fn doubt(&self, id: &str, now: Instant) -> (Instant, Caller) {
+        self.with(id, |note| *note.doubt.get_or_insert((now, Caller::Gone)))
     }
 
-    pub(crate) fn no_longer_unknown(&self, id: &str) {
-        self.with(id, |note| note.unknown_since = None);
+    /// The transition came from another replica, which may still be calling the upstream.
+    pub(crate) fn inherit_doubt(&self, id: &str, now: Instant) {
+        self.with(id, |note| note.doubt = Some((now, Caller::Elsewhere)));
+    }
+
+    pub(crate) fn no_longer_in_doubt(&self, id: &str) {
+        self.with(id, |note| note.doubt = None);
     }
 
     /// Whether it is news that the transition is to end early.
@@ -160,5 +167,17 @@ mod tests {
             assert_eq!(notes.show("t1", error, start + Duration::from_secs(after)), news, "{after}");
         }
         assert_eq!(notes.shown("t1"), "no answer");
+    }
+
+    #[test]
+    fn a_doubt_keeps_its_beginning_until_it_is_over_or_comes_from_elsewhere() {
+        let (notes, start) = (Notes::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(notes.doubt("t1", at(1)), (at(1), Caller::Gone));
+        assert_eq!(notes.doubt("t1", at(2)), (at(1), Caller::Gone));
+        notes.inherit_doubt("t1", at(3));
+        assert_eq!(notes.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
+        notes.no_longer_in_doubt("t1");
+        assert_eq!(notes.doubt("t1", at(5)), (at(5), Caller::Gone));
     }
 }

@@ -43,6 +43,11 @@ pub(crate) fn take_over(transition: &mut Transition, progress: Progress) -> News
     news
 }
 
+/// Whether a member ended without the effect.
+pub(crate) fn has_failed(member: &TransitionMember) -> bool {
+    member.outcome() == TaskOutcome::Failed
+}
+
 /// Whether nothing is known of what became of a member.
 pub(crate) fn is_unresolved(member: &TransitionMember) -> bool {
     match member.outcome() {

@@ -1,6 +1,9 @@
 //! Who is acted on, and together with whom. Values in, values out: no clock, no ledger, no network.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
 
 use domain::{
     component::{Action, Component, Phase},
@@ -15,7 +18,7 @@ use proto::power::{Transition, TransitionMember};
 use crate::{convert, driver::Accepted};
 
 /// One try at a power action on one component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Attempt {
     pub(crate) generation: u64,
     pub(crate) action: Action,
@@ -59,9 +62,9 @@ impl Intents {
         Opening::Opened
     }
 
-    /// What became of the open attempt is known.
-    pub(crate) fn close(&mut self, id: &ComponentId) {
-        if let Some(latest) = self.latest.get_mut(id) {
+    /// What became of the attempt is known.
+    pub(crate) fn close(&mut self, id: &ComponentId, attempt: Attempt) {
+        if let Some(latest) = self.latest.get_mut(id).filter(|latest| latest.attempt == attempt) {
             latest.open = false;
         }
     }
@@ -69,6 +72,13 @@ impl Intents {
     /// The open attempt is not made after all; it may be made later.
     pub(crate) fn withdraw(&mut self, id: &ComponentId) {
         self.latest.remove(id);
+    }
+
+    /// The same for that attempt and no other.
+    pub(crate) fn withdraw_attempt(&mut self, id: &ComponentId, attempt: Attempt) {
+        if self.latest.get(id).is_some_and(|latest| latest.open && latest.attempt == attempt) {
+            self.latest.remove(id);
+        }
     }
 
     /// The component is gone. An open attempt stays: it may still have its effect.
@@ -184,20 +194,38 @@ pub(crate) enum Trace<'a> {
     Missing,
 }
 
-/// Looks for `transition` among what the upstream took since it can have been sent: the same action on the same
-/// nodes, under an id that belongs to no other transition of ours.
-pub(crate) fn trace<'a>(
-    transition: &Transition,
-    since: Timestamp,
-    accepted: &'a [Accepted],
-    taken: impl Fn(&str) -> bool,
-) -> Trace<'a> {
+/// How far back a clock may be set between two transitions for the second to be recognised still.
+const SET_BACK: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// What is known about transitions of ours when one of them is looked for.
+#[derive(Debug)]
+pub(crate) struct Ours<'a> {
+    /// The upstream's ids of all of them.
+    pub(crate) known: &'a HashSet<String>,
+    /// The upstream's ids of those that had nodes of the lost one. All were over when that was sent.
+    pub(crate) before: &'a HashSet<String>,
+}
+
+/// Looks for `transition` among what the upstream has on record: the newest one of the same action on the same nodes,
+/// under an id that belongs to no other transition of ours.
+///
+/// Our clock has no say in it. By the clock of the upstream, a record is too old that is far older than another
+/// transition on a node of these: it is of an attempt that we have forgotten.
+pub(crate) fn trace<'a>(transition: &Transition, accepted: &'a [Accepted], ours: &Ours<'_>) -> Trace<'a> {
     let Some(action) = convert::action(transition) else { return Trace::Missing };
     let mut ids: Vec<&str> = transition.members.iter().map(|member| member.id.as_str()).collect();
     ids.sort_unstable();
-    let candidates =
-        || accepted.iter().filter(|one| one.at >= since && one.action == Some(action) && !taken(&one.id));
-    if let Some(same) = candidates().find(|one| one.complete && one.ids == ids) {
+    let told = |one: &&Accepted| one.at < Timestamp(i64::MAX);
+    let before = accepted.iter().filter(|one| ours.before.contains(&one.id)).filter(told);
+    let newest_before = before.map(|one| one.at).max();
+    let candidates = || {
+        accepted.iter().filter(|one| {
+            let forgotten = newest_before.is_some_and(|before| one.at.plus(SET_BACK) < before);
+            one.action == Some(action) && !ours.known.contains(&one.id) && !forgotten
+        })
+    };
+    let same = candidates().filter(|one| one.complete && one.ids == ids);
+    if let Some(same) = same.max_by_key(|one| one.at) {
         return Trace::Found(&same.id);
     }
     let may_become = |one: &Accepted| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));

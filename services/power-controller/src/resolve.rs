@@ -1,37 +1,48 @@
 //! Finds out what became of transitions whose answer was lost.
+//!
+//! A transition is recognised by its action and its nodes. When the upstream took it, by its clock, says only where to
+//! look first: before a call is made again, all that the upstream has on record is looked through. An upstream that has
+//! forgotten what it took, as one does that loses its records when it restarts, is asked again: nobody can tell
+//! that from a call that never arrived.
 
-use std::time::Duration;
+use std::collections::HashSet;
 
-use chassis::convert::time;
-use domain::{evaluation::WAITING_FOR, power, time::Timestamp};
+use chassis::{convert::time, lease::Fence};
+use domain::{
+    evaluation::WAITING_FOR,
+    power,
+    time::{SKEW, Timestamp},
+};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
 use crate::{
     act::Actor,
     convert,
-    driver::{Accepted, Search},
-    plan::{self, Trace},
+    deliver::give_way,
+    driver::{Accepted, Failure, Search},
+    journal::Lost,
+    plan::{self, Ours, Trace},
 };
 
-/// How far the upstream's clock may be behind ours, and how much coarser it may tell the time. Clocks of one site
-/// agree within milliseconds; seconds cost nothing, since a match needs the same nodes too.
-const SKEW: Duration = Duration::from_secs(5);
-
-/// How long a call may still take effect in the upstream after we lost it. A call is handled within
-/// milliseconds of its arrival, and one that is still on its way by then was lost with its connection.
-const QUIET: Duration = Duration::from_secs(2);
+/// What the upstream has on record.
+struct Records {
+    accepted: Vec<Accepted>,
+    /// The upstream's ids of those that were ours before it was asked.
+    known: HashSet<String>,
+}
 
 impl Actor {
     /// Looks for transitions in the upstream. What is found was accepted; what is not found after a quiet
-    /// period is sent again as the same attempt.
-    pub(crate) async fn resolve(&self, transitions: Vec<Transition>) {
+    /// period is sent again as the same attempt; `power::next_look` says how long that is.
+    pub(crate) async fn resolve(&self, transitions: Vec<Transition>, fence: &Fence) {
         let looked_at = Instant::now();
-        let search = self.search(&transitions);
-        match self.driver.find(&search, self.known.upstream_deadline()).await {
-            Ok(accepted) => {
+        let since = transitions.iter().map(earliest).min().unwrap_or_default();
+        match self.find(&transitions, since).await {
+            Ok(records) => {
                 for transition in transitions {
-                    self.conclude(transition, &accepted, &search, looked_at).await;
+                    let (id, fence) = (transition.id.clone(), fence.of(&transition.id));
+                    give_way(&id, self.conclude(transition, &records, looked_at, &fence).await);
                 }
             }
             Err(failure) => {
@@ -41,34 +52,46 @@ impl Actor {
         }
     }
 
-    fn search(&self, transitions: &[Transition]) -> Search {
-        Search {
-            since: transitions.iter().map(earliest).min().unwrap_or_default(),
+    /// What the upstream has on record since then and may be one of these.
+    async fn find(&self, transitions: &[Transition], since: Timestamp) -> Result<Records, Failure> {
+        let all = self.journal.all();
+        let ids = |one: &Transition| Some(one.upstream_id.clone()).filter(|id| !id.is_empty());
+        let search = Search {
+            since,
             actions: transitions.iter().filter_map(convert::action).collect(),
             sizes: transitions.iter().map(|transition| transition.members.len()).collect(),
-            known: self.journal.all().iter().map(|one| one.upstream_id.clone()).collect(),
-        }
+            known: all.iter().filter_map(|one| ids(one)).collect(),
+        };
+        let accepted = self.driver.find(&search, self.known.upstream_deadline()).await?;
+        Ok(Records { accepted, known: search.known })
     }
 
     async fn conclude(
         &self,
         transition: Transition,
-        accepted: &[Accepted],
-        search: &Search,
+        records: &Records,
         looked_at: Instant,
-    ) {
-        let taken = |id: &str| search.known.contains(id);
-        match plan::trace(&transition, earliest(&transition), accepted, taken) {
-            Trace::Found(upstream_id) => return self.accepted(transition, upstream_id).await,
-            Trace::Perhaps if self.may_still_show(&transition) => return self.postpone(&transition),
-            Trace::Perhaps | Trace::Missing => {}
+        fence: &Fence,
+    ) -> Result<(), Lost> {
+        let Some(transition) = self.adopt(transition, records, fence).await? else { return Ok(()) };
+        let (since, caller) = self.notes.doubt(&transition.id, looked_at);
+        let look = power::next_look(caller, self.known.upstream_deadline(), looked_at.duration_since(since));
+        if let Some(pause) = look {
+            self.queues.undelivered.mark_at(transition.id.as_str().into(), looked_at + pause);
+            return Ok(());
         }
-        let quiet_at = self.notes.unknown_since(&transition.id, looked_at) + QUIET;
-        if looked_at < quiet_at {
-            return self.queues.undelivered.mark_at(transition.id.as_str().into(), quiet_at);
-        }
+        // The clock of the upstream may be any.
+        let records = match self.find(std::slice::from_ref(&transition), Timestamp(i64::MIN)).await {
+            Ok(records) => records,
+            Err(failure) => {
+                tracing::warn!(transition = transition.id, error = %failure, "cannot look for it, trying again");
+                self.postpone(&transition);
+                return Ok(());
+            }
+        };
+        let Some(transition) = self.adopt(transition, &records, fence).await? else { return Ok(()) };
         tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
-        self.notes.no_longer_unknown(&transition.id);
+        self.notes.no_longer_in_doubt(&transition.id);
         let id = transition.id.as_str().into();
         let error = Some(self.notes.shown(&transition.id)).filter(|text| text.starts_with(WAITING_FOR));
         let again = Transition {
@@ -77,8 +100,40 @@ impl Actor {
             error: error.unwrap_or_default(),
             ..transition
         };
-        self.journal.put(again).await;
+        self.journal.put(again, fence).await?;
         self.queues.undelivered.mark([id]);
+        Ok(())
+    }
+
+    /// Goes on with a transition that the upstream took, or may have taken; gives back one that it does not know.
+    async fn adopt(
+        &self,
+        transition: Transition,
+        records: &Records,
+        fence: &Fence,
+    ) -> Result<Option<Transition>, Lost> {
+        let before = self.upstream_ids_with_nodes_of(&transition);
+        let ours = Ours { known: &records.known, before: &before };
+        match plan::trace(&transition, &records.accepted, &ours) {
+            Trace::Found(upstream_id) => {
+                self.accepted(transition, upstream_id, fence).await?;
+                Ok(None)
+            }
+            Trace::Perhaps if self.may_still_show(&transition) => {
+                self.postpone(&transition);
+                Ok(None)
+            }
+            Trace::Perhaps | Trace::Missing => Ok(Some(transition)),
+        }
+    }
+
+    /// No node is in two transitions at a time, so all others with nodes of this one were over when it began.
+    fn upstream_ids_with_nodes_of(&self, transition: &Transition) -> HashSet<String> {
+        let nodes: HashSet<&str> = transition.members.iter().map(|member| member.id.as_str()).collect();
+        let all = self.journal.all().into_iter();
+        let shares = |one: &Transition| one.members.iter().any(|member| nodes.contains(member.id.as_str()));
+        let others = all.filter(|one| !one.upstream_id.is_empty() && shares(one));
+        others.map(|one| one.upstream_id.clone()).collect()
     }
 
     /// Whether an upstream that took the transition may still be working out what it was asked for.
@@ -87,7 +142,7 @@ impl Actor {
     }
 }
 
-/// Earliest time by the upstream's clock at which it can have taken the transition.
+/// Where to look first: the time, by the upstream's clock, at which it can have taken the transition if the clocks agree.
 fn earliest(transition: &Transition) -> Timestamp {
     let skew = i64::try_from(SKEW.as_millis()).unwrap_or(i64::MAX);
     Timestamp(convert::sent_at(transition).0.saturating_sub(skew))

@@ -32,6 +32,7 @@ impl PowerService for PowerRpc {
     ) -> Result<Response<Self::ListPowerStatesStream>, Status> {
         let keys = request.into_inner().ids.into_iter().collect();
         let selection = Selection { keys, ..Selection::default() };
+        self.states.fresh().await?;
         Ok(self.states.serve_list(selection, PAGE, |found| ListPowerStatesResponse {
             power_states: found.iter().map(|state| PowerState::clone(state)).collect(),
         }))
@@ -43,7 +44,7 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
-        self.states.serve_watch(request.into_inner().resume_revision, watch_response)
+        self.states.serve_watch(request.into_inner().resume_revision, watch_response).await
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;
@@ -54,6 +55,7 @@ impl PowerService for PowerRpc {
         request: Request<ListTransitionsRequest>,
     ) -> Result<Response<Self::ListTransitionsStream>, Status> {
         let wanted = request.into_inner().component_id;
+        self.transitions.fresh().await?;
         let mut found = self.transitions.view().all();
         found.retain(|transition| wanted.is_empty() || has_member(transition, &wanted));
         found.sort_by_key(|one| one.created_at.map(chassis::convert::time::from_wire));

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
-use chassis::{convert::time, pause};
+use chassis::{convert::time, lease::Fence, pause};
 use domain::{evaluation::WAITING_FOR, id::ComponentId};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::{
     act::{Actor, unknown},
     convert,
-    journal::Changes,
+    journal::{Changes, Lost},
+    plan::Attempt,
 };
 
 impl Actor {
     /// The upstream took the transition.
-    pub(crate) async fn accepted(&self, transition: Transition, upstream_id: &str) {
+    pub(crate) async fn accepted(
+        &self,
+        transition: Transition,
+        upstream_id: &str,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         let nodes = transition.members.len();
         let action = transition.action().as_str_name();
         tracing::info!(transition = transition.id, upstream_id, action, nodes, "transition accepted");
@@ -30,17 +35,18 @@ impl Actor {
             if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
         if !self.driver.follows() {
             self.effects.accepted(&accepted, time::now());
-            self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }).await;
+            self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }, fence).await?;
             self.reporter.report(clearances).await;
-            return;
+            return Ok(());
         }
         let id: Arc<str> = accepted.id.as_str().into();
-        self.journal.put(accepted.clone()).await;
+        self.journal.put(accepted.clone(), fence).await?;
         self.notes.forget(&id);
         self.effects.follow(&accepted, true);
         // Before the first look, whose bad news it would take away.
         self.reporter.report(clearances).await;
         self.queues.unfollowed.mark_at(id, Instant::now() + self.follow_pause);
+        Ok(())
     }
 
     /// Whether a member still shows that the upstream was not reached. A restart forgets the note, the
@@ -54,7 +60,12 @@ impl Actor {
     }
 
     /// The upstream will not do it. The error is told first: the record then says that it was.
-    pub(crate) async fn refused(&self, transition: Transition, error: &str) {
+    pub(crate) async fn refused(
+        &self,
+        transition: Transition,
+        error: &str,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         let nodes = transition.members.len();
         tracing::warn!(transition = transition.id, error, nodes, "transition refused");
         let failed = transition.members.iter().map(|member| (member, error));
@@ -62,21 +73,27 @@ impl Actor {
         convert::component_ids(&transition.members).for_each(|id| self.effects.cancel(&id));
         let refused =
             Transition { delivery: Delivery::Refused.into(), error: error.to_owned(), ..transition };
-        self.finish(refused).await;
+        self.finish(refused, fence).await
     }
 
     /// Records that a transition is over; its members can be acted on again, and a newer generation of them
     /// may have waited for that.
-    pub(crate) async fn finish(&self, transition: Transition) {
-        let ids: Vec<ComponentId> = convert::component_ids(&transition.members).collect();
+    pub(crate) async fn finish(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+        let attempts: Vec<_> = convert::attempts(&transition).collect();
         self.notes.forget(&transition.id);
-        self.journal.close(transition).await;
+        self.journal.close(transition, fence).await?;
+        self.close(&attempts);
+        Ok(())
+    }
+
+    /// What became of attempts is on record.
+    pub(crate) fn close(&self, attempts: &[(ComponentId, Attempt)]) {
         {
             let mut intents = self.intents.lock();
-            ids.iter().for_each(|id| intents.close(id));
+            attempts.iter().for_each(|(id, attempt)| intents.close(id, *attempt));
         }
-        self.queues.unread.mark(ids.iter().cloned());
-        self.queues.undecided.mark(ids);
+        self.queues.unread.mark(attempts.iter().map(|(id, _)| id.clone()));
+        self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
     }
 
     /// One node may be why all were refused: each half is tried by itself, as the same attempt.
@@ -85,11 +102,12 @@ impl Actor {
         transition: Transition,
         halves: [Vec<TransitionMember>; 2],
         error: &str,
-    ) {
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, "transition refused, splitting it");
         let put = halves.map(|members| Transition {
-            id: Uuid::new_v4().to_string(),
+            id: convert::id_beside(&transition.id),
             members,
             delivery: Delivery::Prepared.into(),
             sent_at: None,
@@ -98,32 +116,45 @@ impl Actor {
         self.notes.hand_down(&transition.id, put.iter().map(|half| half.id.as_str()));
         self.notes.forget(&transition.id);
         let ids = put.each_ref().map(|half| Arc::from(half.id.as_str()));
-        self.journal.write(Changes { put: put.into(), delete: vec![transition.id] }).await;
+        self.journal.write(Changes { put: put.into(), delete: vec![transition.id] }, fence).await?;
         self.queues.undelivered.mark(ids);
+        Ok(())
     }
 
     /// Nothing was sent. The transition waits for the upstream; its members show why.
-    pub(crate) async fn unreachable(&self, transition: Transition, error: &str) {
+    pub(crate) async fn unreachable(
+        &self,
+        transition: Transition,
+        error: &str,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         let waiting = Transition {
             delivery: Delivery::Prepared.into(),
             error: format!("{WAITING_FOR}{error}"),
             sent_at: None,
             ..transition
         };
-        self.journal.put(waiting.clone()).await;
+        self.journal.put(waiting.clone(), fence).await?;
         self.show_waiting(&waiting, error).await;
         let at = Instant::now() + pause::after(self.notes.failed(&waiting.id));
         self.queues.undelivered.mark_at(waiting.id.as_str().into(), at);
+        Ok(())
     }
 
     /// Nobody knows whether the upstream took the transition. Its members show why until that is known.
-    pub(crate) async fn in_doubt(&self, transition: &Transition, error: &str) {
+    pub(crate) async fn in_doubt(
+        &self,
+        transition: &Transition,
+        error: &str,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
-        self.notes.unknown_since(&transition.id, Instant::now());
-        self.journal.put(unknown(transition, error)).await;
+        self.notes.doubt(&transition.id, Instant::now());
+        self.journal.put(unknown(transition, error), fence).await?;
         // Before it is looked for, since finding it takes the text away.
         self.show_waiting(transition, error).await;
         self.queues.undelivered.mark([transition.id.as_str().into()]);
+        Ok(())
     }
 
     async fn show_waiting(&self, transition: &Transition, error: &str) {

@@ -1,15 +1,18 @@
-//! Deletes complete sessions that were kept long enough (BOS reference 5.10).
+//! Deletes complete sessions that were kept long enough (BOS reference 5.10), and the oldest when there are too many.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{Fault, convert::time::now};
-use domain::session::{is_expired, next_expiry};
+use domain::session::{Progress, is_expired, next_expiry, surplus};
 use tokio::{sync::Notify, time::sleep};
 
-use crate::shared::Shared;
+use crate::{record::SessionRecord, shared::Shared};
 
 /// Pause after a write that was not taken, so that a database in trouble is not pestered.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// Members that all complete sessions have together, some fifty megabytes.
+const MOST_MEMBERS: usize = 1_000_000;
 
 /// Deletes sessions when their time has come, for ever. `changed` tells that there are others now, or that
 /// they are kept for another time.
@@ -39,13 +42,24 @@ async fn delete_expired(shared: &Shared) -> Result<Option<Duration>, Fault> {
     let time_to_live = shared.options()?.completed_session_ttl();
     let sessions = shared.sessions.view().all();
     let now = now();
-    if sessions.iter().any(|record| is_expired(&record.session, time_to_live, now)) {
+    let surplus = surplus(sessions.iter().map(|record| &record.session), shared.most_complete, MOST_MEMBERS);
+    let surplus: HashSet<String> = surplus.into_iter().map(|session| session.id.clone()).collect();
+    // Others have their own, and their own times.
+    let sessions: Vec<_> = sessions.into_iter().filter(|one| shared.custody.has(&one.key)).collect();
+    let fence = shared.custody.fence_of_those(sessions.iter().map(|record| &*record.key));
+    let (custody, ours) = (shared.custody.clone(), fence.clone());
+    let is_due = move |record: &SessionRecord| {
+        let session = &record.session;
+        let is_surplus = session.progress == Progress::Complete && surplus.contains(&session.id);
+        is_surplus || is_expired(session, time_to_live, now)
+    };
+    if sessions.iter().any(|record| is_due(record)) {
         let (deleted, _revision) = shared
             .sessions
-            .write(move |draft| {
-                let expired = draft.select(|record| is_expired(&record.session, time_to_live, now));
-                expired.iter().for_each(|record| draft.delete(&record.key));
-                Ok(expired.len())
+            .write_fenced(fence, move |draft| {
+                let due = draft.select(|record| custody.still_has(&ours, &record.key) && is_due(record));
+                due.iter().for_each(|record| draft.delete(&record.key));
+                Ok(due.len())
             })
             .await?;
         tracing::info!(deleted, "complete sessions deleted");

@@ -61,6 +61,8 @@ async fn look_at(shared: &Shared, key: Arc<str>) -> (Arc<str>, Option<Instant>) 
 }
 
 async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fault> {
+    // Sessions that come to this replica are marked when they have been taken over.
+    let Some(fence) = shared.custody.fence([&**key]) else { return Ok(Finding::Done) };
     let Some(record) = shared.sessions.view().get(key) else { return Ok(Finding::Done) };
     if record.session.progress != Progress::Running {
         return Ok(Finding::Done);
@@ -78,7 +80,7 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
         let visible = visible(shared, &record.session).await;
         // That may have taken a while.
         if is_over() {
-            shared.complete(&record, visible).await?;
+            shared.complete(&record, visible, fence).await?;
         }
     }
     Ok(Finding::Done)

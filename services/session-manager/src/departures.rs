@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use chassis::Fault;
+use chassis::{Fault, lease::Fence};
 use domain::{
     id::{ComponentId, Tenant},
     session::Progress,
@@ -29,33 +29,37 @@ pub(crate) async fn run(shared: Shared) -> anyhow::Result<()> {
     }
 }
 
-/// The running sessions of each tenant that has any.
-fn running(shared: &Shared) -> HashMap<Tenant, Vec<Arc<SessionRecord>>> {
+/// A session of this replica, and under what it may be completed.
+type Mine = (Arc<SessionRecord>, Fence);
+
+/// The running sessions of this replica, for each tenant that has any.
+fn running(shared: &Shared) -> HashMap<Tenant, Vec<Mine>> {
     let mut running: HashMap<_, Vec<_>> = HashMap::new();
     for record in shared.sessions.view().all() {
         let session = &record.session;
         if session.progress == Progress::Running && !session.tenant.is_none() {
-            running.entry(session.tenant.clone()).or_default().push(record);
+            let fence = shared.custody.fence([&*record.key]);
+            let tenant = session.tenant.clone();
+            running.entry(tenant).or_default().extend(fence.map(|fence| (record, fence)));
         }
     }
     running
 }
 
-async fn look_at(shared: &Shared, tenant: Tenant, sessions: Vec<Arc<SessionRecord>>) {
+async fn look_at(shared: &Shared, tenant: Tenant, sessions: Vec<Mine>) {
+    if sessions.is_empty() {
+        return;
+    }
     if let Err(fault) = complete_abandoned(shared, &tenant, sessions).await {
         tracing::warn!(%fault, tenant = tenant.as_str(), "it is not known whether sessions still have nodes");
     }
 }
 
-async fn complete_abandoned(
-    shared: &Shared,
-    tenant: &Tenant,
-    sessions: Vec<Arc<SessionRecord>>,
-) -> Result<(), Fault> {
+async fn complete_abandoned(shared: &Shared, tenant: &Tenant, sessions: Vec<Mine>) -> Result<(), Fault> {
     let Some(nodes) = shared.tenants.told(tenant).await? else { return Ok(()) };
-    for record in sessions {
+    for (record, fence) in sessions {
         if is_abandoned(shared, &record, &nodes) {
-            shared.complete(&record, Some(Arc::clone(&nodes))).await?;
+            shared.complete(&record, Some(Arc::clone(&nodes)), fence).await?;
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Sorts sessions into the work that they need, from the ledger's own watch. A restart takes the same path as
-//! a change, so that nothing has to be remembered about what was under way.
+//! a change, so that nothing has to be remembered about what was under way. Every replica sorts all of them and
+//! works on its own.
 
-use std::{pin::pin, sync::Arc};
+use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use chassis::{Fault, resource::Batch, work::WorkQueue};
 use domain::session::Progress;
@@ -19,6 +20,24 @@ pub(crate) struct Work {
     pub(crate) completion: WorkQueue<Arc<str>>,
     /// Complete sessions have changed, or the time that they are kept.
     pub(crate) cleanup: Arc<Notify>,
+}
+
+/// Takes over sessions as they come to this replica, for ever: what the replica before was doing with them is taken up
+/// from what is stored, as after a restart.
+pub(crate) async fn take_over(shared: Shared, work: Work) -> anyhow::Result<Infallible> {
+    let mut takeovers = pin!(shared.custody.takeovers());
+    loop {
+        let Some(takeover) = takeovers.next().await else { return std::future::pending().await };
+        shared.sessions.catch_up().await;
+        shared.custody.take(&takeover);
+        for record in shared.sessions.view().all().iter().filter(|record| takeover.gains(&record.key)) {
+            match record.session.progress {
+                Progress::Pending => work.setup.mark([Arc::clone(&record.key)]),
+                Progress::Running => work.completion.mark([Arc::clone(&record.key)]),
+                Progress::Complete => work.cleanup.notify_one(),
+            }
+        }
+    }
 }
 
 /// Follows the ledger for ever.

@@ -31,8 +31,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use chassis::{
-    Context, Server,
+    Context, Listener, Server,
     channel::LARGEST_MESSAGE,
+    lease::{Custody, Leases},
     ledger::Ledger,
     mirror::{Change, Mirror},
 };
@@ -42,7 +43,6 @@ use proto::{
     template::session_template_service_server::SessionTemplateServiceServer,
     tenant::tenant_service_server::TenantServiceServer,
 };
-use tokio::net::TcpListener;
 
 pub use setback::{Outage, Setback};
 
@@ -63,7 +63,7 @@ use crate::{
 ///
 /// # Errors
 /// Names the setting, the file or the database that cannot be used.
-pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let tenants = Arc::new(Tenants::new(&settings.tenants)?);
@@ -95,6 +95,7 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     context.tasks.spawn_until_shutdown("template-review", review::run(shared.clone(), lookup, stored));
     context.tasks.spawn_until_shutdown("session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
     context.tasks.spawn_until_shutdown("session-departures", departures::run(shared.clone()));
+    context.tasks.spawn_until_shutdown("session-takeover", feed::take_over(shared.clone(), work.clone()));
     context.tasks.spawn_until_shutdown("session-feed", feed::run(shared.clone(), work));
     context.tasks.spawn_until_shutdown("session-readiness", async move {
         shared.options.reached(1).await;
@@ -114,10 +115,11 @@ async fn open(
 ) -> anyhow::Result<Shared> {
     let settings = &context.settings;
     let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
-    let database = chassis::database::connect::<store::Migrator>(&url).await?;
+    let database = chassis::database::connect_as::<store::Migrator>(&url, &context.settings.database).await?;
     let left_out = store::LeftOutMembers::new(database.clone());
     let sessions = Ledger::open(context, database.clone()).await.context("sessions")?;
-    let templates = Ledger::open(context, database).await.context("session templates")?;
+    let templates = Ledger::open(context, database.clone()).await.context("session templates")?;
+    let custody = Custody::new(Leases::start(context, "session-manager", &database).await?);
 
     let members = Arc::new(Members::new(settings.sessions.complete_applied));
     let (followed, completion) = (Arc::clone(&members), work.completion.clone());
@@ -127,5 +129,17 @@ async fn open(
     let cleanup = Arc::clone(&work.cleanup);
     let options = Mirror::of_options(context, registry.clone(), move || cleanup.notify_one());
     let compatibility = Compatibility { strict_bos: settings.compat.strict_bos };
-    Ok(Shared { sessions, left_out, templates, options, components, members, tenants, compatibility })
+    let most_complete = context.settings.limits.complete_sessions as usize;
+    Ok(Shared {
+        sessions,
+        left_out,
+        templates,
+        options,
+        components,
+        members,
+        tenants,
+        compatibility,
+        custody,
+        most_complete,
+    })
 }

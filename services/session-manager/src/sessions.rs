@@ -55,6 +55,7 @@ impl SessionService for SessionRpc {
         let filter = filter.map_err(Fault::Invalid)?;
         let wanted = Box::new(move |record: &SessionRecord| filter.matches(&record.session));
         let selection = Selection { wanted, ..Selection::default() };
+        self.shared.sessions.fresh().await?;
         Ok(self.shared.sessions.serve_list(selection, PAGE, |found| wire::ListSessionsResponse {
             sessions: found.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
         }))
@@ -65,7 +66,7 @@ impl SessionService for SessionRpc {
         request: Request<wire::GetSessionRequest>,
     ) -> Result<Response<wire::GetSessionResponse>, Status> {
         let wire::GetSessionRequest { name, tenant } = request.into_inner();
-        let record = self.record(&tenant, &name)?;
+        let record = self.record(&tenant, &name).await?;
         let session = Some(convert::session::to_wire(&record.session));
         Ok(Response::new(wire::GetSessionResponse { session }))
     }
@@ -74,7 +75,7 @@ impl SessionService for SessionRpc {
         &self,
         request: Request<wire::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        self.shared.sessions.serve_watch(request.into_inner().resume_revision, batch_to_wire)
+        self.shared.sessions.serve_watch(request.into_inner().resume_revision, batch_to_wire).await
     }
 
     async fn create_session(
@@ -131,7 +132,7 @@ impl SessionService for SessionRpc {
         request: Request<wire::ListLeftOutMembersRequest>,
     ) -> Result<Response<Self::ListLeftOutMembersStream>, Status> {
         let wire::ListLeftOutMembersRequest { name, tenant } = request.into_inner();
-        let record = self.record(&tenant, &name)?;
+        let record = self.record(&tenant, &name).await?;
         let visible = self.shared.tenants.left(&record.session.tenant).await?;
         let left_out = self.shared.left_out.of(&record.session.id).await?.into_iter();
         let seen = left_out.map(move |one| one.seen(visible.as_deref()));
@@ -144,7 +145,7 @@ impl SessionService for SessionRpc {
         request: Request<wire::GetSessionStatusRequest>,
     ) -> Result<Response<wire::GetSessionStatusResponse>, Status> {
         let wire::GetSessionStatusRequest { name, tenant } = request.into_inner();
-        let record = self.record(&tenant, &name)?;
+        let record = self.record(&tenant, &name).await?;
         let status = match record.final_status() {
             Some(status) => status.clone(),
             None => {
@@ -161,7 +162,7 @@ impl SessionService for SessionRpc {
         request: Request<wire::SaveSessionStatusRequest>,
     ) -> Result<Response<wire::SaveSessionStatusResponse>, Status> {
         let wire::SaveSessionStatusRequest { name, tenant } = request.into_inner();
-        let record = self.record(&tenant, &name)?;
+        let record = self.record(&tenant, &name).await?;
         let visible = self.shared.tenants.left(&record.session.tenant).await?;
         self.components_show(&record).await?;
         let (key, shared) = (Arc::clone(&record.key), self.shared.clone());
@@ -184,8 +185,9 @@ impl SessionService for SessionRpc {
 }
 
 impl SessionRpc {
-    fn record(&self, tenant: &str, name: &str) -> Result<Arc<SessionRecord>, Fault> {
+    async fn record(&self, tenant: &str, name: &str) -> Result<Arc<SessionRecord>, Fault> {
         let key = wanted_key(SessionRecord::KIND, tenant, name)?;
+        self.shared.sessions.fresh().await?;
         let found = self.shared.sessions.view().get(&key);
         found.ok_or_else(|| Fault::not_found(SessionRecord::KIND, name))
     }
@@ -196,6 +198,7 @@ impl SessionRpc {
         let options = self.shared.options()?;
         // Ids of this version sort by the time they were made, which tells the later of two sessions.
         let created = session::create(wish, &options, Uuid::now_v7().to_string(), now())?;
+        self.shared.templates.fresh().await?;
         let template = self.shared.template(&created.tenant, &created.template_name);
         let template =
             template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &created.template_name))?;

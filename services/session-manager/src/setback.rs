@@ -57,7 +57,9 @@ impl Setback {
         match fault {
             Fault::Unavailable { reason, .. } => wait(reason),
             Fault::Internal(cause) => wait(cause),
-            Fault::Locked { .. } | Fault::ResumeExpired(_) => wait(fault.to_string()),
+            Fault::Locked { .. } | Fault::Busy { .. } | Fault::Stale { .. } | Fault::ResumeExpired(_) => {
+                wait(fault.to_string())
+            }
             Fault::NotFound { .. } | Fault::AlreadyExists { .. } | Fault::Invalid(_) => {
                 Self::Fail(format!("{what}: {fault}"))
             }

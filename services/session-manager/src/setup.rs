@@ -10,10 +10,10 @@ mod plan;
 mod schedule;
 mod told;
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{Fault, convert::time::now, work::WorkQueue};
+use chassis::{Fault, convert::time::now, failpoint, lease::Fence, work::WorkQueue};
 use domain::session::{self, Progress, Session};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
@@ -65,6 +65,20 @@ pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>
     }
 }
 
+/// A session as it was when its setup began, and under what it may be changed.
+struct Seen {
+    record: Arc<SessionRecord>,
+    fence: Fence,
+}
+
+impl Deref for Seen {
+    type Target = SessionRecord;
+
+    fn deref(&self) -> &SessionRecord {
+        &self.record
+    }
+}
+
 #[derive(Clone)]
 struct Setup {
     shared: Shared,
@@ -73,7 +87,10 @@ struct Setup {
 
 impl Setup {
     async fn set_up(&self, key: &Arc<str>, told: Option<Told>) -> Outcome {
+        // Sessions that come to this replica are marked when they have been taken over.
+        let Some(fence) = self.shared.custody.fence([&**key]) else { return Outcome::Settled };
         let Some(record) = self.shared.sessions.view().get(key) else { return Outcome::Settled };
+        let record = Seen { record, fence };
         let session = &record.session;
         if session.progress != Progress::Pending {
             return Outcome::Settled;
@@ -81,13 +98,17 @@ impl Setup {
         let (written, outcome) = match self.assign(&record).await {
             Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
             Err(Setback::Fail(error)) => {
-                let failed = self.shared.fail(Arc::clone(key), session.id.clone(), error);
+                let failed = self.shared.fail(&record, error, record.fence.clone());
                 (failed.await, Outcome::Settled)
             }
             Err(Setback::Wait(outage)) => self.tell(&record, &outage, told.clone()).await,
         };
         match written {
             Ok(()) => outcome,
+            Err(Fault::Stale { .. }) => {
+                tracing::info!(session = session.name, "another replica goes on with a session");
+                Outcome::Settled
+            }
             Err(fault) => {
                 tracing::warn!(session = session.name, %fault, "a session could not be written, trying again");
                 Outcome::Waits(told)
@@ -96,7 +117,7 @@ impl Setup {
     }
 
     /// Assigns what the session intends, which is found and written down first unless that was done before.
-    async fn assign(&self, record: &SessionRecord) -> Result<Assigned, Setback> {
+    async fn assign(&self, record: &Seen) -> Result<Assigned, Setback> {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
@@ -104,12 +125,16 @@ impl Setup {
                 planned.map_err(|setback| setback.followed(self.shared.compatibility))?
             }
         };
+        // A call cannot be fenced: whoever slept leaves it to the replica that has the session now.
+        if !self.shared.custody.is_current(&record.fence) {
+            return Err(Setback::from_mesh(DATABASE, Fault::stale("session-manager")));
+        }
         self.peers.assign(&intent).await
     }
 
     /// Finds what is going to be assigned, and writes it down with whom the session leaves alone. The latter are
     /// written down also where nobody else is left.
-    async fn plan(&self, record: &SessionRecord) -> Result<Arc<AssignSessionRequest>, Setback> {
+    async fn plan(&self, record: &Seen) -> Result<Arc<AssignSessionRequest>, Setback> {
         let choice = choose(&self.shared, &self.peers, &record.session).await?;
         let left_out = Some(Arc::clone(&choice.left_out));
         match choice.plan(&self.peers, &record.session).await {
@@ -118,6 +143,7 @@ impl Setup {
                 let intended = Some(Arc::clone(&intent));
                 let intend = |pending| SessionRecord { intent: intended, left_out, ..pending };
                 self.note(record, intend).await?;
+                failpoint::pass(format_args!("session.intended"));
                 Ok(intent)
             }
             Err(Setback::Fail(error)) => {
@@ -132,7 +158,7 @@ impl Setup {
     /// no node to be touched.
     async fn note(
         &self,
-        seen: &SessionRecord,
+        seen: &Seen,
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
     ) -> Result<(), Setback> {
         let written = self.change(seen, change).await;
@@ -143,23 +169,20 @@ impl Setup {
     }
 
     /// Lets the session run with its members.
-    async fn start(&self, seen: &SessionRecord, assigned: Assigned) -> Result<(), Fault> {
+    async fn start(&self, seen: &Seen, assigned: Assigned) -> Result<(), Fault> {
         let Assigned { members, revision } = assigned;
         tracing::info!(session = seen.session.name, members = members.len(), "session runs");
         let run = move |pending: SessionRecord| {
             let session = session::run(pending.session.clone(), members, revision);
             SessionRecord { left_out: None, ..pending }.with(session)
         };
-        self.change(seen, run).await.map(drop)
+        self.change(seen, run).await?;
+        failpoint::pass(format_args!("session.running"));
+        Ok(())
     }
 
     /// Tells people what the session waits for, unless its record says so already.
-    async fn tell(
-        &self,
-        seen: &SessionRecord,
-        outage: &Outage,
-        told: Option<Told>,
-    ) -> (Result<(), Fault>, Outcome) {
+    async fn tell(&self, seen: &Seen, outage: &Outage, told: Option<Told>) -> (Result<(), Fault>, Outcome) {
         let shown = &seen.session.waiting_for;
         let Some(next) = Told::next(told.as_ref(), shown, outage, (now(), Instant::now())) else {
             return (Ok(()), Outcome::Waits(told));
@@ -176,11 +199,11 @@ impl Setup {
     /// Changes the session that was seen if it is still there and pending, and tells whether it is.
     async fn change(
         &self,
-        seen: &SessionRecord,
+        seen: &Seen,
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
     ) -> Result<bool, Fault> {
         let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
-        let write = self.shared.sessions.write(move |draft| {
+        let write = self.shared.sessions.write_fenced(seen.fence.clone(), move |draft| {
             let newest = draft.get(&key).filter(|newest| newest.is_still(&id, Progress::Pending));
             let still = newest.map(Arc::unwrap_or_clone);
             let pending = still.is_some();

@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, convert::time::now, kinds::OptionsRecord, ledger::Ledger, mirror::Mirror};
+use chassis::{
+    Fault,
+    convert::time::now,
+    kinds::OptionsRecord,
+    lease::{Custody, Fence},
+    ledger::Ledger,
+    mirror::Mirror,
+};
 use domain::{
     compatibility::Compatibility,
     component::Component,
@@ -33,6 +40,10 @@ pub(crate) struct Shared {
     pub(crate) members: Arc<Members>,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) compatibility: Compatibility,
+    /// Which sessions are this replica's to set up, complete and delete.
+    pub(crate) custody: Custody,
+    /// Complete sessions that are kept, whatever their age.
+    pub(crate) most_complete: usize,
 }
 
 impl Shared {
@@ -66,31 +77,40 @@ impl Shared {
     ///
     /// # Errors
     /// When the write is not taken or may not have been.
-    pub(crate) async fn complete(&self, record: &SessionRecord, visible: Nodes) -> Result<(), Fault> {
-        let id = record.session.id.clone();
-        self.end(Arc::clone(&record.key), id, Progress::Running, None, visible).await
+    pub(crate) async fn complete(
+        &self,
+        record: &SessionRecord,
+        visible: Nodes,
+        fence: Fence,
+    ) -> Result<(), Fault> {
+        self.end(record, Progress::Running, None, visible, fence).await
     }
 
-    /// Ends the session of that `key` and `id`, which has no nodes yet, provided it is still pending. The `error` says
-    /// why it could not do its work.
+    /// Ends a session that has no nodes yet, provided it is still pending. The `error` says why it could not do its work.
     ///
     /// # Errors
     /// When the write is not taken or may not have been.
-    pub(crate) async fn fail(&self, key: Arc<str>, id: String, error: String) -> Result<(), Fault> {
-        self.end(key, id, Progress::Pending, Some(error), None).await
+    pub(crate) async fn fail(
+        &self,
+        record: &SessionRecord,
+        error: String,
+        fence: Fence,
+    ) -> Result<(), Fault> {
+        self.end(record, Progress::Pending, Some(error), None, fence).await
     }
 
-    /// Ends the session of that `key` and `id`, provided it is as far as `from`.
+    /// Ends the session that was seen, provided it is as far as `from`.
     async fn end(
         &self,
-        key: Arc<str>,
-        id: String,
+        seen: &SessionRecord,
         from: Progress,
         error: Option<String>,
         visible: Nodes,
+        fence: Fence,
     ) -> Result<(), Fault> {
+        let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
         let shared = self.clone();
-        let write = self.sessions.write(move |draft| {
+        let write = self.sessions.write_fenced(fence, move |draft| {
             let record = draft.get(&key).filter(|record| record.is_still(&id, from));
             let Some(record) = record else { return Ok(()) };
             let session = session::complete(record.session.clone(), now(), error);

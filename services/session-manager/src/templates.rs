@@ -1,6 +1,6 @@
 //! The calls about session templates (BOS reference 2.8).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
@@ -17,7 +17,7 @@ use domain::{
     },
 };
 use proto::template::{self as wire, session_template_service_server::SessionTemplateService};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tonic::{Request, Response, Status};
 
 use crate::{
@@ -31,8 +31,9 @@ use crate::{
 /// Templates in one message of a list. Each may list tens of thousands of nodes.
 const PAGE: usize = 32;
 
-/// How often a change is decided again because others gave the template another image meanwhile.
-const DECISIONS: usize = 5;
+/// Until when a change is decided again because others gave the template another image meanwhile. The last look at
+/// images may take a few seconds more, and clients give up after 30 s.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(crate) struct TemplateRpc {
     pub(crate) shared: Shared,
@@ -61,6 +62,7 @@ impl SessionTemplateService for TemplateRpc {
         let wanted =
             move |record: &TemplateRecord| tenant.as_ref().is_none_or(|one| *one == record.template.tenant);
         let selection = Selection { wanted: Box::new(wanted), ..Selection::default() };
+        self.shared.templates.fresh().await?;
         Ok(self.shared.templates.serve_list(selection, PAGE, |found| wire::ListSessionTemplatesResponse {
             session_templates: found
                 .iter()
@@ -74,7 +76,7 @@ impl SessionTemplateService for TemplateRpc {
         request: Request<wire::GetSessionTemplateRequest>,
     ) -> Result<Response<wire::GetSessionTemplateResponse>, Status> {
         let wire::GetSessionTemplateRequest { name, tenant } = request.into_inner();
-        let record = self.record(&tenant, &name)?;
+        let record = self.record(&tenant, &name).await?;
         let session_template = Some(convert::template::to_wire(&record.template));
         Ok(Response::new(wire::GetSessionTemplateResponse { session_template }))
     }
@@ -83,7 +85,8 @@ impl SessionTemplateService for TemplateRpc {
         &self,
         request: Request<wire::PutSessionTemplateRequest>,
     ) -> Result<Response<wire::PutSessionTemplateResponse>, Status> {
-        let template = self.put(request.into_inner().session_template.unwrap_or_default()).await?;
+        let wire::PutSessionTemplateRequest { session_template, validate_only } = request.into_inner();
+        let template = self.put(session_template.unwrap_or_default(), validate_only).await?;
         Ok(Response::new(wire::PutSessionTemplateResponse { session_template: Some(template) }))
     }
 
@@ -115,7 +118,7 @@ impl SessionTemplateService for TemplateRpc {
         request: Request<wire::ValidateSessionTemplateRequest>,
     ) -> Result<Response<wire::ValidateSessionTemplateResponse>, Status> {
         let wire::ValidateSessionTemplateRequest { name, tenant } = request.into_inner();
-        let record = self.record(&tenant, &name)?;
+        let record = self.record(&tenant, &name).await?;
         let options = self.shared.options()?;
         let found = match self.lookup.findings(&record.template, Operation::Boot, self.rules(&options)).await
         {
@@ -128,8 +131,9 @@ impl SessionTemplateService for TemplateRpc {
 }
 
 impl TemplateRpc {
-    fn record(&self, tenant: &str, name: &str) -> Result<Arc<TemplateRecord>, Fault> {
+    async fn record(&self, tenant: &str, name: &str) -> Result<Arc<TemplateRecord>, Fault> {
         let key = wanted_key(TemplateRecord::KIND, tenant, name)?;
+        self.shared.templates.fresh().await?;
         let found = self.shared.templates.view().get(&key);
         found.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, name))
     }
@@ -138,7 +142,11 @@ impl TemplateRpc {
         Rules { options, compatibility: self.shared.compatibility }
     }
 
-    async fn put(&self, template: wire::SessionTemplate) -> Result<wire::SessionTemplate, Fault> {
+    async fn put(
+        &self,
+        template: wire::SessionTemplate,
+        validate_only: bool,
+    ) -> Result<wire::SessionTemplate, Fault> {
         let template = convert::template::from_wire(template)?;
         check_limits(&template)?;
         self.shared.tenants.told(&template.tenant).await?;
@@ -147,6 +155,9 @@ impl TemplateRpc {
         let known = self.lookup.known(Wanted::by(template.boot_sets.values()).in_catalogue()).await;
         let nothing = SessionTemplate::default();
         let stored = decide(&nothing, template, &known, self.rules(&options))?;
+        if validate_only {
+            return Ok(convert::template::to_wire(&stored.template));
+        }
         let template = stored.template.clone();
         let write = self.shared.templates.write(move |draft| {
             draft.put(TemplateRecord::new(template));
@@ -164,7 +175,8 @@ impl TemplateRpc {
         let patch = convert::template::patch_from_wire(change)?;
         let options = self.shared.options()?;
         let mut known = self.lookup.known(Wanted::default()).await;
-        for _ in 0..DECISIONS {
+        let until = Instant::now() + PATIENCE;
+        loop {
             let (key, name, patch) = (Arc::clone(&key), name.clone(), patch.clone());
             let (options, compatibility, seen) = (options.clone(), self.shared.compatibility, known.clone());
             let write = self.shared.templates.write(move |draft| {
@@ -178,10 +190,15 @@ impl TemplateRpc {
             });
             match write.await? {
                 (Decision::Made(stored), revision) => return Ok(self.answer(stored, revision)),
-                (Decision::Unknown(wanted), _) => known.add(self.lookup.known(wanted).await),
+                (Decision::Unknown(wanted), _) if Instant::now() < until => {
+                    known.add(self.lookup.known(wanted).await);
+                }
+                (Decision::Unknown(_), _) => {
+                    let reason = "others give it new images all the time";
+                    return Err(Fault::unavailable(TemplateRecord::KIND, reason));
+                }
             }
         }
-        Err(Fault::unavailable(TemplateRecord::KIND, "others give it new images all the time"))
     }
 
     /// The template as it was stored. Its images are looked at later, unless too much is stored at a time.

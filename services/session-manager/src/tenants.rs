@@ -133,7 +133,8 @@ async fn ask(tapms: &Peer, name: &str) -> Result<Arc<BTreeSet<ComponentId>>, Set
         return Err(unknown());
     }
     let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
-    match tapms.json::<Answer>(Request::get("tenant_get", path)).await {
+    // A tenant may be in trouble of its own, for example while it is being made.
+    match tapms.json::<Answer>(Request::get("tenant_get", path).about(name)).await {
         Ok(answer) => Ok(Arc::new(nodes(answer))),
         Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Err(unknown()),
         Err(failure) => Err(Setback::Wait(Outage::from_upstream(TENANTS, failure))),

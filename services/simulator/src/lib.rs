@@ -22,48 +22,56 @@ mod transitions;
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
-use chassis::{Context, channel::LARGEST_MESSAGE, settings};
+use chassis::{Context, Listener, channel::LARGEST_MESSAGE, settings};
 use proto::{
     inventory::{Group, Hardware},
     simulation::fleet_service_server::FleetServiceServer,
 };
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::sync::mpsc;
 
-pub use crate::faults::Faults;
+pub use crate::{faults::Faults, rpc::FleetRpc};
 use crate::{
     fleet::{Blueprint, Fleet},
     hardware::Timing,
-    reporter::Reporter,
-    rpc::FleetRpc,
+    reporter::{Report, Reporter},
 };
 
 /// Starts the fleet that the settings describe and serves it.
 ///
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
-pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
-    let settings = &context.settings.simulator;
-    let shutdown = context.tasks.shutdown();
-    let (reports, inbox) = mpsc::unbounded_channel();
-    let fleet = Arc::new(Fleet::new(blueprint(settings)?, reports));
-    let reporter = Reporter::new(&context.settings.gateway.url, settings.speed).context("gateway.url")?;
-
-    let rpc = FleetRpc { fleet: fleet.clone(), shutdown: shutdown.clone() };
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+    let reporter = Reporter::new(&context.settings.gateway.url, context.settings.simulator.speed);
+    let reporter = reporter.context("gateway.url")?;
+    let (rpc, reports) = fleet(&context)?;
     let mut server = chassis::Server::default();
     server.add(FleetServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
 
-    let until = shutdown.clone();
-    context.tasks.spawn("fleet", async move {
-        fleet.run(until).await;
-        Ok(())
-    });
+    let shutdown = context.tasks.shutdown();
     context.tasks.spawn("node-reports", async move {
-        reporter.run(inbox, shutdown).await;
+        reporter.run(reports, shutdown).await;
         Ok(())
     });
     ready.now().await;
     Ok(())
+}
+
+/// Lets the time of the fleet that the settings describe pass. Gives what answers for it, and what its nodes report: at
+/// most one report for each boot.
+///
+/// # Errors
+/// Names the setting, or the file and the place in it, that cannot be used.
+pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedReceiver<Report>)> {
+    let (reports, inbox) = mpsc::unbounded_channel();
+    let fleet = Arc::new(Fleet::new(blueprint(&context.settings.simulator)?, reports));
+    let shutdown = context.tasks.shutdown();
+    let (running, until) = (Arc::clone(&fleet), shutdown.clone());
+    context.tasks.spawn("fleet", async move {
+        running.run(until).await;
+        Ok(())
+    });
+    Ok((FleetRpc { fleet, shutdown }, inbox))
 }
 
 fn blueprint(settings: &settings::Simulator) -> anyhow::Result<Blueprint> {
@@ -114,6 +122,7 @@ mod tests {
     use chassis::Settings;
     use expect_test::expect;
     use proto::simulation::{ListFaultsRequest, WatchPowerRequest, fleet_service_client::FleetServiceClient};
+    use tokio::net::TcpListener;
 
     use super::*;
 

@@ -30,8 +30,9 @@ use crate::{
 /// Pieces of hardware in one message of a listing.
 const PAGE: usize = 1000;
 
-/// Answers calls until `shutdown`, which ends its streams.
-pub(crate) struct FleetRpc {
+/// Answers calls about the fleet until shutdown, which ends its streams. Clones answer for the same fleet.
+#[derive(Clone)]
+pub struct FleetRpc {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) shutdown: CancellationToken,
 }

@@ -1,8 +1,14 @@
 //! The loop: what is marked is decided, what a decision changes is reported.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, pin::pin, time::Duration};
 
-use chassis::{Channel, convert::time, pause, within, work::WorkQueue};
+use chassis::{
+    Channel,
+    convert::time,
+    lease::{Leases, Shard},
+    pause, within,
+    work::WorkQueue,
+};
 use domain::{
     compatibility::Compatibility,
     component::Component,
@@ -12,6 +18,7 @@ use domain::{
     report::StatusReport,
     time::Timestamp,
 };
+use futures_util::StreamExt;
 use proto::component::{
     ReportStatusesRequest, ReportStatusesResponse, report_service_client::ReportServiceClient,
 };
@@ -32,6 +39,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub(crate) struct Evaluator {
     mirrors: Mirrors,
     queue: WorkQueue<ComponentId>,
+    leases: Leases,
     registry: ReportServiceClient<Channel>,
     announced: broadcast::Sender<Announced>,
     compatibility: Compatibility,
@@ -47,14 +55,28 @@ impl Evaluator {
     pub(crate) fn new(
         mirrors: Mirrors,
         queue: WorkQueue<ComponentId>,
+        leases: Leases,
         registry: ReportServiceClient<Channel>,
         announced: broadcast::Sender<Announced>,
         compatibility: Compatibility,
     ) -> Self {
-        Self { mirrors, queue, registry, announced, compatibility }
+        Self { mirrors, queue, leases, registry, announced, compatibility }
     }
 
     pub(crate) async fn run(self) {
+        tokio::join!(self.mark_what_comes(), self.work());
+    }
+
+    /// Components that come to this replica are decided on as after a start.
+    async fn mark_what_comes(&self) {
+        let mut changes = pin!(self.leases.changes());
+        while let Some(handover) = changes.next().await {
+            let came = |id: &ComponentId| handover.gained.contains(&Shard::of(id.as_str()));
+            self.queue.mark(self.mirrors.enabled().filter(came));
+        }
+    }
+
+    async fn work(&self) {
         let mut failures = 0;
         loop {
             let ids = self.queue.next(BATCH).await;
@@ -80,7 +102,9 @@ impl Evaluator {
         let options = self.mirrors.options();
         let mut decided = Vec::new();
         for id in ids {
-            match self.mirrors.component(id.as_str()).filter(|component| component.is_enabled()) {
+            let ours = self.leases.holds(id.as_str());
+            let component = self.mirrors.component(id.as_str());
+            match component.filter(|component| ours && component.is_enabled()) {
                 Some(component) => decided.extend(self.decide_one(&component, &options, now)),
                 None => self.queue.unmark(&id),
             }

@@ -4,21 +4,29 @@
 //! saw it, configuration as the config coordinator saw it - and lets [`domain::evaluation`] decide. What a
 //! decision changes goes back to the registry.
 //!
-//! It owns nothing: no database, no upstream, no state that a restart would lose. It decides again whenever
+//! It owns nothing: no data, no upstream, no state that a restart would lose. It decides again whenever
 //! a part of the evidence changes and at the moment that the last decision named, never by scanning.
+//!
+//! Several of them share the work where they have a database for their leases. Where they have none each decides on
+//! everything, which does no harm: a report about what is the past by then changes nothing.
 
 mod convert;
 mod evaluator;
 mod mirrors;
 mod rpc;
 
-use chassis::{Context, channel::LARGEST_MESSAGE, work::WorkQueue};
+use chassis::{
+    Context, Listener,
+    channel::LARGEST_MESSAGE,
+    lease::{self, Leases},
+    work::WorkQueue,
+};
 use domain::compatibility::Compatibility;
 use proto::{
     component::report_service_client::ReportServiceClient,
     evaluation::evaluation_service_server::EvaluationServiceServer,
 };
-use tokio::{net::TcpListener, sync::broadcast};
+use tokio::sync::broadcast;
 
 use crate::{
     evaluator::Evaluator,
@@ -34,8 +42,9 @@ const BACKLOG: usize = 256;
 /// It serves at once and is ready when every kind of evidence has been copied.
 ///
 /// # Errors
-/// When a part's address is not one.
-pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+/// When a part's address is not one, or a database is set that cannot be used.
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+    let leases = leases(&context).await?;
     let queue = WorkQueue::default();
     let mirrors = Mirrors::start(&context, &queue)?;
     let registry = chassis::channel(&context.settings.component_registry.url)?;
@@ -48,7 +57,7 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
     server.add(EvaluationServiceServer::new(rpc));
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
-    let evaluator = Evaluator::new(mirrors.clone(), queue, registry, announced, compatibility);
+    let evaluator = Evaluator::new(mirrors.clone(), queue, leases, registry, announced, compatibility);
     context.tasks.spawn_until_shutdown("evaluator", async move {
         // Evidence that has not been copied yet looks like evidence that does not exist.
         mirrors.reached().await;
@@ -57,4 +66,15 @@ pub async fn start(context: Context, listener: TcpListener) -> anyhow::Result<()
         Ok(())
     });
     Ok(())
+}
+
+/// What this replica decides on.
+async fn leases(context: &Context) -> anyhow::Result<Leases> {
+    let set = &context.settings.status_evaluator.database_url;
+    if set.is_empty() {
+        return Ok(Leases::everything());
+    }
+    let url = context.database_url("status-evaluator", set)?;
+    let database = chassis::database::connect_as::<lease::Migrator>(&url, &context.settings.database).await?;
+    Ok(Leases::start(context, "status-evaluator", &database).await?)
 }

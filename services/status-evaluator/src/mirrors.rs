@@ -66,6 +66,11 @@ impl Mirrors {
         copies.into_iter().find(|(_, revision)| *revision == 0).map(|(kind, _)| kind)
     }
 
+    /// Ids of the components that are enabled.
+    pub(crate) fn enabled(&self) -> impl Iterator<Item = ComponentId> {
+        self.components.enabled()
+    }
+
     pub(crate) fn component(&self, id: &str) -> Option<Arc<Component>> {
         self.components.get(id)
     }

@@ -98,6 +98,12 @@ impl Trouble {
         Self { kind: FailureKind::Ambiguous, status: None, error: error.into(), retry_after: None }
     }
 
+    /// Whether the peer answered what was asked, badly, and did not ask for a pause.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.retry_after.is_none()
+            && self.status.is_some_and(|status| status != StatusCode::TOO_MANY_REQUESTS)
+    }
+
     /// Whether both come from the same defect. A peer may word the same defect differently each time, for
     /// example with the time of day in it.
     pub(crate) fn is_like(&self, other: &Self) -> bool {

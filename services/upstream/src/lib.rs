@@ -33,6 +33,7 @@ mod request;
 mod room;
 mod secret;
 mod watched;
+mod way;
 mod wire;
 mod words;
 

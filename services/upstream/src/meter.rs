@@ -17,13 +17,20 @@ const HELD: &str = "held";
 pub(crate) struct Meter {
     peer: Arc<str>,
     operation: &'static str,
+    /// Whether its gate is counted.
+    has_gate: bool,
 }
 
 impl Meter {
     /// A meter for `operation` of the peers that are counted as `peer`.
     pub(crate) fn new(peer: Arc<str>, operation: &'static str) -> Self {
         describe();
-        Self { peer, operation }
+        Self { peer, operation, has_gate: true }
+    }
+
+    /// The same for the gate of one thing that such calls are about, of which there may be any number.
+    pub(crate) fn of_subject(peer: Arc<str>, operation: &'static str) -> Self {
+        Self { has_gate: false, ..Self::new(peer, operation) }
     }
 
     /// The operation.
@@ -48,11 +55,17 @@ impl Meter {
 
     /// A gate lets calls through.
     pub(crate) fn gate_opened(&self) {
+        if !self.has_gate {
+            return;
+        }
         gauge!(GATES, "peer" => self.peer(), "operation" => self.operation).increment(1.0);
     }
 
     /// A gate lets calls through no more.
     pub(crate) fn gate_shut(&self) {
+        if !self.has_gate {
+            return;
+        }
         gauge!(GATES, "peer" => self.peer(), "operation" => self.operation).decrement(1.0);
     }
 

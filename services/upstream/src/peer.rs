@@ -1,11 +1,10 @@
 //! One system that is called over HTTP.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use chassis::settings;
+use chassis::{failpoint, settings};
 use domain::bos_time;
 use http::StatusCode;
-use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
@@ -15,8 +14,8 @@ use tokio::{
 use crate::{
     Answer, Credentials, Failure, FailureKind, Family, PeerError, Request,
     failure::{Cause, Trouble},
-    lane::{Denial, Lane, Lasting, Leave},
-    meter::Meter,
+    lane::{Denial, Lasting},
+    way::{Passage, Way, Ways},
     wire::Wire,
     words,
 };
@@ -31,7 +30,7 @@ struct Inner {
     name: String,
     wire: Wire,
     slots: Semaphore,
-    lanes: Mutex<HashMap<&'static str, Arc<Lane>>>,
+    ways: Ways,
 }
 
 impl Peer {
@@ -46,8 +45,9 @@ impl Peer {
 
     pub(crate) fn of(family: Family, name: String, url: &str, credentials: &str) -> Result<Self, PeerError> {
         let slots = Semaphore::new(family.calls_in_flight);
+        let ways = Ways::new(&name, Arc::clone(&family.label));
         let wire = Wire::new(family, url, credentials)?;
-        Ok(Self { inner: Arc::new(Inner { name, wire, slots, lanes: Mutex::default() }) })
+        Ok(Self { inner: Arc::new(Inner { name, wire, slots, ways }) })
     }
 
     /// What the system is called.
@@ -105,13 +105,16 @@ impl Peer {
         request: Request,
         read: impl FnOnce(Answer) -> Result<T, String>,
     ) -> Result<T, Failure> {
-        let lane = self.lane(request.operation);
+        let way = self.inner.ways.of(request.operation, request.subject.as_ref());
         let total = self.inner.wire.family.limits.total_of(request.answer_within);
         let until = Instant::now() + total;
-        let slot = self.slot(&lane, until, total).await?;
-        let leave = lane.enter().map_err(|lasting| self.held_back(&lane, &lasting))?;
+        let slot = self.slot(&way, until, total).await?;
+        let passage = way.enter().map_err(|lasting| self.held_back(&way, &lasting))?;
         let began = Instant::now();
+        let (label, operation) = (&self.inner.wire.family.label, request.operation);
+        failpoint::pass(format_args!("{label}.{operation}.before"));
         let answer = self.inner.wire.call(&request, until).await;
+        failpoint::pass(format_args!("{label}.{operation}.after"));
         drop(slot);
         let (status, outcome) = match answer {
             Ok(answer) => {
@@ -135,57 +138,52 @@ impl Peer {
             "called"
         );
         match &outcome {
-            Err(Cause::NotMade { .. }) => lane.meter.held(),
-            Ok(_) | Err(_) => lane.meter.made(word, took, request.items),
+            Err(Cause::NotMade { .. }) => way.operation.meter.held(),
+            Ok(_) | Err(_) => way.operation.meter.made(word, took, request.items),
         }
         match outcome {
             Ok(answer) => {
-                leave.works();
+                passage.works();
                 Ok(answer)
             }
-            Err(cause) => Err(self.tell(&request, cause, leave)),
+            Err(cause) => Err(self.tell(&request, cause, passage)),
         }
     }
 
-    /// Puts into words why the call did not do as asked, and lets the gate know.
-    fn tell(&self, request: &Request, cause: Cause, leave: Leave<'_>) -> Failure {
+    /// Puts into words why the call did not do as asked, and lets the gates know.
+    fn tell(&self, request: &Request, cause: Cause, passage: Passage<'_>) -> Failure {
         match cause {
             Cause::No { kind: kind @ FailureKind::Denied, status, words } => {
-                let Denial { since, words, .. } = leave.denied(status, words);
+                let Denial { since, words, .. } = passage.denied(status, words);
                 let since = format!(" since {}Z", bos_time::text(since));
                 self.refusal(kind, request, &since, status, &words)
             }
             Cause::No { kind, status, words } => {
-                leave.works();
+                passage.works();
                 self.refusal(kind, request, "", status, &words)
             }
             Cause::Trouble(trouble) => {
                 let (kind, status) = (trouble.kind, trouble.status);
-                let lasting = leave.fails(trouble);
+                let lasting = passage.fails(trouble);
                 Failure { kind, status, text: self.trouble(&lasting) }
             }
             Cause::NotMade { kind, reason } => self.not_made(kind, &reason),
         }
     }
 
-    /// One of the calls that may be under way at the same time. Nobody waits for one while the gate is shut.
-    async fn slot(
-        &self,
-        lane: &Lane,
-        until: Instant,
-        total: Duration,
-    ) -> Result<SemaphorePermit<'_>, Failure> {
-        if let Some(lasting) = lane.closed() {
-            return Err(self.held_back(lane, &lasting));
+    /// One of the calls that may be under way at the same time. Nobody waits for one while a gate is shut.
+    async fn slot(&self, way: &Way, until: Instant, total: Duration) -> Result<SemaphorePermit<'_>, Failure> {
+        if let Some(lasting) = way.closed() {
+            return Err(self.held_back(way, &lasting));
         }
         match timeout_at(until, self.inner.slots.acquire()).await {
             // A slot that comes free at the last moment is of no use.
             Ok(slot) if Instant::now() < until => Ok(slot.expect("slots are never closed")),
             Ok(_) | Err(_) => {
-                if let Some(lasting) = lane.trouble() {
-                    return Err(self.held_back(lane, &lasting));
+                if let Some(lasting) = way.trouble() {
+                    return Err(self.held_back(way, &lasting));
                 }
-                lane.meter.held();
+                way.operation.meter.held();
                 let Family { calls_in_flight, .. } = &self.inner.wire.family;
                 let reason = format!("all of {calls_in_flight} calls under way took over {total:?}");
                 Err(self.not_made(FailureKind::Unreachable, &reason))
@@ -193,8 +191,8 @@ impl Peer {
         }
     }
 
-    fn held_back(&self, lane: &Lane, lasting: &Lasting) -> Failure {
-        lane.meter.held();
+    fn held_back(&self, way: &Way, lasting: &Lasting) -> Failure {
+        way.operation.meter.held();
         Failure { kind: FailureKind::Unreachable, status: None, text: self.trouble(lasting) }
     }
 
@@ -225,14 +223,5 @@ impl Peer {
     /// The peer, and what is the matter with it: reads alone, and after words such as "waiting for".
     fn told(&self, what: fmt::Arguments<'_>) -> String {
         format!("{} at {} ({what})", self.inner.name, self.inner.wire.base.host_port())
-    }
-
-    fn lane(&self, operation: &'static str) -> Arc<Lane> {
-        let mut lanes = self.inner.lanes.lock();
-        let lane = lanes.entry(operation).or_insert_with(|| {
-            let meter = Meter::new(Arc::clone(&self.inner.wire.family.label), operation);
-            Arc::new(Lane::new(self.inner.name.as_str().into(), meter))
-        });
-        Arc::clone(lane)
     }
 }

@@ -1,6 +1,6 @@
 //! One call, as drivers describe it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -12,6 +12,7 @@ use crate::Secret;
 #[derive(Clone)]
 pub struct Request {
     pub(crate) operation: &'static str,
+    pub(crate) subject: Option<Arc<str>>,
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) query: Vec<(String, String)>,
@@ -21,6 +22,7 @@ pub struct Request {
     pub(crate) items: u64,
     pub(crate) anonymous: bool,
     pub(crate) hidden: Vec<Secret>,
+    pub(crate) still_wanted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Request {
@@ -29,6 +31,7 @@ impl Request {
     pub fn new(operation: &'static str, method: Method, path: impl Into<String>) -> Self {
         Self {
             operation,
+            subject: None,
             method,
             path: path.into(),
             query: Vec::new(),
@@ -38,6 +41,7 @@ impl Request {
             items: 0,
             anonymous: false,
             hidden: Vec::new(),
+            still_wanted: None,
         }
     }
 
@@ -64,6 +68,14 @@ impl Request {
     /// [`Self::new`] with DELETE.
     pub fn delete(operation: &'static str, path: impl Into<String>) -> Self {
         Self::new(operation, Method::DELETE, path)
+    }
+
+    /// Says that the call is about `subject` alone, such as one tenant. It has a gate of its own within the operation:
+    /// bad answers about it keep nobody from calling about others.
+    #[must_use]
+    pub fn about(mut self, subject: &str) -> Self {
+        self.subject = Some(subject.into());
+        self
     }
 
     /// Adds a query parameter. Queries never appear in texts or logs.
@@ -123,6 +135,14 @@ impl Request {
     #[must_use]
     pub fn hiding(mut self, secret: Secret) -> Self {
         self.hidden.push(secret);
+        self
+    }
+
+    /// Asks `still_wanted` right before the call goes out, after every wait for a place or for credentials. When it says
+    /// no, nothing is sent and the call fails as [`FailureKind::Unreachable`](crate::FailureKind::Unreachable).
+    #[must_use]
+    pub fn while_wanted(mut self, still_wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.still_wanted = Some(Arc::new(still_wanted));
         self
     }
 

@@ -110,6 +110,9 @@ impl Wire {
         secrets.extend(keyring::shown_to_peer(&message));
         secrets.extend_from_slice(&request.hidden);
         let limits = self.family.limits.of(request.answer_within);
+        if request.still_wanted.as_ref().is_some_and(|still_wanted| !still_wanted()) {
+            return Err(not_reached("it was handed over before the call went out".to_owned()));
+        }
         exchange(&client, message, &limits, &self.room, until, &secrets).await
     }
 

@@ -14,7 +14,7 @@ pub(super) struct Wording {
 impl Wording {
     /// For a template as it was sent, which is being `created` or `patched`.
     pub(super) fn new(doing: &'static str, sent: &SessionTemplate) -> Self {
-        let mut sets = sent.boot_sets.iter().flatten();
+        let mut sets = sent.boot_sets.iter().flat_map(|sets| &sets.0);
         let misnamed = sets.find_map(|(key, set)| {
             let name = set.0.name.as_ref().filter(|name| *name != key)?;
             Some((key.clone(), name.clone()))

@@ -1,7 +1,7 @@
 //! Components of a backup.
 
 use domain::limits::LONGEST_NAME;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Enabled,
@@ -27,7 +27,8 @@ pub(crate) struct Prepared {
 pub(crate) struct Standing {
     /// Whether it is being acted on.
     pub enabled: bool,
-    form: u64,
+    /// What stands for it once it has been written again; none: it could not be.
+    pub form: Option<u64>,
 }
 
 /// What becomes of a component of a backup.
@@ -43,12 +44,20 @@ pub(crate) enum Verdict {
     Busy,
 }
 
-impl Standing {
-    /// Of a component as a list shows it.
-    pub(crate) fn of(shown: Object) -> Self {
-        let enabled = shown.get("enabled") == Some(&Value::Bool(true));
-        Self { enabled, form: fingerprint(&as_written(staged_by_nobody(portable(shown)))) }
-    }
+/// The record that puts a component in its own place, as a list shows it.
+pub(crate) fn again(shown: Object) -> Object {
+    staged_by_nobody(portable(shown))
+}
+
+/// Whether a record asks for its component to be acted on.
+pub(crate) fn is_enabled(record: &Object) -> bool {
+    record.get("enabled") == Some(&Value::Bool(true))
+}
+
+/// What stands for a component, as it is shown once it has been written. Two records with the same form come to the
+/// same: whoever stores them says so, and nobody has to know here what a write does beyond what it says.
+pub(crate) fn form(shown: Object) -> u64 {
+    fingerprint(&portable(shown))
 }
 
 /// The record that a component of a backup becomes.
@@ -56,7 +65,7 @@ impl Standing {
 /// # Errors
 /// Says why it is none. Whoever stores it judges the rest.
 pub(crate) fn prepare(item: Value, enabled: Enabled) -> Result<Prepared, Defect> {
-    let mut record = staged_by_nobody(portable(object(item)?));
+    let mut record = again(object(item)?);
     let id = match record.get("id") {
         Some(Value::String(id)) if (1..=LONGEST_NAME).contains(&id.chars().count()) => id.clone(),
         Some(Value::String(_)) => {
@@ -65,22 +74,22 @@ pub(crate) fn prepare(item: Value, enabled: Enabled) -> Result<Prepared, Defect>
         Some(other) => return Err(Defect::new("id", format!("is {}, not a text", kind(other)))),
         None => return Err(Defect::new("id", "is missing")),
     };
-    let switched_off = enabled == Enabled::Off && record.get("enabled") == Some(&Value::Bool(true));
+    let switched_off = enabled == Enabled::Off && is_enabled(&record);
     if switched_off {
         record.insert("enabled".into(), false.into());
     }
     Ok(Prepared { id, record, switched_off })
 }
 
-impl Prepared {
-    /// What becomes of it where it stands as `standing`. A component that is being acted on is not written over: a
-    /// record of another place and time would send its node somewhere else.
-    pub(crate) fn verdict(&self, standing: Option<Standing>) -> Verdict {
+impl Verdict {
+    /// What becomes of a record of that `form` where its component stands as `standing`. A component that is being
+    /// acted on is not written over: a record of another place and time would send its node somewhere else.
+    pub(crate) fn of(form: u64, standing: Option<Standing>) -> Self {
         match standing {
-            None => Verdict::Create,
-            Some(now) if now.form == fingerprint(&as_written(self.record.clone())) => Verdict::Leave,
-            Some(now) if now.enabled => Verdict::Busy,
-            Some(_) => Verdict::Change,
+            None => Self::Create,
+            Some(now) if now.form == Some(form) => Self::Leave,
+            Some(now) if now.enabled => Self::Busy,
+            Some(_) => Self::Change,
         }
     }
 }
@@ -111,35 +120,10 @@ fn remove(component: &mut Object, path: &[&str], member: &str) {
     within.remove(member);
 }
 
-/// What a record is once it has been written: the hooks of a write (BOS reference 3.3) begin the count of attempts
-/// anew, detach it from a session that is not named, and hold it when it is enabled.
-fn as_written(mut record: Object) -> Object {
-    let desired = record.get("desired_state").and_then(Value::as_object);
-    let sets = desired.is_some_and(|desired| {
-        desired.contains_key("boot_artifacts") || desired.contains_key("configuration")
-    });
-    if desired.is_some() {
-        record.entry("session").or_insert_with(|| "".into());
-    }
-    if sets {
-        let none = json!({
-            "power_on_attempts": 0, "power_off_graceful_attempts": 0, "power_off_forceful_attempts": 0,
-        });
-        record.insert("event_stats".into(), none);
-    }
-    let held = record.get("enabled") == Some(&Value::Bool(true));
-    let shown = if held { json!({}) } else { json!({"phase": "", "status_override": ""}) };
-    let status = record.entry("status").or_insert(shown);
-    if let Value::Object(status) = status
-        && held
-    {
-        status.insert("status_override".into(), "on_hold".into());
-    }
-    record
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn discovered(enabled: bool) -> Value {
@@ -201,9 +185,10 @@ mod tests {
         let given = json!({"id": "x1", "staged_state": {"configuration": "c", "session": "s"}});
         let record = prepare(given.clone(), Enabled::Off).expect("a component").record;
         assert_eq!(Value::Object(record), json!({"id": "x1", "staged_state": {"configuration": "c"}}));
-        let prepared = prepare(given.clone(), Enabled::Off).expect("a component");
-        let standing = Standing::of(object(given).expect("an object"));
-        assert_eq!(prepared.verdict(Some(standing)), Verdict::Leave, "where it came from it stays staged");
+        assert_eq!(
+            Value::Object(again(object(given).expect("an object"))),
+            json!({"id": "x1", "staged_state": {"configuration": "c"}})
+        );
     }
 
     #[test]
@@ -222,28 +207,24 @@ mod tests {
 
     #[test]
     fn a_record_is_left_alone_when_writing_it_would_change_nothing() {
-        let shown = |component: Value| Some(Standing::of(object(component).expect("an object")));
-        let changed = |component: &Value, member: &str, value: Value| {
-            let mut changed = component.clone();
-            changed[member] = value;
-            changed
+        let form_of = |shown: Value| form(object(shown).expect("an object"));
+        let later = |mut shown: Value| {
+            shown["desired_state"]["last_updated"] = "2026-02-02T00:00:00".into();
+            form_of(shown)
         };
-        let off = discovered(false);
-        let bare = json!({"id": "x1", "enabled": false});
-        let bare_shown =
-            changed(&bare, "status", json!({"phase": "", "status": "stable", "status_override": ""}));
-        for (backup, standing, verdict) in [
-            (&off, None, Verdict::Create),
-            (&off, shown(off.clone()), Verdict::Leave),
-            (&discovered(true), shown(off.clone()), Verdict::Leave),
-            (&off, shown(changed(&off, "event_stats", json!({"power_on_attempts": 0}))), Verdict::Leave),
-            (&off, shown(changed(&off, "error", "broken".into())), Verdict::Change),
-            (&off, shown(discovered(true)), Verdict::Busy),
-            (&bare, shown(bare_shown), Verdict::Leave),
-            (&bare, shown(changed(&bare, "status", json!({"phase": "configuring"}))), Verdict::Change),
+        assert_eq!(form_of(discovered(false)), later(discovered(false)));
+        assert_ne!(form_of(discovered(false)), form_of(discovered(true)));
+        let standing = |enabled, form| Some(Standing { enabled, form });
+        for (now, verdict) in [
+            (None, Verdict::Create),
+            (standing(false, Some(1)), Verdict::Leave),
+            (standing(true, Some(1)), Verdict::Leave),
+            (standing(false, Some(2)), Verdict::Change),
+            (standing(false, None), Verdict::Change),
+            (standing(true, Some(2)), Verdict::Busy),
+            (standing(true, None), Verdict::Busy),
         ] {
-            let prepared = prepare(backup.clone(), Enabled::Off).expect("a component");
-            assert_eq!(prepared.verdict(standing), verdict, "{backup} {standing:?}");
+            assert_eq!(Verdict::of(1, now), verdict, "{now:?}");
         }
     }
 }

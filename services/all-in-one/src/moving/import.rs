@@ -12,12 +12,12 @@ use serde_json::Value;
 use super::{
     Enabled, array,
     array::Item,
-    component::{self, Standing, Verdict},
+    component::{self, Prepared, Standing, Verdict},
     file::{self, COMPONENTS, OPTIONS, TEMPLATES},
     option,
     record::{Defect, Object, object},
     report::{Report, Tally},
-    site::{PAGE, Site, Written},
+    site::{Mode, PAGE, Site, Written},
     template,
 };
 
@@ -38,15 +38,15 @@ pub(crate) async fn run(
     let options = options.as_deref().map(file::read_object).transpose()?;
     [&templates, &components].into_iter().flatten().try_for_each(|path| array::check(path))?;
 
-    let dry_run = report.dry_run();
+    let mode = if report.dry_run() { Mode::DryRun } else { Mode::Write };
     if let Some(options) = options {
-        report.add(import_options(site, options, dry_run).await?);
+        report.add(import_options(site, options, mode).await?);
     }
     if let Some(path) = templates {
-        report.add(import_templates(site, &path, dry_run).await?);
+        report.add(import_templates(site, &path, mode).await?);
     }
     if let Some(path) = components {
-        let mut import = Components::new(site, enabled, dry_run).await?;
+        let mut import = Components::new(site, enabled, mode).await?;
         import.run(&path).await?;
         report.add(import.tally);
     }
@@ -54,7 +54,7 @@ pub(crate) async fn run(
     Ok(report.verdict())
 }
 
-async fn import_options(site: &Site, backup: Object, dry_run: bool) -> anyhow::Result<Tally> {
+async fn import_options(site: &Site, backup: Object, mode: Mode) -> anyhow::Result<Tally> {
     let mut tally = Tally::new("options");
     let current = site.options().await?;
     let plan = option::plan(backup, &current);
@@ -65,19 +65,19 @@ async fn import_options(site: &Site, backup: Object, dry_run: bool) -> anyhow::R
         let before = current.get(&name).map(|now| format!(" from {now}")).unwrap_or_default();
         let change = format!("{name}{before} to {value}");
         let body = Object::from_iter([(name.clone(), value)]);
-        match if dry_run { Written::Done } else { site.patch_options(&body).await? } {
-            Written::Done => tally.changed(change),
+        match site.patch_options(&body, mode).await? {
+            Written::Done(_) => tally.changed(change),
             Written::Refused(reason) => tally.skipped(OPTIONS, &Defect::new(name, reason)),
         }
     }
     Ok(tally)
 }
 
-async fn import_templates(site: &Site, path: &Path, dry_run: bool) -> anyhow::Result<Tally> {
+async fn import_templates(site: &Site, path: &Path, mode: Mode) -> anyhow::Result<Tally> {
     let shown = site.templates().await?.into_iter().filter_map(|shown| template::prepare(shown).ok());
     let standing = shown.map(|shown| (shown.key.clone(), shown.form())).collect();
     let tally = Tally::new("session templates");
-    let mut import = Templates { site, dry_run, standing, seen: HashSet::new(), tally };
+    let mut import = Templates { site, mode, standing, seen: HashSet::new(), tally };
     let (mut batches, reading) = array::batches(path);
     while let Some(batch) = batches.recv().await {
         for item in batch {
@@ -91,7 +91,7 @@ async fn import_templates(site: &Site, path: &Path, dry_run: bool) -> anyhow::Re
 /// The import of session templates.
 struct Templates<'a> {
     site: &'a Site,
-    dry_run: bool,
+    mode: Mode,
     /// What those that are there already say.
     standing: HashMap<template::Key, u64>,
     /// Those of the backup, as far as it was read.
@@ -123,33 +123,33 @@ impl Templates<'_> {
             return Ok(());
         }
         let (tenant, name) = &prepared.key;
-        let written = match self.dry_run {
-            true => Written::Done,
-            false => self.site.put_template(tenant, name, &prepared.body).await?,
-        };
         let label = template::label(&prepared.key);
-        match written {
-            Written::Done if before.is_none() => self.tally.created(label),
-            Written::Done => self.tally.changed(label),
+        match self.site.put_template(tenant, name, &prepared.body, self.mode).await? {
+            Written::Done(_) if before.is_none() => self.tally.created(label),
+            Written::Done(_) => self.tally.changed(label),
             Written::Refused(reason) => self.tally.skipped(at, &Defect::new("", reason)),
         }
         Ok(())
     }
 }
 
-/// A component that is to be written.
-struct Write {
+/// A component of the backup that may be written.
+struct Candidate {
     index: usize,
-    id: String,
-    record: Object,
-    new: bool,
+    prepared: Prepared,
+}
+
+impl Candidate {
+    fn place(&self) -> String {
+        place(COMPONENTS, self.index, self.prepared.record.get("id"))
+    }
 }
 
 /// The import of components.
 struct Components<'a> {
     site: &'a Site,
     enabled: Enabled,
-    dry_run: bool,
+    mode: Mode,
     /// How those that are there already stand.
     standing: HashMap<String, Standing>,
     /// Those of the backup, as far as it was read.
@@ -159,16 +159,20 @@ struct Components<'a> {
 }
 
 impl<'a> Components<'a> {
-    async fn new(site: &'a Site, enabled: Enabled, dry_run: bool) -> anyhow::Result<Self> {
+    async fn new(site: &'a Site, enabled: Enabled, mode: Mode) -> anyhow::Result<Self> {
         let standing = standing(site).await?;
         let tally = Tally::new("components");
-        Ok(Self { site, enabled, dry_run, standing, seen: HashSet::new(), switched_off: 0, tally })
+        Ok(Self { site, enabled, mode, standing, seen: HashSet::new(), switched_off: 0, tally })
     }
 
     async fn run(&mut self, path: &Path) -> anyhow::Result<()> {
         let (mut batches, reading) = array::batches(path);
         while let Some(batch) = batches.recv().await {
-            let writes = batch.into_iter().filter_map(|item| self.judge(item)).collect();
+            let candidates: Vec<_> = batch.into_iter().filter_map(|item| self.read(item)).collect();
+            let records: Vec<_> = candidates.iter().map(|candidate| &candidate.prepared.record).collect();
+            let forms = forms(self.site, &records).await?;
+            let judged = candidates.into_iter().zip(forms);
+            let writes = judged.filter_map(|(candidate, form)| self.judge(candidate, form)).collect();
             self.write(writes).await?;
         }
         reading.await.context("reading")??;
@@ -181,8 +185,8 @@ impl<'a> Components<'a> {
         Ok(())
     }
 
-    /// What is to be written because of an item of the file, if anything.
-    fn judge(&mut self, (index, item): Item) -> Option<Write> {
+    /// An item of the file, if it is a component.
+    fn read(&mut self, (index, item): Item) -> Option<Candidate> {
         let at = place(COMPONENTS, index, item.get("id"));
         let prepared = match component::prepare(item, self.enabled) {
             Ok(prepared) => prepared,
@@ -195,7 +199,19 @@ impl<'a> Components<'a> {
             self.tally.skipped(&at, &twice("id"));
             return None;
         }
-        let new = match prepared.verdict(self.standing.get(&prepared.id).copied()) {
+        Some(Candidate { index, prepared })
+    }
+
+    /// Whether a component is to be written, and whether it is a new one.
+    fn judge(&mut self, candidate: Candidate, form: Result<u64, String>) -> Option<(Candidate, bool)> {
+        let form = match form {
+            Ok(form) => form,
+            Err(reason) => {
+                self.tally.skipped(&candidate.place(), &Defect::new("", reason));
+                return None;
+            }
+        };
+        let new = match Verdict::of(form, self.standing.get(&candidate.prepared.id).copied()) {
             Verdict::Create => true,
             Verdict::Change => false,
             Verdict::Leave => {
@@ -204,48 +220,56 @@ impl<'a> Components<'a> {
             }
             Verdict::Busy => {
                 let reason = "it is enabled here and being acted on, so it is not written over";
-                self.tally.skipped(&at, &Defect::new("enabled", reason));
+                self.tally.skipped(&candidate.place(), &Defect::new("enabled", reason));
                 return None;
             }
         };
-        self.switched_off += usize::from(prepared.switched_off);
-        Some(Write { index, id: prepared.id, record: prepared.record, new })
+        self.switched_off += usize::from(candidate.prepared.switched_off);
+        Some((candidate, new))
     }
 
-    /// Writes a batch. One that is refused is halved until the record that cannot be used is alone.
-    async fn write(&mut self, writes: Vec<Write>) -> anyhow::Result<()> {
-        let mut batches = vec![writes];
-        while let Some(mut batch) = batches.pop() {
-            if batch.is_empty() {
-                continue;
+    /// Writes a batch of components, each of which was found to be good before.
+    async fn write(&mut self, writes: Vec<(Candidate, bool)>) -> anyhow::Result<()> {
+        if self.mode == Mode::Write && !writes.is_empty() {
+            let records: Vec<_> = writes.iter().map(|(candidate, _)| &candidate.prepared.record).collect();
+            if let Written::Refused(reason) = self.site.put_components(&records, Mode::Write).await? {
+                let refused = |(candidate, _): &(Candidate, bool)| candidate.place();
+                let defect = Defect::new("", reason);
+                writes.iter().map(refused).for_each(|at| self.tally.skipped(&at, &defect));
+                return Ok(());
             }
-            match self.written(&batch).await? {
-                Written::Done => batch.into_iter().for_each(|write| match write.new {
-                    true => self.tally.created(write.id),
-                    false => self.tally.changed(write.id),
-                }),
-                Written::Refused(reason) if batch.len() == 1 => {
-                    for Write { index, id, .. } in batch {
-                        let at = place(COMPONENTS, index, Some(&id.into()));
-                        self.tally.skipped(&at, &Defect::new("", reason.replace("[0].", "")));
-                    }
-                }
-                Written::Refused(_) => {
-                    let later = batch.split_off(batch.len() / 2);
-                    batches.extend([later, batch]);
-                }
-            }
+        }
+        for (Candidate { prepared, .. }, new) in writes {
+            if new { self.tally.created(prepared.id) } else { self.tally.changed(prepared.id) }
         }
         Ok(())
     }
+}
 
-    async fn written(&self, batch: &[Write]) -> anyhow::Result<Written> {
-        if self.dry_run {
-            return Ok(Written::Done);
+/// What stands for each of these records once it has been written, or why it cannot be. Records are judged by whoever
+/// stores them, many at a time; of those that are refused together each is found by halving.
+async fn forms(site: &Site, records: &[&Object]) -> anyhow::Result<Vec<Result<u64, String>>> {
+    let mut forms = Vec::with_capacity(records.len());
+    let mut batches = vec![records];
+    while let Some(batch) = batches.pop() {
+        if batch.is_empty() {
+            continue;
         }
-        let records: Vec<_> = batch.iter().map(|write| &write.record).collect();
-        self.site.put_components(&records).await
+        match site.put_components(batch, Mode::DryRun).await? {
+            Written::Done(Value::Array(shown)) if shown.len() == batch.len() => {
+                for shown in shown {
+                    forms.push(Ok(component::form(object(shown).map_err(anyhow::Error::msg)?)));
+                }
+            }
+            Written::Done(_) => anyhow::bail!("a dry run answers something else than its components"),
+            Written::Refused(reason) if batch.len() == 1 => forms.push(Err(reason.replace("[0].", ""))),
+            Written::Refused(_) => {
+                let (first, second) = batch.split_at(batch.len() / 2);
+                batches.extend([second, first]);
+            }
+        }
     }
+    Ok(forms)
 }
 
 /// How every component stands, read page by page.
@@ -255,12 +279,18 @@ async fn standing(site: &Site) -> anyhow::Result<HashMap<String, Standing>> {
     loop {
         let page = site.components_after(last.as_deref()).await?;
         let full = page.len() == PAGE;
+        let mut records = Vec::with_capacity(page.len());
         for shown in page {
             let shown = object(shown).map_err(|defect| anyhow::anyhow!("/v2/components: {defect}"))?;
-            let Some(id) = shown.get("id").and_then(Value::as_str).map(str::to_owned) else {
+            records.push(component::again(shown));
+        }
+        let forms = forms(site, &records.iter().collect::<Vec<_>>()).await?;
+        for (record, form) in records.iter().zip(forms) {
+            let Some(id) = record.get("id").and_then(Value::as_str).map(str::to_owned) else {
                 anyhow::bail!("/v2/components: a component has no id");
             };
-            standing.insert(id.clone(), Standing::of(shown));
+            let enabled = component::is_enabled(record);
+            standing.insert(id.clone(), Standing { enabled, form: form.ok() });
             last = Some(id);
         }
         if !full {

@@ -24,13 +24,32 @@ pub(crate) struct Site {
     base: String,
 }
 
-/// What became of a write.
+/// What became of a write, or would become of it.
 #[derive(Debug)]
 pub(crate) enum Written {
-    /// It was done.
-    Done,
+    /// It was done. What is there now, or would be.
+    Done(Value),
     /// Something is wrong with what was sent; nothing was written.
     Refused(String),
+}
+
+/// Whether writes are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// They are.
+    Write,
+    /// They are judged only, by who would store what is written.
+    DryRun,
+}
+
+impl Mode {
+    /// The path of a write of `what`. That of a dry run exists with a Reveille only.
+    fn path(self, what: &str) -> String {
+        match self {
+            Self::Write => format!("/v2/{what}"),
+            Self::DryRun => format!("/v2/dryrun/{what}"),
+        }
+    }
 }
 
 impl Site {
@@ -76,8 +95,8 @@ impl Site {
     ///
     /// # Errors
     /// When the answer is neither success nor refusal.
-    pub(crate) async fn patch_options(&self, changes: &Object) -> anyhow::Result<Written> {
-        written(self.request(Method::PATCH, "/v2/options").json(changes)).await
+    pub(crate) async fn patch_options(&self, changes: &Object, mode: Mode) -> anyhow::Result<Written> {
+        written(self.request(Method::PATCH, &mode.path("options")).json(changes)).await
     }
 
     /// Stores a template.
@@ -89,8 +108,10 @@ impl Site {
         tenant: &str,
         name: &str,
         body: &Object,
+        mode: Mode,
     ) -> anyhow::Result<Written> {
-        let request = self.request(Method::PUT, &format!("/v2/sessiontemplates/{name}")).json(body);
+        let path = mode.path(&format!("sessiontemplates/{name}"));
+        let request = self.request(Method::PUT, &path).json(body);
         let request = if tenant.is_empty() { request } else { request.header(TENANT, tenant) };
         written(request).await
     }
@@ -99,8 +120,8 @@ impl Site {
     ///
     /// # Errors
     /// As [`Site::patch_options`].
-    pub(crate) async fn put_components(&self, records: &[&Object]) -> anyhow::Result<Written> {
-        written(self.request(Method::PUT, "/v2/components").json(&json!(records))).await
+    pub(crate) async fn put_components(&self, records: &[&Object], mode: Mode) -> anyhow::Result<Written> {
+        written(self.request(Method::PUT, &mode.path("components")).json(&json!(records))).await
     }
 
     async fn list(&self, path: &str) -> anyhow::Result<Vec<Value>> {
@@ -138,7 +159,13 @@ fn array(path: &str, value: Value) -> anyhow::Result<Vec<Value>> {
 
 async fn written(request: RequestBuilder) -> anyhow::Result<Written> {
     match answer(request).await? {
-        (_, status, _, _) if status.is_success() => Ok(Written::Done),
+        (asked, status, _, body) if status.is_success() => {
+            let stored = serde_json::from_str(&body);
+            stored.map(Written::Done).with_context(|| format!("{asked}: the answer is no JSON"))
+        }
+        (asked, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, ..) => {
+            bail!("{asked}: there is no such path; an import needs a Reveille of this release")
+        }
         (_, status, reason, _) if status.is_client_error() => Ok(Written::Refused(reason)),
         (asked, status, reason, _) => bail!("{asked}: {status}: {reason}"),
     }

@@ -59,6 +59,7 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
             error: preparation.error,
         }),
         assignment: component.assignment,
+        latest_assignment: component.latest_assignment,
         power_error: component.power_error,
         locked: component.locked,
     })
@@ -112,6 +113,7 @@ pub fn to_wire(component: &Component) -> wire::Component {
             error: preparation.error.clone(),
         }),
         assignment: component.assignment.clone(),
+        latest_assignment: component.latest_assignment.clone(),
         power_error: component.power_error.clone(),
         locked: component.locked,
     }

@@ -1,20 +1,41 @@
 //! Shared texts: thousands of nodes boot the same kernel with the same parameters.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 /// Texts fewer than which are kept without looking whether anybody still uses them.
 const SMALL: usize = 256;
+
+/// Texts that are compared before the others are searched. Records that come together mostly name the same few, and to
+/// compare a kilobyte is less work than to hash it.
+const RECENT: usize = 8;
 
 /// Gives equal texts the same memory. Texts that nobody else holds go when there are many.
 #[derive(Debug, Default)]
 pub struct Interner {
     texts: HashSet<Arc<str>>,
     kept: usize,
+    /// The latest that were searched for, oldest first.
+    recent: VecDeque<Arc<str>>,
 }
 
 impl Interner {
     /// The shared form of `text`.
     pub fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(held) = self.recent.iter().find(|held| ***held == *text) {
+            return Arc::clone(held);
+        }
+        let shared = self.search(text);
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Arc::clone(&shared));
+        shared
+    }
+
+    fn search(&mut self, text: &str) -> Arc<str> {
         if let Some(held) = self.texts.get(text) {
             return Arc::clone(held);
         }

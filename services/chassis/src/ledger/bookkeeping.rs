@@ -1,14 +1,16 @@
 //! The tables that every part's database has beside its own: revisions and deletions per kind.
 
 use sea_orm::{
-    ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, QueryFilter, QueryOrder,
-    entity::prelude::*,
+    ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, QueryFilter, QueryOrder,
+    Statement, entity::prelude::*, sea_query::OnConflict,
 };
 use sea_orm_migration::prelude::{DeriveMigrationName, MigrationTrait, SchemaManager, async_trait};
 use sea_orm_migration::schema::{big_integer, string};
 use sea_orm_migration::sea_query::{Index, Table};
+use uuid::Uuid;
 
-use crate::resource::Deletion;
+use super::store::Fate;
+use crate::{hints::CHANNEL, resource::Deletion};
 
 pub(super) mod revision {
     use super::*;
@@ -23,6 +25,8 @@ pub(super) mod revision {
         pub revision: i64,
         /// Deletions up to here may have been forgotten.
         pub compacted: i64,
+        /// The id of the commit that took the kind there; empty when none was written down.
+        pub last_commit: String,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -71,27 +75,136 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// Where a kind stands.
-pub(super) struct Position {
+/// A commit of a kind. A database that has lost commits gives their revisions again, but never their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Commit {
+    /// Where it takes the kind.
     pub(super) revision: u64,
+    /// Random; nil where none was written down.
+    pub(super) id: Uuid,
+}
+
+impl Commit {
+    /// A new one, which takes the kind to `revision`.
+    pub(super) fn to(revision: u64) -> Self {
+        Self { revision, id: Uuid::now_v7() }
+    }
+
+    /// Whether a database whose last commit is this one has lost `shown`.
+    pub(super) fn is_without(self, shown: Self) -> bool {
+        self.revision < shown.revision || (self.revision == shown.revision && self.id != shown.id)
+    }
+}
+
+/// Where a kind stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) last: Commit,
+    /// Deletions up to here may have been forgotten.
     pub(super) compacted: u64,
 }
 
-/// Reads where `kind` stands; makes its row on the first use.
-pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Position, DbErr> {
-    if let Some(found) = revision::Entity::find_by_id(kind).one(on).await? {
-        return Ok(Position { revision: unsigned(found.revision), compacted: unsigned(found.compacted) });
-    }
-    let first = revision::ActiveModel { kind: Set(kind.to_owned()), revision: Set(0), compacted: Set(0) };
-    revision::Entity::insert(first).exec_without_returning(on).await?;
-    Ok(Position { revision: 0, compacted: 0 })
+/// The row of a kind, which nobody else can lock until the end of the transaction.
+pub(super) struct Locked {
+    pub(super) position: Position,
+    /// The number of the transaction, by which its fate can be asked for.
+    pub(super) transaction: String,
 }
 
-/// Moves `kind` from one revision to another, if it is still there. This is the fence: it also takes the
-/// lock that makes a second writer wait for the end of the transaction.
-pub(super) async fn advance(on: &DatabaseTransaction, kind: &str, from: u64, to: u64) -> Result<bool, DbErr> {
+/// By what the fate of a transaction can be found out.
+#[derive(Debug, Clone)]
+pub(super) struct Mark {
+    /// The number that the server gave it; none where nobody else uses the database.
+    pub(super) transaction: Option<String>,
+    pub(super) commit: Commit,
+}
+
+/// Makes the row of `kind`, unless it is there.
+pub(super) async fn make(on: &impl ConnectionTrait, kind: &str) -> Result<(), DbErr> {
+    let first = revision::ActiveModel {
+        kind: Set(kind.to_owned()),
+        revision: Set(0),
+        compacted: Set(0),
+        last_commit: Set(String::new()),
+    };
+    let keep = OnConflict::column(revision::Column::Kind).do_nothing().to_owned();
+    revision::Entity::insert(first).on_conflict(keep).exec_without_returning(on).await.map(drop)
+}
+
+/// Reads where `kind` stands.
+pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Position, DbErr> {
+    let found = revision::Entity::find_by_id(kind).one(on).await?;
+    let found = found.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
+    let last = Commit { revision: unsigned(found.revision), id: id(&found.last_commit) };
+    Ok(Position { last, compacted: unsigned(found.compacted) })
+}
+
+/// Waits until nobody else changes `kind`, and keeps it so.
+pub(super) async fn lock(on: &DatabaseTransaction, kind: &str) -> Result<Locked, DbErr> {
+    let sql = "SELECT revision, compacted, last_commit, CAST(pg_current_xact_id() AS text) AS transaction \
+               FROM revisions WHERE kind = $1 FOR UPDATE";
+    let row =
+        on.query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, [kind.into()])).await?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
+    let last_commit: String = row.try_get("", "last_commit")?;
+    let last = Commit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
+    let position = Position { last, compacted: unsigned(row.try_get("", "compacted")?) };
+    Ok(Locked { position, transaction: row.try_get("", "transaction")? })
+}
+
+/// Finds out what became of a transaction.
+pub(super) async fn fate(on: &impl ConnectionTrait, kind: &str, mark: &Mark) -> Result<Fate, DbErr> {
+    let Some(transaction) = &mark.transaction else {
+        let position = position(on, kind).await?;
+        return Ok(if position.last == mark.commit { Fate::Committed } else { Fate::NotCommitted });
+    };
+    let sql = "SELECT pg_xact_status(CAST($1 AS xid8)) AS status, revision, last_commit \
+               FROM revisions WHERE kind = $2";
+    let values = [transaction.into(), kind.into()];
+    let row = on.query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
+    let status: Option<String> = row.try_get("", "status")?;
+    let last_commit: String = row.try_get("", "last_commit")?;
+    let last = Commit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
+    Ok(judge(status.as_deref(), last, mark.commit))
+}
+
+/// What became of `asked` where `last` is the last commit. A server that crashed, or a stand-in that took over, may give
+/// the number of the transaction to another one: that this one is committed says nothing. But whose number is that of an
+/// aborted transaction was not committed.
+fn judge(status: Option<&str>, last: Commit, asked: Commit) -> Fate {
+    match status {
+        _ if last == asked => Fate::Committed,
+        Some("in progress") => Fate::Open,
+        Some("aborted") => Fate::NotCommitted,
+        // It may have been committed after the row was read.
+        Some("committed") if last.revision < asked.revision => Fate::Open,
+        _ => Fate::Unknown,
+    }
+}
+
+/// Moves `kind` from one revision to that of `to`, if it is still there. Where the database is shared, tells the other
+/// replicas once it is committed.
+pub(super) async fn advance(
+    on: &DatabaseTransaction,
+    kind: &str,
+    from: u64,
+    to: Commit,
+) -> Result<bool, DbErr> {
+    let (revision, id) = (signed(to.revision), to.id.to_string());
+    if on.get_database_backend() == DbBackend::Postgres {
+        let sql = "WITH moved AS (UPDATE revisions SET revision = $3, last_commit = $6 \
+                   WHERE kind = $1 AND revision = $2 RETURNING kind) SELECT pg_notify($4, $5) FROM moved";
+        let hint = format!("{kind} {revision}");
+        let values =
+            [kind.into(), signed(from).into(), revision.into(), CHANNEL.into(), hint.into(), id.into()];
+        let moved =
+            on.query_all_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await?;
+        return Ok(moved.len() == 1);
+    }
     let moved = revision::Entity::update_many()
-        .col_expr(revision::Column::Revision, Expr::value(signed(to)))
+        .col_expr(revision::Column::Revision, Expr::value(revision))
+        .col_expr(revision::Column::LastCommit, Expr::value(id))
         .filter(revision::Column::Kind.eq(kind))
         .filter(revision::Column::Revision.eq(signed(from)))
         .exec(on)
@@ -99,10 +212,15 @@ pub(super) async fn advance(on: &DatabaseTransaction, kind: &str, from: u64, to:
     Ok(moved.rows_affected == 1)
 }
 
-/// The deletions that are remembered, oldest first.
-pub(super) async fn deletions(on: &impl ConnectionTrait, kind: &str) -> Result<Vec<Deletion>, DbErr> {
+/// The deletions that are remembered of those after revision `after`, oldest first.
+pub(super) async fn deletions(
+    on: &impl ConnectionTrait,
+    kind: &str,
+    after: u64,
+) -> Result<Vec<Deletion>, DbErr> {
     let rows = deletion::Entity::find()
         .filter(deletion::Column::Kind.eq(kind))
+        .filter(deletion::Column::Revision.gt(signed(after)))
         .order_by_asc(deletion::Column::Revision)
         .all(on)
         .await?;
@@ -144,10 +262,47 @@ pub(super) async fn forget(on: &DatabaseTransaction, kind: &str, up_to: u64) -> 
     Ok(())
 }
 
+fn id(written: &str) -> Uuid {
+    Uuid::try_parse(written).unwrap_or_default()
+}
+
 fn signed(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }
 
 fn unsigned(revision: i64) -> u64 {
     u64::try_from(revision).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_counts_as_committed_only_by_its_own_id() {
+        let asked = Commit::to(7);
+        let (before, ahead, twin) = (Commit::to(6), Commit::to(8), Commit::to(7));
+        for (status, last, fate) in [
+            (Some("committed"), asked, Fate::Committed),
+            // The crash gave its number away, or forgot it.
+            (Some("in progress"), asked, Fate::Committed),
+            (None, asked, Fate::Committed),
+            (Some("in progress"), before, Fate::Open),
+            (Some("committed"), before, Fate::Open),
+            (Some("aborted"), before, Fate::NotCommitted),
+            (Some("aborted"), ahead, Fate::NotCommitted),
+            (Some("committed"), ahead, Fate::Unknown),
+            (Some("committed"), twin, Fate::Unknown),
+            (None, ahead, Fate::Unknown),
+        ] {
+            assert_eq!(judge(status, last, asked), fate, "{status:?} {last:?} {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_lost_where_another_has_its_revision() {
+        let shown = Commit::to(7);
+        assert!(Commit::to(6).is_without(shown) && Commit::to(7).is_without(shown));
+        assert!(!shown.is_without(shown) && !Commit::to(8).is_without(shown));
+    }
 }

@@ -5,15 +5,25 @@
 //!
 //! What holds:
 //! - an acknowledged write survives a crash;
-//! - revisions are taken in the order of commits: strictly increasing, without gap or duplicate;
-//! - a transaction commits only if nothing else was committed since the state it was computed from. The
-//!   revision row of the kind is both the sequence and that fence, so a second writer of the same database
-//!   loses no update: the ledger that finds itself behind reads the difference and its callers try again;
+//! - revisions are taken in the order of commits: strictly increasing, without gap or duplicate, on all replicas
+//!   together;
+//! - a change is computed from the newest committed state and from nothing older. The revision row of the kind is both
+//!   the sequence and the lock: on a shared database a transaction holds it from before its changes are computed
+//!   until they are committed, and first shows what other replicas committed before;
+//! - a change that was decided under leases that are over by then changes nothing;
+//! - what other replicas commit is shown when they hint at it, and at the latest within a second;
 //! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state
-//!   of what changed rather than every step.
+//!   of what changed rather than every step;
+//! - a row that cannot be read is left aside, and everything else is served.
 
 mod bookkeeping;
+mod commit_ids;
+mod fresh;
+mod indexes;
 mod serving;
+#[cfg(feature = "simulation")]
+mod simulated;
+mod store;
 mod view;
 mod watching;
 mod writer;
@@ -21,11 +31,13 @@ mod writer;
 use std::{future::Future, sync::Arc};
 
 use futures_util::Stream;
-use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr};
-use tokio::sync::{mpsc, oneshot};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use bookkeeping::Migration;
+pub(crate) use commit_ids::Migration as CommitIds;
+pub use indexes::RevisionIndexes;
 pub use serving::{Responses, Selection};
 pub use view::View;
 pub use watching::LedgerWatch;
@@ -33,9 +45,17 @@ pub use writer::Draft;
 
 use crate::{
     Context, Fault,
+    database::Unreadable,
+    lease::Fence,
+    pause,
     resource::{Batch, Resource},
 };
-use writer::{Command, Outcome, Writer};
+use fresh::Freshness;
+#[cfg(feature = "simulation")]
+use simulated::{Store, Transaction};
+#[cfg(not(feature = "simulation"))]
+use store::{Store, Transaction};
+use writer::{Command, Outcome, Run, Writer};
 
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
 const WAITING: usize = 4096;
@@ -46,8 +66,12 @@ pub trait Table: Send + Sync + 'static {
     /// The kind of resource that the table keeps.
     type Kind: Resource;
 
-    /// Reads every resource of the kind.
-    fn load(database: &DatabaseConnection) -> impl Future<Output = Result<Vec<Self::Kind>, DbErr>> + Send;
+    /// Reads the resources that were changed after revision `after`; every one for none. A row that cannot be read
+    /// is an item of the answer, and so keeps nobody from the others.
+    fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Kind, Unreadable>>, DbErr>> + Send;
 
     /// Inserts or overwrites resources.
     fn save(
@@ -65,6 +89,7 @@ pub trait Table: Send + Sync + 'static {
 /// A durable collection of resources of one kind. Clones share it.
 pub struct Ledger<T: Table> {
     view: Arc<View<T::Kind>>,
+    fresh: Arc<Freshness<T>>,
     commands: mpsc::Sender<Command<T::Kind>>,
     shutdown: CancellationToken,
 }
@@ -73,6 +98,7 @@ impl<T: Table> Clone for Ledger<T> {
     fn clone(&self) -> Self {
         Self {
             view: Arc::clone(&self.view),
+            fresh: Arc::clone(&self.fresh),
             commands: self.commands.clone(),
             shutdown: self.shutdown.clone(),
         }
@@ -85,17 +111,44 @@ impl<T: Table> Ledger<T> {
     /// # Errors
     /// When the tables cannot be read.
     pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
-        let view = Arc::new(View::new(writer::read_everything::<T>(&database).await?));
+        writer::describe();
+        let store = Arc::new(Store::<T>::new(context, database));
+        // Before anything is read, so that no hint about what comes after is missed.
+        let heard =
+            store.others().map_or_else(|| watch::channel(0).1, |others| others.subscribe(T::Kind::KIND));
+        let fresh = Freshness::new(&store);
+        let everything = store.read_everything().await?;
+        let last = everything.last;
+        let view = Arc::new(View::new(everything));
         let (commands, waiting) = mpsc::channel(WAITING);
-        let writer = Writer::<T>::new(Arc::clone(&view), database, waiting);
+        let writer = Writer::<T>::new(Arc::clone(&view), last, store, waiting, heard);
         let shutdown = context.tasks.shutdown();
         context.tasks.spawn(T::Kind::KIND, writer.run(shutdown.clone()));
-        Ok(Self { view, commands, shutdown })
+        Ok(Self { view, fresh: Arc::new(fresh), commands, shutdown })
     }
 
     /// What is committed.
     pub fn view(&self) -> &View<T::Kind> {
         &self.view
+    }
+
+    /// Makes sure that reads show every write that any replica had acknowledged when this was called. Costs nothing
+    /// where the database is not shared; those who ask at the same time share one look.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] when the database does not tell: what is held may be old.
+    pub async fn fresh(&self) -> Result<(), Fault> {
+        self.fresh.ensure(&self.view).await
+    }
+
+    /// Does the same and does not give up: for whoever takes over what another replica has left.
+    pub async fn catch_up(&self) {
+        let mut failures = 0;
+        while let Err(fault) = self.fresh().await {
+            failures += 1;
+            tracing::debug!(%fault, failures, "cannot learn what other replicas have written, trying again");
+            tokio::time::sleep(pause::after(failures)).await;
+        }
     }
 
     /// Runs `change` on the newest state and waits until what it did is durable. Gives its answer and the
@@ -109,9 +162,33 @@ impl<T: Table> Ledger<T> {
         A: Send + 'static,
         F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
     {
+        self.ask(None, change).await
+    }
+
+    /// As [`Self::write`], of a change that was decided under these leases.
+    ///
+    /// # Errors
+    /// As [`Self::write`]; and [`Fault::Stale`] when one of the leases is over: then `change` is not run.
+    pub async fn write_fenced<A, F>(&self, fence: Fence, change: F) -> Result<(A, u64), Fault>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
+    {
+        self.ask(Some(fence), change).await
+    }
+
+    async fn ask<A, F>(&self, fence: Option<Fence>, change: F) -> Result<(A, u64), Fault>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
+    {
         let (answer, answered) = oneshot::channel();
-        let command: Command<T::Kind> = Box::new(move |draft| {
-            let changed = change(draft);
+        let run: Run<T::Kind> = Box::new(move |draft| {
+            if answer.is_closed() {
+                // The caller gave up before its turn came: what nobody waits for is not done.
+                return Outcome::Discard(Box::new(|_| {}));
+            }
+            let changed = draft.and_then(change);
             let outcome = if changed.is_ok() { Outcome::Keep } else { Outcome::Discard };
             outcome(Box::new(move |committed| {
                 // A caller that gave up does not want the answer.
@@ -119,7 +196,7 @@ impl<T: Table> Ledger<T> {
             }))
         });
         let stopping = || Fault::unavailable(T::Kind::KIND, "the service is stopping");
-        self.commands.send(command).await.map_err(|_| stopping())?;
+        self.commands.send(Command { fence, run }).await.map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())?
     }
 

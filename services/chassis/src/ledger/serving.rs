@@ -41,11 +41,16 @@ impl<T: Table> Ledger<T> {
     ///
     /// # Errors
     /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
-    pub fn serve_watch<M: 'static>(
+    /// [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not
+    /// tell.
+    pub async fn serve_watch<M: 'static>(
         &self,
         resume: u64,
         message: impl Fn(&Batch<T::Kind>) -> M + Send + 'static,
     ) -> Result<Response<Responses<M>>, Status> {
+        if resume > self.view.revision() {
+            self.fresh().await?;
+        }
         let batches = self.watch(resume)?.batches();
         let messages = batches.map(move |batch| Ok(message(&*batch?)));
         Ok(Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))

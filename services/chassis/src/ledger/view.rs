@@ -1,29 +1,72 @@
 //! What is committed, in memory: for readers, and as the source of watches.
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::{Arc, Weak},
+};
 
 use parking_lot::RwLock;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
+use super::store::Everything;
 use crate::{
     Fault,
+    database::Unreadable,
     resource::{Batch, Deletion, Resource},
 };
 
-/// Batches that a watch may be behind before it is brought up to date from the view. Each is an `Arc`, so
-/// this bounds what slow watches can keep alive.
+/// Batches that a watch may be behind before it is brought up to date from the view.
 const FEED: usize = 256;
+
+/// Bytes of the batches, about, that a watch may be behind: this bounds what watches that read slowly, or not at all,
+/// cost together.
+const FEED_BYTES: usize = 32 << 20;
 
 /// Deletions that are remembered for watches that resume. Twice as many are kept before the older half goes.
 pub(super) const DELETIONS: usize = 10_000;
 
-/// What is committed from now on.
-pub(super) type Feed<R> = broadcast::Receiver<Arc<Batch<R>>>;
+/// Stored rows that cannot be read, by kind.
+pub(super) const UNREADABLE: &str = "reveille_ledger_unreadable_rows";
+
+/// What is committed from now on. A batch that is not kept any more is one that the watch has missed.
+pub(super) type Feed<R> = broadcast::Receiver<Weak<Batch<R>>>;
+
+/// Where the feeds of all watches come from.
+struct Feeds<R> {
+    sender: broadcast::Sender<Weak<Batch<R>>>,
+    /// The last batches, and about how many bytes each takes.
+    kept: VecDeque<(Arc<Batch<R>>, usize)>,
+    bytes: usize,
+}
+
+impl<R: Resource> Feeds<R> {
+    fn new() -> Self {
+        Self { sender: broadcast::Sender::new(FEED), kept: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Gives a batch to all watches. The oldest ones are kept no longer, but the newest always is.
+    fn send(&mut self, batch: Batch<R>) {
+        let bytes = batch.changed.iter().map(|resource| resource.weight()).sum();
+        let batch = Arc::new(batch);
+        // Nobody may be watching.
+        let _watchers = self.sender.send(Arc::downgrade(&batch));
+        self.kept.push_back((batch, bytes));
+        self.bytes += bytes;
+        while self.kept.len() > FEED || (self.bytes > FEED_BYTES && self.kept.len() > 1) {
+            let Some((_, bytes)) = self.kept.pop_front() else { break };
+            self.bytes -= bytes;
+        }
+    }
+}
 
 /// The committed state of a ledger.
 pub struct View<R> {
     state: RwLock<State<R>>,
-    feed: broadcast::Sender<Arc<Batch<R>>>,
+    /// Taken only while the state is: what is sent is what the state became.
+    feeds: RwLock<Feeds<R>>,
+    /// The revision that is shown.
+    shown: watch::Sender<u64>,
 }
 
 /// The committed state, as the writer and watches handle it.
@@ -32,11 +75,23 @@ pub(super) struct State<R> {
     pub(super) deletions: Vec<Deletion>,
     pub(super) revision: u64,
     pub(super) compacted: u64,
+    /// Rows that cannot be read, by key.
+    pub(super) unreadable: BTreeMap<String, Unreadable>,
 }
 
 impl<R: Resource> View<R> {
-    pub(super) fn new(state: State<R>) -> Self {
-        Self { state: RwLock::new(state), feed: broadcast::Sender::new(FEED) }
+    pub(super) fn new(everything: Everything<R>) -> Self {
+        let mut state = everything.state;
+        state.put_aside(everything.unreadable);
+        let shown = watch::Sender::new(state.revision);
+        Self { state: RwLock::new(state), feeds: RwLock::new(Feeds::new()), shown }
+    }
+
+    /// Waits until what is shown includes `revision`.
+    pub(super) async fn reached(&self, revision: u64) {
+        let mut shown = self.shown.subscribe();
+        // The sender lives as long as the view.
+        let _reached = shown.wait_for(|shown| *shown >= revision).await;
     }
 
     /// The resource of that key.
@@ -100,8 +155,17 @@ impl<R: Resource> View<R> {
         let mut state = self.state.write();
         change(&mut state);
         state.revision = batch.revision;
-        // Nobody may be watching.
-        let _watchers = self.feed.send(Arc::new(batch));
+        self.shown.send_replace(batch.revision);
+        self.feeds.write().send(batch);
+    }
+
+    /// Replaces the committed state by one of which it is not known how it came about. Every watch starts over.
+    pub(super) fn start_over(&self, everything: Everything<R>) {
+        let mut state = self.state.write();
+        *state = everything.state;
+        state.put_aside(everything.unreadable);
+        self.shown.send_replace(state.revision);
+        *self.feeds.write() = Feeds::new();
     }
 
     /// Everything that changed after `resume`, and the feed of what changes from then on.
@@ -110,11 +174,39 @@ impl<R: Resource> View<R> {
         if resume > state.revision || (resume > 0 && resume < state.compacted) {
             return Err(Fault::ResumeExpired(resume));
         }
-        Ok((state.since(resume), self.feed.subscribe()))
+        Ok((state.since(resume), self.feeds.read().sender.subscribe()))
     }
 }
 
 impl<R: Resource> State<R> {
+    /// Leaves these rows aside, until somebody writes them anew or deletes them.
+    pub(super) fn put_aside(&mut self, unreadable: Vec<Unreadable>) {
+        for row in unreadable {
+            let (kind, key, why) = (R::KIND, &row.key, &row.why);
+            tracing::error!(kind, key, why, "a stored row cannot be read; it is left aside");
+            self.unreadable.insert(row.key.clone(), row);
+        }
+        self.count_unreadable();
+    }
+
+    /// What was written or deleted is not left aside any more.
+    pub(super) fn mended(&mut self, batch: &Batch<R>) {
+        if self.unreadable.is_empty() {
+            return;
+        }
+        let written = batch.changed.iter().map(|resource| resource.key());
+        for key in written.chain(batch.deleted.iter().map(|deletion| &*deletion.key)) {
+            self.unreadable.remove(key);
+        }
+        self.count_unreadable();
+    }
+
+    fn count_unreadable(&self) {
+        // More than any database has, and exact as a float.
+        let count = u32::try_from(self.unreadable.len()).unwrap_or(u32::MAX);
+        metrics::gauge!(UNREADABLE, "kind" => R::KIND).set(count);
+    }
+
     fn since(&self, resume: u64) -> Batch<R> {
         let mut changed: Vec<_> =
             self.resources.values().filter(|one| one.revision() > resume).cloned().collect();
@@ -124,5 +216,46 @@ impl<R: Resource> State<R> {
             _ => self.deletions.iter().filter(|one| one.revision > resume).cloned().collect(),
         };
         Batch { changed, deleted, revision: self.revision, synced: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Heavy(u64);
+
+    impl Resource for Heavy {
+        const KIND: &'static str = "heavy";
+
+        fn key(&self) -> &str {
+            "key"
+        }
+
+        fn revision(&self) -> u64 {
+            self.0
+        }
+
+        fn set_revision(&mut self, revision: u64) {
+            self.0 = revision;
+        }
+
+        fn weight(&self) -> usize {
+            FEED_BYTES / 3
+        }
+    }
+
+    #[test]
+    fn what_nobody_reads_is_kept_only_while_there_is_room() {
+        let mut feeds = Feeds::new();
+        let mut feed = feeds.sender.subscribe();
+        for revision in 1..=5 {
+            let changed = vec![Arc::new(Heavy(revision))];
+            feeds.send(Batch { changed, deleted: Vec::new(), revision, synced: false });
+        }
+        let read = std::iter::from_fn(|| feed.try_recv().ok());
+        let kept: Vec<_> = read.map(|batch| batch.upgrade().map(|batch| batch.revision)).collect();
+        assert_eq!(kept, [None, None, Some(3), Some(4), Some(5)]);
     }
 }

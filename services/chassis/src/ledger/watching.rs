@@ -48,17 +48,17 @@ impl<R: Resource> LedgerWatch<R> {
             if let Some(batch) = self.pending.pop_front() {
                 return Ok(Some(batch));
             }
-            match self.feed.recv().await {
-                Ok(batch) if batch.revision <= self.delivered => {}
-                Ok(batch) => {
+            match self.feed.recv().await.map(|batch| batch.upgrade()) {
+                Ok(Some(batch)) if batch.revision <= self.delivered => {}
+                Ok(Some(batch)) => {
                     self.delivered = batch.revision;
                     if batch.changed.len() <= LARGEST_BATCH {
                         return Ok(Some(batch));
                     }
                     self.pending = split(Batch::clone(&batch), LARGEST_BATCH, false);
                 }
-                Err(RecvError::Lagged(_)) => self.skip_ahead()?,
-                Err(RecvError::Closed) => return Ok(None),
+                // Too slow for every step, or it is not known how the newest state came about.
+                Ok(None) | Err(RecvError::Lagged(_) | RecvError::Closed) => self.skip_ahead()?,
             }
         }
     }
@@ -66,9 +66,11 @@ impl<R: Resource> LedgerWatch<R> {
     /// The client was too slow for every step: it gets the newest state of what it missed.
     fn skip_ahead(&mut self) -> Result<(), Fault> {
         let (missed, feed) = self.view.subscribe(self.delivered)?;
-        self.delivered = missed.revision;
         self.feed = feed;
-        self.pending = split(missed, INITIAL_BATCH, false);
+        if missed.revision > self.delivered {
+            self.delivered = missed.revision;
+            self.pending = split(missed, INITIAL_BATCH, false);
+        }
         Ok(())
     }
 }
@@ -87,18 +89,24 @@ pub(super) fn follow<R: Resource>(view: Arc<View<R>>) -> impl Stream<Item = Arc<
     })
 }
 
-/// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from.
-/// Deletions go first: a later part must not move the resume point past one that was not delivered.
+/// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from: it has
+/// everything up to its revision, and nothing beyond, which would be told again to who resumes there.
 fn split<R: Resource>(batch: Batch<R>, most: usize, mark_end: bool) -> VecDeque<Arc<Batch<R>>> {
-    let Batch { changed, mut deleted, revision, synced: _ } = batch;
+    let Batch { changed, deleted, revision, synced: _ } = batch;
     let mut parts = VecDeque::new();
     let mut rest = changed.into_iter();
+    let mut gone = deleted.into_iter().peekable();
     while rest.len() > most {
         let changed: Vec<_> = rest.by_ref().take(most).collect();
         let revision = changed.last().map_or(0, |last: &Arc<R>| last.revision());
-        let deleted = std::mem::take(&mut deleted);
+        let deleted = std::iter::from_fn(|| gone.next_if(|deletion| deletion.revision <= revision)).collect();
         parts.push_back(Arc::new(Batch { changed, deleted, revision, synced: false }));
     }
-    parts.push_back(Arc::new(Batch { changed: rest.collect(), deleted, revision, synced: mark_end }));
+    parts.push_back(Arc::new(Batch {
+        changed: rest.collect(),
+        deleted: gone.collect(),
+        revision,
+        synced: mark_end,
+    }));
     parts
 }

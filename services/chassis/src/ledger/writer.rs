@@ -1,17 +1,28 @@
 //! The one writer of a ledger: collects what callers ask for, commits it, shows it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
-use sea_orm::{DatabaseConnection, DbErr, TransactionTrait};
-use tokio::sync::mpsc;
+use sea_orm::{DbErr, RuntimeErr};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
-    Table, bookkeeping,
-    view::{DELETIONS, State, View},
+    Store, Table, Transaction,
+    store::{Commit, Fate, Mark, Since, withdrawn},
+    view::{DELETIONS, State, UNREADABLE, View},
 };
 use crate::{
-    Fault,
+    Fault, database, failpoint,
+    lease::Fence,
+    pause,
     resource::{Batch, Deletion, Resource},
 };
 
@@ -24,8 +35,45 @@ const CHANGES: usize = 10_000;
 /// How soon to look what the database has after a transaction of unknown outcome.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How often to try again what the database may well do at another try.
+const TRIES: u32 = 8;
+
+/// Longest pause before another try: others may be waiting for a lock that is held meanwhile.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a step may take before the database counts as cut off: longer than it waits for a lock itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for saving, which the database itself gives up before.
+const PATIENCE_TO_SAVE: Duration = Duration::from_secs(40);
+
+/// How long to look what became of a transaction before its callers are told that it is not known.
+const FIND_OUT: Duration = Duration::from_secs(4);
+
+/// How long after a commit what is heard may be older than it.
+const HEARD: Duration = Duration::from_secs(3);
+
+/// Transactions that were tried again, by kind.
+const RETRIES: &str = "reveille_ledger_retries_total";
+
+/// Says what the metrics of ledgers mean.
+pub(super) fn describe() {
+    metrics::describe_counter!(
+        RETRIES,
+        "Transactions that the database refused for a moment and that were tried again"
+    );
+    metrics::describe_gauge!(UNREADABLE, "Stored rows that cannot be read and are left aside");
+}
+
 /// A change that a caller asks for.
-pub(super) type Command<R> = Box<dyn FnOnce(&mut Draft<'_, R>) -> Outcome + Send>;
+pub(super) struct Command<R> {
+    /// Under which leases it was decided.
+    pub(super) fence: Option<Fence>,
+    /// Makes the change, or takes note why it cannot be made.
+    pub(super) run: Run<R>,
+}
+
+pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> Outcome + Send>;
 
 /// Tells a caller the revision of the commit, or why there was none.
 type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
@@ -71,9 +119,17 @@ impl<R: Resource> Draft<'_, R> {
         self.own.insert(resource.key().into(), Some(resource));
     }
 
+    /// Whether there is a stored row of that key that cannot be read. To who reads it does not exist. Writing it anew
+    /// or deleting it mends it; what nobody asked for, such as a record for a node that seems to be new, should wait.
+    pub fn is_unreadable(&self, key: &str) -> bool {
+        !self.own.contains_key(key)
+            && !self.earlier.contains_key(key)
+            && self.view.read(|state| state.unreadable.contains_key(key))
+    }
+
     /// Deletes a resource. Deleting what does not exist changes nothing.
     pub fn delete(&mut self, key: &str) {
-        if self.get(key).is_some() {
+        if self.get(key).is_some() || self.is_unreadable(key) {
             self.own.insert(key.into(), None);
         }
     }
@@ -96,46 +152,68 @@ impl<R: Resource> Draft<'_, R> {
     }
 }
 
-/// Reads a kind's state from the database in one consistent piece.
-pub(super) async fn read_everything<T: Table>(
-    database: &DatabaseConnection,
-) -> Result<State<T::Kind>, DbErr> {
-    // The position is read first: what is committed meanwhile carries a later revision, so the fence of the
-    // first write finds out and reads again.
-    let position = bookkeeping::position(database, T::Kind::KIND).await?;
-    let resources =
-        T::load(database).await?.into_iter().map(|one| (one.key().into(), Arc::new(one))).collect();
-    let deletions = bookkeeping::deletions(database, T::Kind::KIND).await?;
-    Ok(State { resources, deletions, revision: position.revision, compacted: position.compacted })
+/// Under which leases the commands of a transaction were decided, and which of these held then.
+struct Fences {
+    fences: Vec<Option<Fence>>,
+    held: Vec<bool>,
 }
 
 /// The task that owns the writes of one ledger.
 pub(super) struct Writer<T: Table> {
     view: Arc<View<T::Kind>>,
-    database: DatabaseConnection,
+    /// The id of the last commit that is shown.
+    last: Uuid,
+    store: Arc<Store<T>>,
     waiting: mpsc::Receiver<Command<T::Kind>>,
-    /// A transaction failed or lost the fence: what is in memory may be behind the database.
+    /// Where the kind stands as far as was heard of other replicas.
+    heard: watch::Receiver<u64>,
+    /// Commands that had no place in the last transaction.
+    postponed: VecDeque<Command<T::Kind>>,
+    /// When this writer committed last.
+    committed: Option<Instant>,
+    /// What is in memory may be behind the database.
     in_doubt: bool,
 }
 
 impl<T: Table> Writer<T> {
     pub(super) fn new(
         view: Arc<View<T::Kind>>,
-        database: DatabaseConnection,
+        last: Commit,
+        store: Arc<Store<T>>,
         waiting: mpsc::Receiver<Command<T::Kind>>,
+        heard: watch::Receiver<u64>,
     ) -> Self {
-        Self { view, database, waiting, in_doubt: false }
+        Self {
+            view,
+            last: last.id,
+            store,
+            waiting,
+            heard,
+            postponed: VecDeque::new(),
+            committed: None,
+            in_doubt: false,
+        }
+    }
+
+    /// The last commit that is shown.
+    fn shown(&self) -> Commit {
+        Commit { revision: self.view.revision(), id: self.last }
     }
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
         loop {
+            if let Some(first) = self.postponed.pop_front() {
+                self.transact(first).await;
+                continue;
+            }
             tokio::select! {
                 first = self.waiting.recv() => match first {
                     Some(first) => self.transact(first).await,
                     None => break,
                 },
+                Ok(()) = self.heard.changed() => self.follow().await,
                 // What is in memory may be behind what was committed, and nobody may write for long.
-                () = tokio::time::sleep(LOOK_AGAIN), if self.in_doubt => self.try_to_catch_up().await,
+                () = tokio::time::sleep(LOOK_AGAIN), if self.in_doubt => self.catch_up().await,
                 () = shutdown.cancelled(), if !self.waiting.is_closed() => self.waiting.close(),
             }
         }
@@ -144,35 +222,128 @@ impl<T: Table> Writer<T> {
         Ok(())
     }
 
-    async fn transact(&mut self, first: Command<T::Kind>) {
-        if self.in_doubt {
-            self.try_to_catch_up().await;
+    /// Another replica was heard of.
+    async fn follow(&mut self) {
+        let (heard, shown) = (*self.heard.borrow_and_update(), self.view.revision());
+        // What is heard of the own commits may lag behind. If there were none, the database may have lost some, also
+        // when it stands where it stood: others may have committed since.
+        let own = self.committed.is_some_and(|at| at.elapsed() <= HEARD);
+        if heard > shown || !own {
+            self.catch_up().await;
+        } else if heard < shown {
+            // It is not said a second time.
+            self.in_doubt = true;
         }
-        let (changes, replies) = self.collect(first);
-        let committed = self.commit(changes).await;
+    }
+
+    /// Shows what the database has. It is tried again later when it cannot be read now.
+    async fn catch_up(&mut self) {
+        let shown = self.shown();
+        let caught_up = match within(PATIENCE, self.store.read_since(shown)).await {
+            Ok(since) if since.last().is_without(shown) => self.begin_and_end().await,
+            since => since.map(|since| self.show(since)).map_err(Fault::from),
+        };
+        if let Err(fault) = caught_up {
+            tracing::warn!(kind = T::Kind::KIND, %fault, "cannot read the database");
+            self.in_doubt = true;
+        }
+    }
+
+    /// Does nothing but what every transaction does first.
+    async fn begin_and_end(&mut self) -> Result<(), Fault> {
+        let transaction = self.begin().await?;
+        Ok(within(PATIENCE, transaction.commit()).await?)
+    }
+
+    fn show(&mut self, since: Since<T::Kind>) {
+        if since.last() != self.shown() {
+            self.last = since.last().id;
+            show_since(&self.view, since);
+        }
+        self.in_doubt = false;
+    }
+
+    async fn transact(&mut self, first: Command<T::Kind>) {
+        let transaction = match self.begin().await {
+            Ok(transaction) => transaction,
+            Err(fault) => return self.refuse(first, &fault),
+        };
+        let commands = self.collect(first);
+        let fences: Vec<_> = commands.iter().map(|command| command.fence.clone()).collect();
+        let held = match check(&transaction, &fences).await {
+            Ok(held) => held,
+            Err(fault) => return refuse(commands, &fault),
+        };
+        let (changes, replies) = self.run_commands(commands, &held);
+        let committed = self.commit(transaction, changes, &Fences { fences, held }).await;
         if let Err(fault) = &committed {
             tracing::warn!(kind = T::Kind::KIND, %fault, callers = replies.len(), "a transaction was not committed");
-            self.in_doubt = true;
         }
         for reply in replies {
             reply(committed.clone());
         }
     }
 
-    async fn try_to_catch_up(&mut self) {
-        if let Err(error) = self.catch_up().await {
-            tracing::warn!(kind = T::Kind::KIND, %error, "cannot read the database");
+    /// Begins a transaction and shows what others committed before it, so that nothing is computed from an old state.
+    async fn begin(&mut self) -> Result<Transaction<T>, Fault> {
+        let mut tries = 0;
+        loop {
+            match self.try_to_begin().await {
+                Err(error) if may_be_tried_again(&error) && tries < TRIES => {
+                    tries += 1;
+                    try_again::<T>(tries, &error).await;
+                }
+                begun => return Ok(begun?),
+            }
         }
     }
 
-    /// Runs the commands that are waiting, each on what the ones before it left.
-    fn collect(&mut self, first: Command<T::Kind>) -> (Changes<T::Kind>, Vec<Reply>) {
+    async fn try_to_begin(&mut self) -> Result<Transaction<T>, DbErr> {
+        if self.in_doubt && self.store.others().is_none() {
+            let since = within(PATIENCE, self.store.read_since(self.shown())).await?;
+            self.show(since);
+        }
+        let mut transaction = within(PATIENCE, self.store.begin()).await?;
+        let shown = self.shown();
+        if let Some(since) = within(PATIENCE, transaction.read_since(shown)).await? {
+            let since = if since.last().is_without(shown) {
+                within(PATIENCE, mend(&mut transaction, since, shown.revision)).await?
+            } else {
+                since
+            };
+            self.show(since);
+        }
+        self.in_doubt = false;
+        Ok(transaction)
+    }
+
+    /// The commands that are waiting, in order.
+    fn collect(&mut self, first: Command<T::Kind>) -> Vec<Command<T::Kind>> {
+        let mut commands = vec![first];
+        commands.extend(self.postponed.drain(..));
+        while commands.len() < COMMANDS {
+            let Ok(next) = self.waiting.try_recv() else { break };
+            commands.push(next);
+        }
+        commands
+    }
+
+    /// Runs the commands, each on what the ones before it left. Those after a very large change are postponed.
+    fn run_commands(
+        &mut self,
+        commands: Vec<Command<T::Kind>>,
+        held: &[bool],
+    ) -> (Changes<T::Kind>, Vec<Reply>) {
         let mut changes = Changes::new();
-        let mut replies = Vec::new();
-        let mut next = Some(first);
-        while let Some(command) = next {
+        let mut replies = Vec::with_capacity(commands.len());
+        for (command, held) in commands.into_iter().zip(held) {
+            if changes.len() >= CHANGES {
+                self.postponed.push_back(command);
+                continue;
+            }
             let mut draft = Draft { view: &self.view, earlier: &changes, own: Changes::new() };
-            let outcome = command(&mut draft);
+            let part = command.fence.as_ref().map_or("", |fence| fence.part);
+            let outcome = (command.run)(if *held { Ok(&mut draft) } else { Err(Fault::stale(part)) });
             let own = draft.own;
             replies.push(match outcome {
                 Outcome::Keep(reply) => {
@@ -181,56 +352,197 @@ impl<T: Table> Writer<T> {
                 }
                 Outcome::Discard(reply) => reply,
             });
-            let full = replies.len() >= COMMANDS || changes.len() >= CHANGES;
-            next = if full { None } else { self.waiting.try_recv().ok() };
         }
         (changes, replies)
     }
 
-    async fn commit(&self, changes: Changes<T::Kind>) -> Result<u64, Fault> {
-        if self.in_doubt {
-            return Err(Fault::unavailable("database", "its newest state cannot be read"));
-        }
+    /// Tells everybody who waits why nothing can be written now.
+    fn refuse(&mut self, first: Command<T::Kind>, fault: &Fault) {
+        tracing::warn!(kind = T::Kind::KIND, %fault, "a transaction was not begun");
+        let commands = self.collect(first);
+        refuse(commands, fault);
+    }
+
+    async fn commit(
+        &mut self,
+        transaction: Transaction<T>,
+        changes: Changes<T::Kind>,
+        fences: &Fences,
+    ) -> Result<u64, Fault> {
         let from = self.view.revision();
         if changes.is_empty() {
+            // Also what only reads commits what it mended.
+            within(PATIENCE, transaction.commit()).await?;
             return Ok(from);
         }
         let batch = number(changes, from);
-        self.save(&batch, from).await?;
+        self.last = self.make_durable(transaction, &batch, from, fences).await?;
         let revision = batch.revision;
         let shown = batch.clone();
         self.view.publish(batch, |state| show(state, &shown));
+        self.committed = Some(Instant::now());
         Ok(revision)
     }
 
-    async fn save(&self, batch: &Batch<T::Kind>, from: u64) -> Result<(), Fault> {
-        let transaction = self.database.begin().await?;
-        if !bookkeeping::advance(&transaction, T::Kind::KIND, from, batch.revision).await? {
-            return Err(Fault::unavailable(T::Kind::KIND, "another writer was faster"));
+    /// Saves and commits, again and again where that helps. Gives the id of the commit.
+    async fn make_durable(
+        &mut self,
+        mut transaction: Transaction<T>,
+        batch: &Batch<T::Kind>,
+        from: u64,
+        fences: &Fences,
+    ) -> Result<Uuid, Fault> {
+        let mut tries = 0;
+        loop {
+            let mark = transaction.mark(batch.revision);
+            let saved = self.save(&mut transaction, batch, from, mark.commit, &mut tries).await;
+            let error = match saved {
+                Ok(()) => match within(PATIENCE, commit::<T>(transaction)).await {
+                    Ok(()) => return Ok(mark.commit.id),
+                    Err(error) if database::is_definite(&error) => error,
+                    Err(error) if self.was_committed(&mark, &error).await? => return Ok(mark.commit.id),
+                    Err(error) => error,
+                },
+                Err(error) => {
+                    // Its connection and its lock are in the way of the next try.
+                    drop(transaction);
+                    error
+                }
+            };
+            // After an ambiguous end of which is known now that nothing was committed, it may be tried again as well.
+            if !may_be_tried_again(&error) || tries >= TRIES {
+                self.in_doubt = true;
+                return Err(error.into());
+            }
+            tries += 1;
+            try_again::<T>(tries, &error).await;
+            transaction = self.begin().await?;
+            if self.view.revision() != from {
+                return Err(Fault::unavailable(T::Kind::KIND, "another replica was faster"));
+            }
+            // Between two transactions nobody is kept from taking a shard, and to take one writes nothing of the kind.
+            if check(&transaction, &fences.fences).await? != fences.held {
+                return Err(Fault::unavailable(T::Kind::KIND, "a lease went to another replica meanwhile"));
+            }
         }
-        let keys: Vec<Arc<str>> = batch.deleted.iter().map(|deletion| Arc::clone(&deletion.key)).collect();
-        T::delete(&transaction, &keys).await?;
-        T::save(&transaction, &batch.changed).await?;
-        bookkeeping::remember(&transaction, T::Kind::KIND, &batch.deleted).await?;
-        if let Some(up_to) = self.view.read(State::to_compact) {
-            bookkeeping::forget(&transaction, T::Kind::KIND, up_to).await?;
-        }
-        Ok(transaction.commit().await?)
     }
 
-    /// Reads what the database has and shows what differs from memory.
-    async fn catch_up(&mut self) -> Result<(), DbErr> {
-        let newest = read_everything::<T>(&self.database).await?;
-        let held = self.view.revision();
-        let mut changed: Vec<_> =
-            newest.resources.values().filter(|one| one.revision() > held).cloned().collect();
-        changed.sort_unstable_by_key(|one| one.revision());
-        let deleted: Vec<_> = newest.deletions.iter().filter(|one| one.revision > held).cloned().collect();
-        let batch = Batch { changed, deleted, revision: newest.revision, synced: false };
-        self.view.publish(batch, |state| *state = newest);
-        self.in_doubt = false;
-        Ok(())
+    /// Saves, again after what does not cost the lock.
+    async fn save(
+        &mut self,
+        transaction: &mut Transaction<T>,
+        batch: &Batch<T::Kind>,
+        from: u64,
+        commit: Commit,
+        tries: &mut u32,
+    ) -> Result<(), DbErr> {
+        let forget = self.view.read(State::to_compact);
+        loop {
+            let saved = within(PATIENCE_TO_SAVE, transaction.save(batch, from, forget, commit)).await;
+            match saved {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(DbErr::RecordNotUpdated),
+                Err(error) if database::is_transient(&error) && *tries < TRIES => {
+                    within(PATIENCE, transaction.undo()).await?;
+                    *tries += 1;
+                    try_again::<T>(*tries, &error).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
+
+    /// Finds out whether a transaction was committed of which no answer came.
+    async fn was_committed(&mut self, mark: &Mark, error: &DbErr) -> Result<bool, Fault> {
+        tracing::warn!(kind = T::Kind::KIND, %error, "no answer to a commit; looking what became of it");
+        let deadline = Instant::now() + FIND_OUT;
+        let mut tries = 0;
+        while Instant::now() < deadline {
+            match within(PATIENCE, self.store.fate(mark)).await {
+                Ok(Fate::Committed) => return Ok(true),
+                Ok(Fate::NotCommitted) => return Ok(false),
+                Ok(Fate::Unknown) => break,
+                Ok(Fate::Open) => {}
+                Err(error) => tracing::debug!(kind = T::Kind::KIND, %error, "cannot look yet"),
+            }
+            tries += 1;
+            tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
+        }
+        self.in_doubt = true;
+        Err(Fault::unavailable("database", "it is not known whether the change was made"))
+    }
+}
+
+/// A database that was restored, or a stand-in without the last commits, would give the same revisions again to other
+/// changes. So it goes on above all that was ever shown, and who watches starts over.
+async fn mend<T: Table>(
+    transaction: &mut Transaction<T>,
+    since: Since<T::Kind>,
+    shown: u64,
+) -> Result<Since<T::Kind>, DbErr> {
+    let (kind, revision) = (T::Kind::KIND, since.last().revision);
+    tracing::error!(kind, revision, shown, "the database has lost commits; every watch starts over");
+    let commit = transaction.break_off(revision, shown + 1).await?;
+    Ok(since.moved_to(commit))
+}
+
+/// Which commands may run, by the fences that some of them have.
+async fn check<T: Table>(transaction: &Transaction<T>, fences: &[Option<Fence>]) -> Result<Vec<bool>, Fault> {
+    let present: Vec<_> = fences.iter().flatten().collect();
+    if present.is_empty() {
+        return Ok(vec![true; fences.len()]);
+    }
+    let mut checked = within(PATIENCE, transaction.check(&present)).await?.into_iter();
+    Ok(fences.iter().map(|fence| fence.is_none() || checked.next().unwrap_or(false)).collect())
+}
+
+async fn try_again<T: Table>(tries: u32, error: &DbErr) {
+    metrics::counter!(RETRIES, "kind" => T::Kind::KIND).increment(1);
+    tracing::debug!(kind = T::Kind::KIND, %error, tries, "a transaction is tried again");
+    tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
+}
+
+fn may_be_tried_again(error: &DbErr) -> bool {
+    database::is_transient(error) || database::is_broken(error)
+}
+
+fn refuse<R: Resource>(commands: Vec<Command<R>>, fault: &Fault) {
+    for command in commands {
+        let (Outcome::Keep(reply) | Outcome::Discard(reply)) = (command.run)(Err(fault.clone()));
+        reply(Err(fault.clone()));
+    }
+}
+
+/// Shows readers and watchers what the database has.
+fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
+    match since {
+        Since::Changes { mut batch, compacted, unreadable, last: _ } => {
+            let withdrawn = view.read(|state| withdrawn(&unreadable, state, batch.revision));
+            batch.deleted.extend(withdrawn);
+            let shown = batch.clone();
+            view.publish(batch, |state| {
+                show(state, &shown);
+                state.compacted = state.compacted.max(compacted);
+                state.deletions.retain(|deletion| deletion.revision > compacted);
+                state.put_aside(unreadable);
+            });
+        }
+        Since::Anew(everything) => view.start_over(everything),
+    }
+}
+
+async fn commit<T: Table>(transaction: Transaction<T>) -> Result<(), DbErr> {
+    failpoint::pass(format_args!("commit.{}.before", T::Kind::KIND));
+    transaction.commit().await?;
+    failpoint::pass(format_args!("commit.{}.after", T::Kind::KIND));
+    Ok(())
+}
+
+/// Waits no longer than `patience`: a database that is cut off does not answer at all.
+async fn within<A>(patience: Duration, call: impl Future<Output = Result<A, DbErr>>) -> Result<A, DbErr> {
+    let answer = tokio::time::timeout(patience, call).await;
+    answer
+        .unwrap_or_else(|_| Err(DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))))
 }
 
 /// Gives every change its revision.
@@ -255,6 +567,7 @@ fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
 }
 
 fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
+    state.mended(batch);
     if let Some(up_to) = state.to_compact() {
         state.deletions.retain(|deletion| deletion.revision > up_to);
         state.compacted = up_to;

@@ -10,10 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::database::without_password;
 
+mod limits;
 mod profile;
+mod shared;
 mod upstreams;
 
+pub use limits::Limits;
 pub use profile::Profile;
+pub use shared::{Database, Leases};
 pub use upstreams::{
     BootParameters, BootParametersDriver, BootScripts, CatalogueDriver, Configuration, ConfigurationDriver,
     Images, ImagesDriver, Inventory, InventoryDriver, Notifications, Peer, Power, PowerDriver, Tenants,
@@ -35,12 +39,15 @@ pub struct Settings {
     pub log: Log,
     /// How closely to follow BOS where it does harm to nobody but surprises.
     pub compat: Compat,
+    /// How much each part takes at the same time, over gRPC.
+    pub limits: Limits,
     /// The component registry.
     pub component_registry: Owner,
     /// The session manager.
     pub session_manager: Owner,
-    /// The status evaluator.
-    pub status_evaluator: Part,
+    /// The status evaluator. It keeps nothing: its database is only for several of them to share the work, and without
+    /// one each does all of it.
+    pub status_evaluator: Owner,
     /// The power controller.
     pub power_controller: Owner,
     /// The config coordinator.
@@ -63,6 +70,10 @@ pub struct Settings {
     pub tenants: Tenants,
     /// When sessions are over.
     pub sessions: Sessions,
+    /// How each part uses its database.
+    pub database: Database,
+    /// How replicas that share a database share the work.
+    pub leases: Leases,
     /// The simulated upstreams.
     pub simulator: Simulator,
 }
@@ -109,17 +120,7 @@ pub struct Sessions {
     pub complete_applied: bool,
 }
 
-/// A part that keeps nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Part {
-    /// Address to listen on.
-    pub listen: SocketAddr,
-    /// Where others reach it.
-    pub url: String,
-}
-
-/// The HTTP gateway. It keeps nothing either, but anybody may call it.
+/// The HTTP gateway. It keeps nothing, and anybody may call it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
@@ -133,6 +134,16 @@ pub struct Gateway {
     /// Seconds that a client may take to send the head of a request, as many again for its body, and as many to
     /// take a part of the answer. A connection on which nothing is asked for that long is closed.
     pub patience_seconds: u32,
+    /// Most reports of nodes that are passed on at the same time. Further ones wait.
+    pub reports: u32,
+    /// Most requests of people and tools that are passed on at the same time, lists aside. Further ones wait.
+    pub operators: u32,
+    /// Most lists that are under way at the same time, each until the client has all of it. Further ones wait.
+    pub lists: u32,
+    /// Seconds that a request waits for its turn before it is refused with 503 and `Retry-After`.
+    pub queue_seconds: u32,
+    /// Most bytes of the bodies, of more than 64 KiB each, that are being worked on at the same time. Further ones wait.
+    pub body_bytes: u32,
 }
 
 /// A part that owns a database.
@@ -197,10 +208,13 @@ impl Default for Settings {
             images: Images::default(),
             tenants: Tenants::default(),
             sessions: Sessions { complete_applied: false },
+            database: Database::default(),
+            leases: Leases::default(),
+            limits: Limits::default(),
             gateway: Gateway::on_port(7700),
             component_registry: Owner::on_port(7701),
             session_manager: Owner::on_port(7702),
-            status_evaluator: Part::on_port(7703),
+            status_evaluator: Owner::on_port(7703),
             power_controller: Owner::on_port(7704),
             config_coordinator: Owner::on_port(7705),
             simulator: Simulator::on_port(7706),
@@ -265,6 +279,7 @@ impl Settings {
         for owner in [
             &mut shown.component_registry,
             &mut shown.session_manager,
+            &mut shown.status_evaluator,
             &mut shown.power_controller,
             &mut shown.config_coordinator,
         ] {
@@ -305,17 +320,24 @@ impl fmt::Debug for Owner {
     }
 }
 
-impl Part {
-    fn on_port(port: u16) -> Self {
-        let (listen, url) = loopback(port);
-        Self { listen, url }
-    }
-}
-
 impl Gateway {
     fn on_port(port: u16) -> Self {
         let (listen, url) = loopback(port);
-        Self { listen, url, connections: 4096, patience_seconds: 75 }
+        Self {
+            listen,
+            url,
+            connections: 4096,
+            patience_seconds: 75,
+            // What one transaction of the registry takes, or is waiting while another is committed.
+            reports: 1024,
+            operators: 512,
+            // Each holds a megabyte at most.
+            lists: 64,
+            // Clients of BOS give up after thirty seconds. As many as there are connections have had their turn by then.
+            queue_seconds: 15,
+            // Two of the largest at a time.
+            body_bytes: 128 << 20,
+        }
     }
 }
 
@@ -367,13 +389,14 @@ mod tests {
         for owner in [
             &mut settings.component_registry,
             &mut settings.session_manager,
+            &mut settings.status_evaluator,
             &mut settings.power_controller,
             &mut settings.config_coordinator,
         ] {
             owner.database_url = "postgres://bos:s3cret@db.example/bos".into();
         }
         for shown in [settings.shown().unwrap(), format!("{settings:?}")] {
-            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 4, "{shown}");
+            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 5, "{shown}");
             assert!(!shown.contains("s3cret"), "{shown}");
         }
         settings.power.pcs.url = "https://bos:s3cret@pcs.example/v1".into();

@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
-use chassis::{ledger::Table, resource::Resource};
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::{RevisionIndexes, Table},
+    resource::Resource,
+};
+use sea_orm::{
+    ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*,
+};
 use sea_orm_migration::{
     MigratorTrait,
     prelude::{DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},
@@ -58,11 +64,12 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for Notes {
     type Kind = Note;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<Note>, DbErr> {
-        let rows = Entity::find().all(database).await?.into_iter();
-        Ok(rows
-            .map(|row| Note { name: row.name, text: row.text, revision: row.revision.cast_unsigned() })
-            .collect())
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<Note, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
+        Ok(rows.into_iter().map(read).collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, notes: &[Arc<Note>]) -> Result<(), DbErr> {
@@ -81,11 +88,26 @@ impl Table for Notes {
     }
 }
 
+/// A text that no note has.
+pub const POISON: &str = "poison";
+
+fn read(row: Model) -> Result<Note, Unreadable> {
+    if row.text == POISON {
+        return Err(database::unreadable(Note::KIND, &row.name, "it is poison"));
+    }
+    Ok(Note { name: row.name, text: row.text, revision: row.revision.cast_unsigned() })
+}
+
 struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(chassis::ledger::Migration), Box::new(NotesTable)]
+        vec![
+            Box::new(chassis::ledger::Migration),
+            Box::new(NotesTable),
+            Box::new(chassis::lease::Migration),
+            Box::new(RevisionIndexes(&["notes"])),
+        ]
     }
 }
 

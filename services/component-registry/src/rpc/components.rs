@@ -38,6 +38,7 @@ impl ComponentService for Registry {
         &self,
         request: Request<ListComponentsRequest>,
     ) -> Result<Response<Self::ListComponentsStream>, Status> {
+        self.components.fresh().await?;
         let revision = self.components.view().revision();
         let list = move |found: &[Arc<Component>]| ListComponentsResponse {
             components: found.iter().map(|component| convert::to_wire(component)).collect(),
@@ -55,6 +56,7 @@ impl ComponentService for Registry {
     ) -> Result<Response<GetComponentResponse>, Status> {
         let GetComponentRequest { id, scope } = request.into_inner();
         let visible = Scope::from(scope).has(&id);
+        self.components.fresh().await?;
         let component = self.components.view().get(&id).filter(|_| visible).ok_or_else(|| absent(&id))?;
         Ok(Response::new(GetComponentResponse { component: Some(convert::to_wire(&component)) }))
     }
@@ -65,17 +67,26 @@ impl ComponentService for Registry {
         &self,
         request: Request<WatchComponentsRequest>,
     ) -> Result<Response<Self::WatchComponentsStream>, Status> {
-        self.components.serve_watch(request.into_inner().resume_revision, watch_response)
+        self.components.serve_watch(request.into_inner().resume_revision, watch_response).await
     }
 
     async fn put_components(
         &self,
         request: Request<PutComponentsRequest>,
     ) -> Result<Response<PutComponentsResponse>, Status> {
-        let PutComponentsRequest { components, scope } = request.into_inner();
+        let PutComponentsRequest { components, scope, validate_only } = request.into_inner();
         let records = self.read_each(components)?;
         Scope::from(scope).check(&records).map_err(Fault::Invalid)?;
-        let tokens = self.tokens_of(&records);
+        let tokens = self.tokens_of(&records).await?;
+        if validate_only {
+            self.components.fresh().await?;
+            let (view, now) = (self.components.view(), time::now());
+            let judged = last_of_each(records).into_iter().map(|record| {
+                let previous = view.get(record.id.as_str());
+                convert::to_wire(&write::put(previous.as_deref(), record, |token| tokens.get(token), now))
+            });
+            return Ok(Response::new(PutComponentsResponse { components: judged.collect() }));
+        }
         let put = move |draft: &mut Draft<'_, Component>| {
             let now = time::now();
             let stored = last_of_each(records).into_iter().map(|record| {
@@ -106,7 +117,7 @@ impl ComponentService for Registry {
             Some(Selection::Many(many)) => self.read_many(many)?,
             None => return Err(Fault::Invalid(convert::missing("selection")).into()),
         };
-        let tokens = self.tokens_of(patches.records());
+        let tokens = self.tokens_of(patches.records()).await?;
         let rules = Rules { skip_bad_ids, guard_actual_state, scope: scope.into() };
         let (stored, _) = self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
         Ok(Response::new(PatchComponentsResponse {
@@ -120,12 +131,13 @@ impl ComponentService for Registry {
     ) -> Result<Response<DeleteComponentResponse>, Status> {
         let DeleteComponentRequest { id, scope } = request.into_inner();
         let visible = Scope::from(scope).has(&id);
-        let delete = move |draft: &mut Draft<'_, Component>| match draft.get(&id).filter(|_| visible) {
-            Some(_) => {
-                draft.delete(&id);
-                Ok(())
+        let delete = move |draft: &mut Draft<'_, Component>| {
+            // One that cannot be read can be deleted, and is then found anew in the inventory.
+            if !visible || (draft.get(&id).is_none() && !draft.is_unreadable(&id)) {
+                return Err(absent(&id));
             }
-            None => Err(absent(&id)),
+            draft.delete(&id);
+            Ok(())
         };
         self.components.write(delete).await?;
         Ok(Response::new(DeleteComponentResponse {}))
@@ -241,15 +253,19 @@ impl Registry {
     }
 
     /// The tokens that records mention, looked up before the write: tokens never change.
-    fn tokens_of(&self, records: &[Component]) -> convert::Tokens {
+    async fn tokens_of(&self, records: &[Component]) -> Result<convert::Tokens, Fault> {
         let mentioned =
-            records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
-        let known = mentioned.filter_map(|token| {
+            || records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
+        if mentioned().any(|token| self.tokens.view().get(token).is_none()) {
+            // Another replica may have just stored it.
+            self.tokens.fresh().await?;
+        }
+        let known = mentioned().filter_map(|token| {
             let token = self.tokens.view().get(token)?;
             let artifacts: BootArtifacts = token.boot_artifacts.clone();
             Some((token.token.clone(), artifacts))
         });
-        convert::Tokens::new(known)
+        Ok(convert::Tokens::new(known))
     }
 }
 

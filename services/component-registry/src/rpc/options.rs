@@ -1,6 +1,6 @@
 //! Reading, changing and watching the options.
 
-use chassis::{convert::options as convert, kinds::OptionsRecord, ledger::Responses, resource::Batch};
+use chassis::{Fault, convert::options as convert, kinds::OptionsRecord, ledger::Responses, resource::Batch};
 use proto::option::{
     self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
     WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
@@ -15,6 +15,7 @@ impl OptionsService for Registry {
         &self,
         _: Request<GetOptionsRequest>,
     ) -> Result<Response<GetOptionsResponse>, Status> {
+        self.options.fresh().await?;
         let record = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
         Ok(Response::new(GetOptionsResponse { record: Some(to_wire(&record)) }))
     }
@@ -23,8 +24,16 @@ impl OptionsService for Registry {
         &self,
         request: Request<UpdateOptionsRequest>,
     ) -> Result<Response<UpdateOptionsResponse>, Status> {
-        let patch = convert::patch_from_wire(request.into_inner().options.unwrap_or_default());
+        let UpdateOptionsRequest { options, validate_only } = request.into_inner();
+        let patch = convert::patch_from_wire(options.unwrap_or_default());
         let compatibility = self.compatibility;
+        if validate_only {
+            self.options.fresh().await?;
+            let stored = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
+            let options = stored.options.apply(patch).map_err(Fault::Invalid)?.heeded(compatibility);
+            let record = to_wire(&OptionsRecord { options, revision: stored.revision });
+            return Ok(Response::new(UpdateOptionsResponse { record: Some(record) }));
+        }
         let change = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
             let stored = draft.get(OptionsRecord::KEY).unwrap_or_default();
             let options = stored.options.apply(patch)?.heeded(compatibility);
@@ -42,7 +51,7 @@ impl OptionsService for Registry {
         &self,
         request: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        self.options.serve_watch(request.into_inner().resume_revision, response)
+        self.options.serve_watch(request.into_inner().resume_revision, response).await
     }
 }
 

@@ -8,9 +8,14 @@ use std::{
 use chassis::convert::Digests;
 use domain::artifacts::BootArtifacts;
 use sea_orm::{
-    ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*,
-    sea_query::OnConflict,
+    ActiveValue::Set,
+    Condition, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, QuerySelect,
+    TransactionTrait,
+    entity::prelude::*,
+    sea_query::{LockBehavior, LockType, OnConflict, Query},
 };
+
+use super::{components, tokens};
 
 #[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -26,9 +31,9 @@ pub struct Model {
 impl ActiveModelBehavior for ActiveModel {}
 
 /// Every stored set by its digest, sharing texts.
-pub(super) async fn load(database: &DatabaseConnection) -> Result<HashMap<String, BootArtifacts>, DbErr> {
+pub(super) async fn load(on: &impl ConnectionTrait) -> Result<HashMap<String, BootArtifacts>, DbErr> {
     let share = |text: Option<String>| text.map(Arc::from);
-    let sets = Entity::find().all(database).await?.into_iter().map(|set| {
+    let sets = Entity::find().all(on).await?.into_iter().map(|set| {
         let artifacts = BootArtifacts {
             kernel: share(set.kernel),
             kernel_parameters: share(set.kernel_parameters),
@@ -80,10 +85,49 @@ impl Sets {
         let mut present = HashSet::new();
         let digests: Vec<&str> = self.rows.keys().map(|digest| &**digest).collect();
         for chunk in digests.chunks(1000) {
-            let found =
-                Entity::find().filter(Column::Digest.is_in(chunk.iter().copied())).all(transaction).await?;
+            // Until the rows that refer to them are committed nobody may take them for unused.
+            let those = Entity::find().filter(Column::Digest.is_in(chunk.iter().copied()));
+            let found = those.lock_shared().all(transaction).await?;
             present.extend(found.into_iter().map(|row| row.digest));
         }
         Ok(present)
     }
+}
+
+/// Most sets that are deleted at once.
+const BATCH: u64 = 1_000;
+
+/// Deletes sets that nothing refers to any more, and tells how many. Those that somebody is about to refer to are left
+/// alone.
+pub(crate) async fn forget_unused(database: &DatabaseConnection) -> Result<u64, DbErr> {
+    let transaction = database.begin().await?;
+    let unused = Entity::find().filter(is_unused()).limit(BATCH);
+    // Whoever is about to refer to a set has locked it. What is locked here is not referred to before it is gone, and
+    // is then stored anew.
+    let unused = unused.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+    let digests: Vec<_> = unused.all(&transaction).await?.into_iter().map(|set| set.digest).collect();
+    if digests.is_empty() {
+        return Ok(0);
+    }
+    // Looked at again, because a set may have been referred to between the question and the lock.
+    let delete = Entity::delete_many().filter(Column::Digest.is_in(digests)).filter(is_unused());
+    let deleted = delete.exec(&transaction).await?.rows_affected;
+    transaction.commit().await?;
+    Ok(deleted)
+}
+
+fn is_unused() -> Condition {
+    let of_components = [
+        components::Column::ActualArtifacts,
+        components::Column::DesiredArtifacts,
+        components::Column::StagedArtifacts,
+    ];
+    let mut unused = Condition::all();
+    for column in of_components {
+        let mut used = Query::select();
+        used.column(column).from(components::Entity).and_where(column.is_not_null());
+        unused = unused.add(Column::Digest.not_in_subquery(used));
+    }
+    let tokens = Query::select().column(tokens::Column::Artifacts).from(tokens::Entity).to_owned();
+    unused.add(Column::Digest.not_in_subquery(tokens))
 }

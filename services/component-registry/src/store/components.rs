@@ -4,14 +4,14 @@ use std::{collections::HashMap, fmt::Display, sync::Arc};
 
 use chassis::{
     convert::{Interner, component as convert},
-    database,
+    database::{self, Unreadable},
     ledger::{Draft, Table},
     resource::Resource,
 };
 use domain::{artifacts::BootArtifacts, component::Component, status::computed_status};
 use prost::Message;
 use proto::component as wire;
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use super::artifacts::{self, Sets};
 
@@ -42,11 +42,14 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for Components {
     type Kind = Component;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<Component>, DbErr> {
-        let sets = artifacts::load(database).await?;
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<Component, Unreadable>>, DbErr> {
+        let sets = artifacts::load(on).await?;
         let mut interner = Interner::default();
-        let rows = Entity::find().all(database).await?;
-        rows.into_iter().map(|row| read(row, &sets, &mut interner)).collect()
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
+        Ok(rows.into_iter().map(|row| read(row, &sets, &mut interner)).collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, components: &[Arc<Component>]) -> Result<(), DbErr> {
@@ -109,7 +112,7 @@ fn read(
     row: Model,
     sets: &HashMap<String, BootArtifacts>,
     interner: &mut Interner,
-) -> Result<Component, DbErr> {
+) -> Result<Component, Unreadable> {
     let unreadable = |why: &dyn Display| database::unreadable(Component::KIND, &row.id, why);
     let record = wire::Component::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
     let mut component = convert::from_wire(record, interner).map_err(|error| unreadable(&error))?;

@@ -6,6 +6,7 @@ mod migration;
 mod options;
 mod tokens;
 
+pub(crate) use artifacts::forget_unused as forget_unused_artifacts;
 pub use components::Components;
 pub(crate) use components::create;
 pub use migration::Migrator;

@@ -3,12 +3,16 @@
 use std::{fmt::Display, sync::Arc};
 
 use chassis::{
-    convert::options as convert, database, kinds::OptionsRecord, ledger::Table, resource::Resource,
+    convert::options as convert,
+    database::{self, Unreadable},
+    kinds::OptionsRecord,
+    ledger::Table,
+    resource::Resource,
 };
 use domain::options::Options;
 use prost::Message;
 use proto::option as wire;
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 /// The table of the options record.
 pub struct StoredOptions;
@@ -28,8 +32,11 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for StoredOptions {
     type Kind = OptionsRecord;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<OptionsRecord>, DbErr> {
-        let rows = Entity::find().all(database).await?.into_iter();
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<OptionsRecord, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
         let records = rows.map(|row| {
             let unreadable = |why: &dyn Display| database::unreadable(OptionsRecord::KIND, &row.key, why);
             let stored = wire::Options::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
@@ -39,7 +46,7 @@ impl Table for StoredOptions {
                 .map_err(|error| unreadable(&error))?;
             Ok(OptionsRecord { options, revision: row.revision.cast_unsigned() })
         });
-        records.collect()
+        Ok(records.collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, records: &[Arc<OptionsRecord>]) -> Result<(), DbErr> {

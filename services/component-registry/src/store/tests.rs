@@ -93,3 +93,38 @@ async fn tokens_and_options_come_back_as_they_went() {
         assert_eq!(written_and_read::<StoredOptions>(&database, vec![record.clone()]).await, [record]);
     }
 }
+
+/// Which sets are stored, by their kernels; `-` for one without.
+async fn stored_sets(database: &DatabaseConnection) -> Vec<String> {
+    let backend = database.get_database_backend();
+    let sets = Statement::from_string(backend, "SELECT COALESCE(kernel, '-') AS kernel FROM boot_artifacts");
+    let rows = database.query_all_raw(sets).await.unwrap();
+    let mut kernels: Vec<String> = rows.iter().map(|row| row.try_get("", "kernel").unwrap()).collect();
+    kernels.sort_unstable();
+    kernels
+}
+
+#[tokio::test]
+async fn artifacts_that_nothing_refers_to_are_forgotten() {
+    for empty in test_databases::every_kind().await {
+        let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let first = component("x1", artifacts("wanted"), artifacts("booted"));
+        written_and_read::<Components>(&database, vec![first]).await;
+        let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("given") };
+        let token = BootToken { token: "t".into(), boot_artifacts: stored, revision: 1 };
+        written_and_read::<BootTokens>(&database, vec![token]).await;
+        assert_eq!(forget_unused_artifacts(&database).await.unwrap(), 0, "{}", empty.kind);
+
+        let other = component("x1", artifacts("wanted"), artifacts("other"));
+        let read = written_and_read::<Components>(&database, vec![other.clone()]).await;
+        assert_eq!(forget_unused_artifacts(&database).await.unwrap(), 1, "{}", empty.kind);
+        let kernel = |image: &str| format!("s3://images/{image}/kernel");
+        let kept = [kernel("given"), kernel("other"), kernel("wanted")];
+        assert_eq!(stored_sets(&database).await, kept, "{}", empty.kind);
+
+        // What was forgotten is stored anew when somebody boots it again.
+        let again = component("x1", artifacts("booted"), BootArtifacts::default());
+        let read_again = written_and_read::<Components>(&database, vec![again.clone()]).await;
+        assert_eq!(read_again[0].desired_state, again.desired_state, "{} after {read:?}", empty.kind);
+    }
+}

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use chassis::{database, ledger::Table, resource::Resource};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use domain::{artifacts::BootArtifacts, time::Timestamp};
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use super::artifacts::{self, Sets};
 
@@ -54,9 +58,12 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for BootTokens {
     type Kind = BootToken;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<BootToken>, DbErr> {
-        let sets = artifacts::load(database).await?;
-        let rows = Entity::find().all(database).await?.into_iter();
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<BootToken, Unreadable>>, DbErr> {
+        let sets = artifacts::load(on).await?;
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
         let tokens = rows.map(|row| {
             let missing =
                 || database::unreadable(BootToken::KIND, &row.token, "its boot artifacts are missing");
@@ -64,7 +71,7 @@ impl Table for BootTokens {
             let boot_artifacts = BootArtifacts { timestamp: Some(Timestamp(row.stored_at)), ..set.clone() };
             Ok(BootToken { token: row.token, boot_artifacts, revision: row.revision.cast_unsigned() })
         });
-        tokens.collect()
+        Ok(tokens.collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, tokens: &[Arc<BootToken>]) -> Result<(), DbErr> {

@@ -236,7 +236,7 @@ async fn locks_are_followed_while_somebody_is_acted_on() {
     // What a free write says about locks does not count.
     let put = Component { id: N0.into(), enabled: Some(true), ..Component::default() };
     site.components()
-        .put_components(PutComponentsRequest { components: vec![put], scope: None })
+        .put_components(PutComponentsRequest { components: vec![put], ..Default::default() })
         .await
         .unwrap();
     assert!(site.is_locked(N0).await);

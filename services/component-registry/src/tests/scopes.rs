@@ -20,7 +20,10 @@ async fn site() -> Site {
         ..Component::default()
     };
     let components = [("a", "s"), ("b", "s"), ("c", "other"), ("d", "s"), ("e", "")].map(component).into();
-    site.components().put_components(PutComponentsRequest { components, scope: None }).await.unwrap();
+    site.components()
+        .put_components(PutComponentsRequest { components, ..Default::default() })
+        .await
+        .unwrap();
     site
 }
 
@@ -194,7 +197,7 @@ async fn a_put_with_a_foreign_record_writes_nothing() {
     for ids in ["a d", "new d x", "new a"] {
         let spoilt = |id| Component { id, error: Some("spoilt".into()), ..Component::default() };
         let components = words(ids).into_iter().map(spoilt).collect();
-        let request = PutComponentsRequest { components, scope: own() };
+        let request = PutComponentsRequest { components, scope: own(), ..Default::default() };
         let outcome = site.components().put_components(request).await.map_err(Fault::from);
         let told = outcome.map(|_| "stored".to_owned()).unwrap_or_else(|fault| fault.to_string());
         rows += &format!("{ids}: {told}; spoilt {}\n", site.spoilt().await);

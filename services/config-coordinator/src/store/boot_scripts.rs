@@ -5,10 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use chassis::{database, ledger::Table, resource::Resource};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use domain::{artifacts::BootArtifacts, id::ComponentId};
 use sea_orm::{
-    ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*, sea_query::Query,
+    ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*, sea_query::Query,
 };
 
 /// What one node boots.
@@ -72,12 +76,15 @@ mod data {
 impl Table for BootScripts {
     type Kind = BootScript;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<BootScript>, DbErr> {
-        let data = data::Entity::find().all(database).await?.into_iter();
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<BootScript, Unreadable>>, DbErr> {
+        let data = data::Entity::find().all(on).await?.into_iter();
         let data: HashMap<Arc<str>, _> =
             data.map(|row| (row.token.as_str().into(), artifacts(row))).collect();
-        let scripts = Entity::find().all(database).await?.into_iter().map(|row| read(row, &data));
-        scripts.collect()
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
+        Ok(rows.into_iter().map(|row| read(row, &data)).collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, scripts: &[Arc<BootScript>]) -> Result<(), DbErr> {
@@ -129,7 +136,7 @@ fn artifacts(row: data::Model) -> BootArtifacts {
     }
 }
 
-fn read(row: Model, data: &HashMap<Arc<str>, BootArtifacts>) -> Result<BootScript, DbErr> {
+fn read(row: Model, data: &HashMap<Arc<str>, BootArtifacts>) -> Result<BootScript, Unreadable> {
     let unreadable = |why: &dyn std::fmt::Display| database::unreadable(BootScript::KIND, &row.id, why);
     let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
     let (token, artifacts) =

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use chassis::{database, ledger::Table, resource::Resource};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use prost::Message;
 use proto::configuration::ConfigurationState;
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 /// The table of configuration states. The columns beside `record` are for people who look at the database.
 pub(crate) struct ConfigurationStates;
@@ -28,13 +32,16 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for ConfigurationStates {
     type Kind = ConfigurationState;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<ConfigurationState>, DbErr> {
-        let rows = Entity::find().all(database).await?.into_iter();
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<ConfigurationState, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
         let states = rows.map(|row| {
             ConfigurationState::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(ConfigurationState::KIND, &row.id, error))
         });
-        states.collect()
+        Ok(states.collect())
     }
 
     async fn save(

@@ -13,7 +13,17 @@ pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(chassis::ledger::Migration), Box::new(FirstTables), Box::new(BootScriptTables)]
+        vec![
+            Box::new(chassis::ledger::Migration),
+            Box::new(FirstTables),
+            Box::new(BootScriptTables),
+            Box::new(chassis::lease::Migration),
+            Box::new(chassis::ledger::RevisionIndexes(&[
+                "configuration_states",
+                "boot_preparations",
+                "boot_scripts",
+            ])),
+        ]
     }
 }
 

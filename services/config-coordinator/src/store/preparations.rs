@@ -2,9 +2,13 @@
 
 use std::{fmt::Display, sync::Arc};
 
-use chassis::{database, ledger::Table, resource::Resource};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use domain::{id::ComponentId, time::Timestamp};
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use crate::preparation::{Plan, PreparationRecord, Progress};
 
@@ -34,8 +38,12 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for Preparations {
     type Kind = PreparationRecord;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<PreparationRecord>, DbErr> {
-        Entity::find().all(database).await?.into_iter().map(read).collect()
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<PreparationRecord, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
+        Ok(rows.into_iter().map(read).collect())
     }
 
     async fn save(
@@ -72,7 +80,7 @@ fn row(record: &PreparationRecord) -> ActiveModel {
     }
 }
 
-fn read(row: Model) -> Result<PreparationRecord, DbErr> {
+fn read(row: Model) -> Result<PreparationRecord, Unreadable> {
     let unreadable = |why: &dyn Display| database::unreadable(PreparationRecord::KIND, &row.id, why);
     let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
     let attempt = u32::try_from(row.attempt).map_err(|error| unreadable(&error))?;

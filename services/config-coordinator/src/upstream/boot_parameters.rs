@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context as _;
 use chassis::{
     Settings,
+    lease::Custody,
     ledger::Ledger,
     settings::BootParametersDriver::{
         Bss as BssDriver, BuiltIn as BuiltInDriver, Simulated as SimulatedDriver,
@@ -31,18 +32,22 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// The one that the settings name. `scripts` is where our own scripts are kept.
+    /// The one that the settings name. `scripts` is where our own scripts are kept, of nodes that are in `custody` here.
     ///
     /// # Errors
     /// When it cannot be called with these settings.
-    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScripts>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        settings: &Settings,
+        scripts: Ledger<BootScripts>,
+        custody: Custody,
+    ) -> anyhow::Result<Self> {
         let chosen = &settings.boot_parameters;
         Ok(match chosen.driver {
             SimulatedDriver => {
                 Self::Simulated(Simulated::at(&settings.simulator.url).context("simulator.url")?)
             }
             BssDriver => Self::Bss(Bss::new(&chosen.bss)?),
-            BuiltInDriver => Self::BuiltIn(BuiltIn::new(settings, scripts)?),
+            BuiltInDriver => Self::BuiltIn(BuiltIn::new(settings, scripts, custody)?),
         })
     }
 

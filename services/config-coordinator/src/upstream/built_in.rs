@@ -7,6 +7,7 @@ use ::upstream::machine::{Machine, MachineFile};
 use anyhow::Context as _;
 use chassis::{
     Fault, Settings,
+    lease::Custody,
     ledger::{Draft, Ledger},
 };
 use domain::{
@@ -17,12 +18,17 @@ use domain::{
 use uuid::Uuid;
 
 use super::{Failure, FailureKind};
-use crate::store::{BootScript, BootScripts};
+use crate::{
+    configure::another_has_them,
+    store::{BootScript, BootScripts},
+};
 
 /// What nodes boot, and how they are known when they ask.
 #[derive(Clone)]
 pub(crate) struct BuiltIn {
     scripts: Ledger<BootScripts>,
+    /// Which nodes are this replica's to prepare.
+    custody: Custody,
     /// By what nodes are called besides their ids; none: they are known by those only.
     machine: Option<Arc<MachineFile>>,
     artifact_url: Arc<str>,
@@ -42,7 +48,11 @@ impl BuiltIn {
     ///
     /// # Errors
     /// When a machine file is set and cannot be read.
-    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScripts>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        settings: &Settings,
+        scripts: Ledger<BootScripts>,
+        custody: Custody,
+    ) -> anyhow::Result<Self> {
         let path = &settings.machine_file;
         let listed = (!path.as_os_str().is_empty()).then(|| MachineFile::open(path)).transpose();
         let machine = listed.context("machine_file")?.map(Arc::new);
@@ -50,6 +60,7 @@ impl BuiltIn {
         let script_url = if urls.script_url.is_empty() { &settings.gateway.url } else { &urls.script_url };
         Ok(Self {
             scripts,
+            custody,
             machine,
             artifact_url: urls.artifact_url.as_str().into(),
             script_url: script_url.as_str().into(),
@@ -80,7 +91,8 @@ impl BuiltIn {
             scripts.into_iter().for_each(|script| draft.put(script));
             Ok(())
         };
-        self.scripts.write(put).await.map_err(|fault| not_kept(&fault))?;
+        let fence = self.custody.fence(hosts.iter().map(ComponentId::as_str)).ok_or_else(another_has_them)?;
+        self.scripts.write_fenced(fence, put).await.map_err(|fault| not_kept(&fault))?;
         Ok(token)
     }
 

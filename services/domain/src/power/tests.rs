@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use expect_test::expect;
 
 use super::*;
@@ -326,4 +328,35 @@ fn a_reading_from_before_a_result_is_outdated_for_a_while() {
     for (name, reading, as_of, age, expected) in rows {
         assert_eq!(is_outdated(reading, as_of, shown(age), NOW), expected, "{name}");
     }
+}
+
+#[test]
+fn a_call_in_doubt_is_made_again_only_when_nobody_can_still_be_making_it() {
+    let seconds = Duration::from_secs;
+    let mut table = String::new();
+    for caller in [Caller::Gone, Caller::Elsewhere] {
+        for in_doubt in [0, 1, 2, 3, 20, 21, 22, 100] {
+            let look = next_look(caller, seconds(20), seconds(in_doubt));
+            writeln!(table, "{caller:?} {in_doubt}: {look:?}").unwrap();
+        }
+    }
+    expect![[r#"
+        Gone 0: Some(2s)
+        Gone 1: Some(1s)
+        Gone 2: None
+        Gone 3: None
+        Gone 20: None
+        Gone 21: None
+        Gone 22: None
+        Gone 100: None
+        Elsewhere 0: Some(2s)
+        Elsewhere 1: Some(1s)
+        Elsewhere 2: Some(20s)
+        Elsewhere 3: Some(19s)
+        Elsewhere 20: Some(2s)
+        Elsewhere 21: Some(1s)
+        Elsewhere 22: None
+        Elsewhere 100: None
+    "#]]
+    .assert_eq(&table);
 }

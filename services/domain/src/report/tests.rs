@@ -1,7 +1,13 @@
 use expect_test::expect;
 
 use super::*;
-use crate::component::view::{artifacts, bare, show};
+use crate::{
+    compatibility::Compatibility,
+    component::view::{artifacts, bare, show},
+    session::Operation,
+    staging::{Standing, Terms, Verdict, apply},
+    write::{patch, put},
+};
 
 const NOW: Timestamp = Timestamp(900);
 
@@ -117,14 +123,38 @@ fn an_assignment_counts_once() {
     let taken = assign(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
     let namesake = Assignment { assignment_id: "id-3".to_owned(), ..assignment() };
     let disabled = Component { enabled: Some(false), ..taken.clone() };
-    let detached = Component { session: Some(String::new()), ..taken.clone() };
     let changes = |component: &Component, assignment: &Assignment| {
         assign(component, assignment, NOW).expect("never stale").is_some()
     };
     assert!(!changes(&taken, &assignment()), "repeated");
     assert!(!changes(&disabled, &assignment()), "finished or disabled since");
     assert!(changes(&taken, &namesake), "another session of the same name");
-    assert!(changes(&detached, &assignment()), "taken away since");
+}
+
+#[test]
+fn a_session_does_not_get_back_what_was_taken_from_it() {
+    let given = |component: &Component, id: &str| {
+        let assignment = Assignment { assignment_id: id.to_owned(), ..assignment() };
+        assign(component, &assignment, NOW)
+    };
+    let staged = Assignment { assignment_id: "id-1".to_owned(), stage: true, ..assignment() };
+    let with_action = Component { last_action: last(Action::PoweringOn, false), ..bare() };
+    let staged = assign(&with_action, &staged, NOW).expect("never stale").expect("changed");
+    let taken = given(&staged, "id-2").expect("never stale").expect("changed");
+
+    let own = Standing::Own { id: "id-1".to_owned(), operation: Operation::Boot };
+    let terms = Terms { tenant: Tenant::none(), clear_stage: true, compatibility: Compatibility::default() };
+    let (verdict, applied) = apply(&taken, &own, &terms, |_| None, NOW);
+    assert_eq!(verdict, Verdict::Succeeded);
+    let detached = Component { session: Some(String::new()), ..bare() };
+    let detached = patch(&taken, detached, |_| None, NOW);
+    let put = put(Some(&taken), bare(), |_| None, NOW);
+    for component in [applied.expect("changed"), detached, put] {
+        assert_ne!(component.assignment, "id-2");
+        assert_eq!(given(&component, "id-0"), Err(Stale), "{component:?}");
+        assert_eq!(given(&component, "id-2"), Err(Stale), "{component:?}");
+        assert!(given(&component, "id-3").expect("later than all").is_some(), "{component:?}");
+    }
 }
 
 #[test]

@@ -27,6 +27,26 @@ pub fn next_expiry<'a>(
     expiries.filter(|at| *at > now).min()
 }
 
+/// The complete sessions that are too many, whatever their age: the oldest ones, so that of the others there are at most
+/// `most`, which have at most `most_members` together. The newest is always kept.
+pub fn surplus<'a>(
+    sessions: impl IntoIterator<Item = &'a Session>,
+    most: usize,
+    most_members: usize,
+) -> Vec<&'a Session> {
+    let mut complete: Vec<_> =
+        sessions.into_iter().filter(|session| session.progress == Progress::Complete).collect();
+    // Ids sort by the time they were made, which tells the later of two that started in the same second.
+    complete.sort_unstable_by(|one, other| (other.started_at(), &other.id).cmp(&(one.started_at(), &one.id)));
+    let mut members = 0_usize;
+    let kept = complete.iter().take(most.max(1)).enumerate().take_while(|(place, session)| {
+        members = members.saturating_add(session.components.len());
+        *place == 0 || members <= most_members
+    });
+    let kept = kept.count();
+    complete.split_off(kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{
@@ -56,6 +76,25 @@ mod tests {
         ] {
             assert_eq!(is_expired(&session, time_to_live, NOW), expected, "{session:?} {time_to_live:?}");
         }
+    }
+
+    #[test]
+    fn the_oldest_complete_sessions_are_too_many() {
+        let sessions = [complete(40), started(90), complete(20), complete(60), complete(30)];
+        let with_members = sessions.map(|session| {
+            let node = crate::id::ComponentId::parse("x1").unwrap();
+            Session { components: vec![node; 10], ..session }
+        });
+        let minutes = |most, most_members| {
+            let surplus = surplus(&with_members, most, most_members).into_iter();
+            surplus.map(|one| (NOW.0 / 1000 * 1000 - one.started_at().0) / MINUTE).collect::<Vec<_>>()
+        };
+        assert_eq!(minutes(4, 40), []);
+        assert_eq!(minutes(2, 40), [40, 60]);
+        assert_eq!(minutes(4, 39), [60]);
+        assert_eq!(minutes(4, 10), [30, 40, 60]);
+        assert_eq!(minutes(4, 0), [30, 40, 60], "the newest stays");
+        assert_eq!(minutes(0, 40), [30, 40, 60], "the newest stays");
     }
 
     #[test]

@@ -159,6 +159,24 @@ fn a_stage_is_cleared_if_wanted_also_when_it_fails() {
 }
 
 #[test]
+fn the_stage_of_somebody_else_is_cleared_and_nothing_else() {
+    let before = staged(Some("nk np ni"));
+    let terms = Terms { clear_stage: true, tenant: tenant("a"), ..terms() };
+    let (verdict, record) = apply(&before, &Standing::Foreign, &terms, tokens, NOW);
+    let record = record.expect("changed");
+    let stage = record.staged_state.clone().expect("there is one");
+    let nothing = BootArtifacts::empty();
+    assert_eq!(
+        (verdict, stage.session, stage.assignment.as_str(), stage.boot_artifacts, stage.last_updated),
+        (Verdict::Failed, None, "", Some(nothing), Some(NOW))
+    );
+    assert_eq!(Component { staged_state: before.staged_state.clone(), ..record }, before);
+
+    let bare = Component { last_action: None, ..before };
+    assert_eq!(apply(&bare, &Standing::Foreign, &terms, tokens, NOW), (Verdict::Failed, None));
+}
+
+#[test]
 fn what_stays_staged_can_be_applied_again() {
     let (_, first) = apply(&staged(Some("nk np ni")), &own(Operation::Boot), &terms(), tokens, NOW);
     let first = first.expect("changed");

@@ -74,8 +74,8 @@ impl Said {
     }
 }
 
-/// The warnings about `template` for a session of that `operation`. Boot sets are looked at in the order of their
-/// names, each as in BOS reference 7.2. Who shuts nodes down needs no image.
+/// The warnings about `template` for a session of that `operation`. Boot sets are looked at in the order in which they
+/// were given, each as in BOS reference 7.2. Who shuts nodes down needs no image.
 ///
 /// # Errors
 /// The first error, which hides all warnings.
@@ -90,19 +90,30 @@ pub fn findings(
         return Err(Finding { template: template.name.clone(), boot_set: None, field: "", text });
     }
     let mut warnings = Vec::new();
-    let mut named_before = HashMap::new();
-    for (name, boot_set) in &template.boot_sets {
+    let mut named_twice = named_twice(template, rules.compatibility);
+    for (name, boot_set) in template.in_order() {
         let about = |said: Said| said.about(template, name);
         warnings.extend(own(boot_set, rules).map_err(about)?.into_iter().map(about));
         if operation != Operation::Shutdown {
             let said = of_image(template, name, boot_set, known, rules).map_err(about)?;
             warnings.extend(said.into_iter().map(about));
         }
-        if !rules.compatibility.strict_bos {
-            warnings.extend(own::named_twice(name, boot_set, &mut named_before).map(about));
-        }
+        warnings.extend(named_twice.remove(name.as_str()).map(about));
     }
     Ok(warnings)
+}
+
+/// What there is to say, by boot set, about nodes that several boot sets name. BOS says nothing.
+fn named_twice(template: &SessionTemplate, compatibility: Compatibility) -> HashMap<&str, Said> {
+    if compatibility.strict_bos {
+        return HashMap::new();
+    }
+    let mut named_before = HashMap::new();
+    // The order of the names decides who takes a node, whatever the order in which they were given.
+    let said = template.boot_sets.iter().filter_map(|(name, boot_set)| {
+        Some((name.as_str(), own::named_twice(name, boot_set, &mut named_before)?))
+    });
+    said.collect()
 }
 
 /// The images to look up before [`findings`] can judge: none that come after an error which is there to see.
@@ -110,7 +121,8 @@ pub fn wanted(template: &SessionTemplate, operation: Operation, rules: Rules<'_>
     if operation == Operation::Shutdown {
         return Wanted::default();
     }
-    Wanted::by(template.boot_sets.values().take_while(|boot_set| own(boot_set, rules).is_ok()))
+    let boot_sets = template.in_order().map(|(_, boot_set)| boot_set);
+    Wanted::by(boot_sets.take_while(|boot_set| own(boot_set, rules).is_ok()))
 }
 
 /// What the catalogue says against the boot sets of these `names`, which decides whether a template is stored (BOS
@@ -125,7 +137,7 @@ pub fn catalogue_findings(
     rules: Rules<'_>,
 ) -> Result<Vec<Finding>, Finding> {
     let mut warnings = Vec::new();
-    for (name, boot_set) in template.boot_sets.iter().filter(|(name, _)| names.contains(*name)) {
+    for (name, boot_set) in template.in_order().filter(|(name, _)| names.contains(*name)) {
         let about = |said: Said| said.about(template, name);
         warnings.extend(image::catalogue(boot_set, known, rules.options).map_err(about)?.map(about));
     }
@@ -140,7 +152,7 @@ pub fn store_findings(
     known: &Known,
     rules: Rules<'_>,
 ) -> Vec<Finding> {
-    let boot_sets = template.boot_sets.iter().filter(|(name, _)| names.contains(*name));
+    let boot_sets = template.in_order().filter(|(name, _)| names.contains(*name));
     let of_store = boot_sets.flat_map(|(name, boot_set)| {
         let said = image::artifacts(boot_set, known).unwrap_or_else(Some);
         let obstacle = image::obstacle(template, name, boot_set, known, rules);

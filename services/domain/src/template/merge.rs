@@ -17,12 +17,16 @@ pub struct TemplatePatch {
     /// Boot sets to add, or to merge member by member into those of the same key. Lists are replaced; path
     /// and kind always are, because every boot set must give them.
     pub boot_sets: BTreeMap<String, BootSet>,
+    /// Names of these boot sets in the order in which they were given. What is added comes last.
+    pub boot_set_order: Vec<String>,
 }
 
 /// The stored template with `patch` merged in. The result must still be checked and [prepared](super::prepare())
 /// like any other.
 #[must_use]
 pub fn merge(stored: SessionTemplate, patch: TemplatePatch) -> SessionTemplate {
+    let mut order = stored.names_in_order();
+    order.extend(patch.boot_set_order);
     let mut merged = SessionTemplate {
         description: patch.description.or(stored.description),
         enable_cfs: patch.enable_cfs.or(stored.enable_cfs),
@@ -33,6 +37,8 @@ pub fn merge(stored: SessionTemplate, patch: TemplatePatch) -> SessionTemplate {
         let before = merged.boot_sets.remove(&name).unwrap_or_default();
         merged.boot_sets.insert(name, merge_boot_set(before, change));
     }
+    merged.boot_set_order = order;
+    merged.boot_set_order = merged.names_in_order();
     merged
 }
 
@@ -63,7 +69,7 @@ mod tests {
     use super::{
         super::{
             Arch,
-            tests::{boot_set, cfs, template, texts},
+            tests::{boot_set, cfs, given, template, texts},
         },
         *,
     };
@@ -90,7 +96,7 @@ mod tests {
             description: Some("d".to_owned()),
             enable_cfs: Some(false),
             cfs: cfs("t"),
-            ..template([("a", full())])
+            ..given("a", template([("a", full())]))
         };
         assert_eq!(merge(stored.clone(), TemplatePatch::default()), stored);
         let bare = TemplatePatch { cfs: Some(Cfs::default()), ..TemplatePatch::default() };
@@ -110,7 +116,8 @@ mod tests {
             description: Some("new".to_owned()),
             enable_cfs: Some(true),
             cfs: cfs("t"),
-            boot_sets: [("a".to_owned(), change.clone()), ("c".to_owned(), boot_set("n3"))].into(),
+            boot_sets: [("a".to_owned(), change.clone()), ("aa".to_owned(), boot_set("n3"))].into(),
+            boot_set_order: texts("aa a"),
         };
         let expected = SessionTemplate {
             description: Some("new".to_owned()),
@@ -128,9 +135,11 @@ mod tests {
                     },
                 ),
                 ("b", full()),
-                ("c", boot_set("n3")),
+                ("aa", boot_set("n3")),
             ])
         };
-        assert_eq!(merge(template([("a", full()), ("b", full())]), patch), expected);
+        let stored = template([("a", full()), ("b", full())]);
+        assert_eq!(merge(stored.clone(), patch.clone()), given("a b aa", expected.clone()));
+        assert_eq!(merge(given("b a", stored), patch), given("b a aa", expected));
     }
 }

@@ -9,11 +9,13 @@ use crate::invalid::Invalid;
 /// # Errors
 /// Names the boot set whose name disagrees with its key.
 pub fn prepare(mut template: SessionTemplate) -> Result<SessionTemplate, Invalid> {
-    for (key, boot_set) in &mut template.boot_sets {
+    for (key, boot_set) in template.in_order() {
         if let Some(name) = boot_set.name.as_deref().filter(|name| name != key) {
             let reason = format!("'{name}' is not the key of the boot set");
             return Err(Invalid::new("name", reason).within(&format!("boot_sets.{key}")));
         }
+    }
+    for boot_set in template.boot_sets.values_mut() {
         boot_set.arch.get_or_insert_default();
         boot_set.cfs.take_if(|cfs: &mut Cfs| cfs.is_empty());
     }
@@ -27,7 +29,7 @@ pub fn prepare(mut template: SessionTemplate) -> Result<SessionTemplate, Invalid
 /// Names boot set and field when no nodes are specified, a node looks like a numeric node id while `reject_nids` is
 /// set, or a key is not the name of a boot set.
 pub fn finish(mut template: SessionTemplate, reject_nids: bool) -> Result<SessionTemplate, Invalid> {
-    for (key, boot_set) in &template.boot_sets {
+    for (key, boot_set) in template.in_order() {
         check_nodes(boot_set, reject_nids).map_err(|e| e.within(&format!("boot_sets.{key}")))?;
     }
     for boot_set in template.boot_sets.values_mut() {
@@ -40,6 +42,7 @@ pub fn finish(mut template: SessionTemplate, reject_nids: bool) -> Result<Sessio
     for boot_set in template.boot_sets.values_mut() {
         boot_set.name = None;
     }
+    template.boot_set_order = template.names_in_order();
     Ok(template)
 }
 
@@ -59,7 +62,7 @@ mod tests {
     use super::{
         super::{
             Arch, check_limits,
-            tests::{boot_set, cfs, template, texts},
+            tests::{boot_set, cfs, given, template, texts},
         },
         *,
     };
@@ -89,8 +92,21 @@ mod tests {
             ("a", BootSet { arch: Some(Arch::X86), ..boot_set("x1c0s0b0n0") }),
             ("b", BootSet { arch: Some(Arch::Arm), cfs: cfs("c"), ..boot_set("nid5 nid6") }),
         ]);
-        assert_eq!(sanitise(sent, false), Ok(stored.clone()));
+        let stored = given("b a", stored);
+        assert_eq!(sanitise(given("gone b", sent), false), Ok(stored.clone()));
         assert_eq!(sanitise(stored.clone(), false), Ok(stored));
+    }
+
+    #[test]
+    fn the_boot_set_that_was_given_first_is_refused_first() {
+        let misnamed = |nodes| BootSet { name: Some("c".to_owned()), ..boot_set(nodes) };
+        let pathless = |nodes| BootSet { path: String::new(), ..boot_set(nodes) };
+        for (bad, field) in [(misnamed as fn(_) -> _, ".name"), (pathless, ".path"), (|_| boot_set(""), "")] {
+            for (order, first) in [("", "a"), ("b a", "b")] {
+                let refusal = sanitise(given(order, template([("a", bad("n0")), ("b", bad("n1"))])), false);
+                assert_eq!(refusal.map_err(|e| e.field), Err(format!("boot_sets.{first}{field}")));
+            }
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn check_limits(template: &SessionTemplate) -> Result<(), Invalid> {
             return Err(Invalid::new("boot_sets", reason));
         }
     }
-    for (name, boot_set) in &template.boot_sets {
+    for (name, boot_set) in template.in_order() {
         check_boot_set(boot_set).map_err(|e| e.within(&format!("boot_sets.{name}")))?;
     }
     Ok(())
@@ -41,7 +41,7 @@ pub fn check_limits(template: &SessionTemplate) -> Result<(), Invalid> {
 /// # Errors
 /// Quotes the first key that is no name.
 pub(super) fn check_names(template: &SessionTemplate) -> Result<(), Invalid> {
-    template.boot_sets.keys().try_for_each(|name| check_name("boot_sets", name))
+    template.in_order().try_for_each(|(name, _)| check_name("boot_sets", name))
 }
 
 fn check_boot_set(boot_set: &BootSet) -> Result<(), Invalid> {

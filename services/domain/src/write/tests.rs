@@ -264,6 +264,7 @@ fn other_members_are_merged_or_replaced() {
                 c.revision = 1;
                 c.generation = 1;
                 c.assignment = "other".to_owned();
+                c.latest_assignment = "other".to_owned();
                 c.power_error = "other".to_owned();
             }),
         ),

@@ -67,20 +67,20 @@ pub(crate) struct Accepted {
 /// Which transitions to look for in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Search {
-    /// Earliest time at which it can have taken them, by its clock.
+    /// No transition is looked into that the upstream took before this, by its clock.
     pub(crate) since: Timestamp,
     pub(crate) actions: Vec<Action>,
     /// How many nodes they have.
     pub(crate) sizes: HashSet<usize>,
-    /// Ids of those that are ours already.
+    /// Ids of those that are ours already. They are found by their id and time alone, and tell how the clock of the
+    /// upstream stood.
     pub(crate) known: HashSet<String>,
 }
 
 impl Search {
     fn may_be(&self, id: &str, action: Option<Action>, at: Timestamp) -> bool {
-        at >= self.since
-            && action.is_some_and(|action| self.actions.contains(&action))
-            && !self.known.contains(id)
+        self.known.contains(id)
+            || at >= self.since && action.is_some_and(|action| self.actions.contains(&action))
     }
 }
 
@@ -213,16 +213,18 @@ impl Driver {
         }
     }
 
-    /// Asks for an action on the power of nodes. Gives the id under which the upstream took it.
+    /// Asks for an action on the power of nodes. Gives the id under which the upstream took it. Where the call may have
+    /// to wait here, `still_ours` is asked right before it goes out, and if it says no nothing is sent.
     pub(crate) async fn start(
         &self,
         action: Action,
         ids: Vec<String>,
         deadline: Duration,
+        still_ours: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<String, Failure> {
         match self {
             Self::Simulated(simulated) => simulated.start(action, ids, deadline).await,
-            Self::Pcs(pcs) => pcs.start(action, ids, deadline).await,
+            Self::Pcs(pcs) => pcs.start(action, ids, deadline, still_ours).await,
             Self::Redfish(redfish) => Ok(redfish.start(action, ids)),
         }
     }
@@ -246,7 +248,7 @@ impl Driver {
         }
     }
 
-    /// The transitions that the upstream took and of which this is searched for.
+    /// The transitions that the upstream took and that may be searched for, and those that are known.
     pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
         match self {
             Self::Simulated(simulated) => simulated.find(search, deadline).await,

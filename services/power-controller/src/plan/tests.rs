@@ -102,11 +102,17 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
     assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF));
     intents.forget(&node);
     assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF), "the component went and came back");
-    intents.close(&node);
+    intents.close(&node, attempt(2, ON, 1));
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF), "that is not the one that is open");
+    intents.close(&node, first);
     assert_eq!(intents.open(&node, first), Repeated, "it was made");
     assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened);
     intents.withdraw(&node);
     assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened, "it was not made");
+    intents.withdraw_attempt(&node, first);
+    assert_eq!(intents.open(&node, first), Blocked(ON));
+    intents.withdraw_attempt(&node, attempt(2, ON, 1));
+    assert_eq!(intents.open(&node, first), Opened);
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn the_open_attempt_is_recalled_whatever_the_order() {
         }
         recalled.into_iter().for_each(|(attempt, open)| intents.recall(id("x1"), attempt, open));
         assert_eq!(intents.open(&id("x1"), attempt(1, ON, 3)), Opening::Blocked(ON));
-        intents.close(&id("x1"));
+        intents.close(&id("x1"), attempt(1, ON, 2));
         assert_eq!(intents.open(&id("x1"), attempt(1, ON, 2)), Opening::Repeated);
     }
 }
@@ -238,7 +244,7 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
 }
 
 #[test]
-fn a_transition_is_recognised_by_action_nodes_and_time() {
+fn a_transition_is_recognised_by_action_and_nodes_whatever_the_clocks_say() {
     let ours = Transition {
         action: action_to_wire(OFF).into(),
         members: ["x2", "x1"].map(member).to_vec(),
@@ -249,8 +255,9 @@ fn a_transition_is_recognised_by_action_nodes_and_time() {
         action,
         ids: ids.iter().map(ToString::to_string).collect(),
         complete: true,
-        at: Timestamp(5),
+        at: Timestamp(50_000_000),
     };
+    let at = |at: i64, one: &Accepted| Accepted { at: Timestamp(at), ..one.clone() };
     let same = theirs("t1", Some(OFF), &["x1", "x2"]);
     let again = theirs("t2", Some(OFF), &["x1", "x2"]);
     let begun = |one: Accepted| Accepted { complete: false, ..one };
@@ -261,7 +268,24 @@ fn a_transition_is_recognised_by_action_nodes_and_time() {
             vec![theirs("old", Some(OFF), &["x1", "x2"]), again],
             Trace::Found("t2"),
         ),
-        ("the same, long before", vec![Accepted { at: Timestamp(4), ..same.clone() }], Trace::Missing),
+        ("the same, by a clock of its own", vec![at(4, &same)], Trace::Found("t1")),
+        ("the same, and the upstream does not say when", vec![at(i64::MAX, &same)], Trace::Found("t1")),
+        ("the newest of two", vec![at(7, &same), theirs("t2", Some(OFF), &["x1", "x2"])], Trace::Found("t2")),
+        (
+            "the same, long before another of ours on these nodes",
+            vec![at(4, &same), theirs("before", Some(FORCE), &[])],
+            Trace::Missing,
+        ),
+        (
+            "the same, and the clock of the upstream was set back an hour",
+            vec![at(46_400_000, &same), theirs("before", Some(FORCE), &[])],
+            Trace::Found("t1"),
+        ),
+        (
+            "the same, long before another of ours on other nodes",
+            vec![at(4, &same), theirs("old", Some(OFF), &[])],
+            Trace::Found("t1"),
+        ),
         ("another action", vec![theirs("t1", Some(FORCE), &["x1", "x2"])], Trace::Missing),
         ("an action without a name", vec![theirs("t1", None, &["x1", "x2"])], Trace::Missing),
         ("fewer nodes", vec![theirs("t1", Some(OFF), &["x1"])], Trace::Missing),
@@ -276,9 +300,11 @@ fn a_transition_is_recognised_by_action_nodes_and_time() {
         ),
         ("nothing", vec![], Trace::Missing),
     ];
+    let (known, before) = (["old", "before"].map(String::from).into(), ["before".to_owned()].into());
+    let all = Ours { known: &known, before: &before };
     for (what, accepted, found) in rows {
-        assert_eq!(trace(&ours, Timestamp(5), &accepted, |id| id == "old"), found, "{what}");
+        assert_eq!(trace(&ours, &accepted, &all), found, "{what}");
     }
     let nameless = Transition { action: 0, ..ours };
-    assert_eq!(trace(&nameless, Timestamp(5), &[same], |_| false), Trace::Missing);
+    assert_eq!(trace(&nameless, &[same], &all), Trace::Missing);
 }

@@ -11,6 +11,7 @@ mod take;
 use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
+use chassis::lease::Handover;
 use domain::{component::Component, id::ComponentId, power::Shown};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
@@ -60,9 +61,19 @@ struct Seen {
     fresh_until: Option<Instant>,
 }
 
+/// A node that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    id: ComponentId,
+    generation: u64,
+    /// For how long the node is this replica's without a break: an answer that comes after one may be older than what
+    /// another replica has read.
+    tenure: u64,
+}
+
 /// Nodes that were asked for together.
 struct Question {
-    nodes: Vec<(ComponentId, u64)>,
+    nodes: Vec<Asked>,
     clock: u64,
     listening: u64,
     asked_at: Instant,
@@ -102,15 +113,13 @@ impl Sense {
     /// Reads and listens for ever.
     pub(crate) async fn run(mut self) -> anyhow::Result<Infallible> {
         self.known.components.reached(1).await;
-        let states = self.known.states.view().all();
-        let gone = states.iter().filter(|state| self.known.components.get(&state.id).is_none());
-        self.forget(gone.map(|state| state.id.clone()).collect()).await;
-
+        let mut handovers = std::pin::pin!(self.known.custody.changes());
         let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
         let mut questions = JoinSet::new();
         loop {
             let most = self.known.options.in_force().batch_size(self.driver.most_nodes());
             tokio::select! {
+                Some(handover) = handovers.next() => self.hand_over(&handover),
                 pushed = next(&mut pushes) => self.take_pushes(pushed).await,
                 Some(results) = self.results.recv() => self.take_results(results).await,
                 Some(answer) = questions.join_next() => {
@@ -127,12 +136,24 @@ impl Sense {
         }
     }
 
-    /// Asks for those that need it. What is kept about components that are gone is deleted.
+    /// What was seen of nodes before they went or came is old: another replica has seen more since.
+    fn hand_over(&mut self, handover: &Handover) {
+        self.seen.retain(|id, _| !handover.concerns(id.as_str()));
+        self.shown.retain(|id, _| !handover.concerns(id.as_str()));
+        self.silence.forget(|id| handover.concerns(id));
+        self.queues.unread.mark(self.known.nodes(|id| handover.concerns(id)));
+    }
+
+    /// Asks for those that need it. What is kept about components that are gone is deleted. What comes to this replica
+    /// is marked when it has been taken over.
     async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
         let (mut nodes, mut gone) = (Vec::new(), Vec::new());
         for id in ids {
+            let Some(tenure) = self.known.custody.tenure(id.as_str()) else { continue };
             match self.known.components.get(id.as_str()) {
-                Some(component) if self.is_wanted(&component) => nodes.push((id, component.generation)),
+                Some(component) if self.is_wanted(&component) => {
+                    nodes.push(Asked { id, generation: component.generation, tenure });
+                }
                 Some(_) => {}
                 None => gone.push(id.as_str().to_owned()),
             }
@@ -143,11 +164,11 @@ impl Sense {
         }
         self.clock += 1;
         let (clock, listening, asked_at) = (self.clock, self.listening, Instant::now());
-        for nodes in self.driver.apart(nodes, |(id, _)| id.as_str()) {
+        for nodes in self.driver.apart(nodes, |node| node.id.as_str()) {
             let question = Question { nodes, clock, listening, asked_at };
             let (driver, deadline) = (self.driver.clone(), self.known.upstream_deadline());
             let ask = async move {
-                let ids = question.nodes.iter().map(|(id, _)| id.as_str().to_owned()).collect();
+                let ids = question.nodes.iter().map(|node| node.id.as_str().to_owned()).collect();
                 let answer = driver.power(ids, deadline).await;
                 (question, answer)
             };
@@ -182,11 +203,7 @@ impl Sense {
             self.shown.remove(id.as_str());
             self.silence.heard(id);
         }
-        let deleted = self.known.states.write(move |draft| {
-            ids.iter().for_each(|id| draft.delete(id));
-            Ok(())
-        });
-        if let Err(fault) = deleted.await {
+        if let Err(fault) = self.known.forget(ids).await {
             tracing::debug!(%fault, "cannot delete the power states of components that are gone");
         }
     }

@@ -21,6 +21,11 @@ impl Silence {
         self.since.remove(id);
     }
 
+    /// Begins anew with the nodes that `whom` picks.
+    pub(super) fn forget(&mut self, whom: impl Fn(&str) -> bool) {
+        self.since.retain(|id, _| !whom(id.as_str()));
+    }
+
     /// Nothing could be read of these nodes, which were asked for at `asked_at`. Gives those of which nothing
     /// could be read for too long.
     pub(super) fn unheard(

@@ -13,7 +13,7 @@ use domain::{
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
 
-use super::{Answer, Question, Seen, Sense, is_doubtful};
+use super::{Answer, Asked, Question, Seen, Sense, is_doubtful};
 use crate::{
     convert,
     driver::{Failure, Reading},
@@ -30,7 +30,7 @@ impl Sense {
             match answer {
                 Ok(readings) => {
                     self.failures = 0;
-                    question.nodes.iter().for_each(|(id, _)| self.silence.heard(id.as_str()));
+                    question.nodes.iter().for_each(|node| self.silence.heard(node.id.as_str()));
                     let read = self.weigh(question, readings.into_iter().collect());
                     states.extend(read.into_iter().map(|(id, state, seen)| (id, (state, seen))));
                 }
@@ -44,7 +44,7 @@ impl Sense {
         if self.failures == 0 {
             tracing::warn!(error = %failure, "cannot read power states, trying again");
         }
-        let ids: Vec<_> = question.nodes.into_iter().map(|(id, _)| id).collect();
+        let ids: Vec<_> = question.nodes.into_iter().map(|node| node.id).collect();
         let lost = self.silence.unheard(&ids, question.asked_at, Instant::now());
         self.lose_touch(lost, &failure.to_string()).await;
         self.ask_again_later(ids);
@@ -60,7 +60,11 @@ impl Sense {
         let options = self.known.options.in_force();
         let seen = self.seen_at(question.clock, question.listening);
         let mut states = Vec::new();
-        for (id, generation) in question.nodes {
+        for Asked { id, generation, tenure } in question.nodes {
+            // A new holder has its own questions.
+            if self.known.custody.tenure(id.as_str()) != Some(tenure) {
+                continue;
+            }
             // Another generation has begun meanwhile: its own question is on the way.
             if self.known.components.get(id.as_str()).is_none_or(|one| one.generation != generation) {
                 continue;
@@ -164,7 +168,8 @@ impl Sense {
     /// and with what the upstream's trouble was when that was found out.
     async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
         let view = self.known.states.view();
-        let lost = ids.into_iter().filter_map(|id| match view.get(id.as_str()) {
+        let ids = ids.into_iter().filter(|id| self.known.custody.has(id.as_str()));
+        let lost = ids.filter_map(|id| match view.get(id.as_str()) {
             Some(state) if state.reading() == PowerReading::Unspecified => None,
             Some(state) => Some(PowerState::clone(&state)),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
@@ -174,11 +179,7 @@ impl Sense {
         if lost.is_empty() {
             return;
         }
-        let written = self.known.states.write(move |draft| {
-            lost.into_iter().for_each(|state| draft.put(state));
-            Ok(())
-        });
-        if let Err(fault) = written.await {
+        if let Err(fault) = self.known.store(lost).await {
             tracing::warn!(%fault, "cannot record that the power upstream is silent");
         }
     }
@@ -199,19 +200,17 @@ impl Sense {
     }
 
     /// Stores what differs from what is known.
-    async fn store(&mut self, states: Vec<(ComponentId, PowerState, Seen)>) {
+    async fn store(&mut self, mut states: Vec<(ComponentId, PowerState, Seen)>) {
+        // Whoever has the others reads them.
+        states.retain(|(id, ..)| self.known.custody.has(id.as_str()));
         let changed: Vec<_> =
             states.iter().map(|(_, state, _)| state).filter(|state| self.differs(state)).cloned().collect();
-        if !changed.is_empty() {
-            let written = self.known.states.write(move |draft| {
-                changed.into_iter().for_each(|state| draft.put(state));
-                Ok(())
-            });
-            if let Err(fault) = written.await {
-                tracing::debug!(%fault, "cannot store power states, asking again");
-                let ids = states.into_iter().map(|(id, ..)| id).collect();
-                return self.ask_again_later(ids);
-            }
+        if !changed.is_empty()
+            && let Err(fault) = self.known.store(changed).await
+        {
+            tracing::debug!(%fault, "cannot store power states, asking again");
+            let ids = states.into_iter().map(|(id, ..)| id).collect();
+            return self.ask_again_later(ids);
         }
         let (options, now) = (self.known.options.in_force(), time::now());
         // Also those that only confirm: what they confirm may come from a write that seemed to have failed.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use chassis::{database, ledger::Table, resource::Resource};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use prost::Message;
 use proto::power::PowerState;
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 /// The table of power states. The columns beside `record` are for people who look at the database.
 pub struct PowerStates;
@@ -27,13 +31,16 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for PowerStates {
     type Kind = PowerState;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<PowerState>, DbErr> {
-        let rows = Entity::find().all(database).await?.into_iter();
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<PowerState, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
         let states = rows.map(|row| {
             PowerState::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(PowerState::KIND, &row.id, error))
         });
-        states.collect()
+        Ok(states.collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, states: &[Arc<PowerState>]) -> Result<(), DbErr> {

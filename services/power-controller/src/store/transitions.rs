@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use chassis::{database, ledger::Table, resource::Resource};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use prost::Message;
 use proto::power::Transition;
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 /// The table of transitions. The columns beside `record` are for people who look at the database.
 pub struct Transitions;
@@ -27,13 +31,16 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for Transitions {
     type Kind = Transition;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<Transition>, DbErr> {
-        let rows = Entity::find().all(database).await?.into_iter();
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<Transition, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
         let transitions = rows.map(|row| {
             Transition::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(Transition::KIND, &row.id, error))
         });
-        transitions.collect()
+        Ok(transitions.collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, transitions: &[Arc<Transition>]) -> Result<(), DbErr> {

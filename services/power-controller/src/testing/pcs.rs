@@ -30,6 +30,8 @@ struct World {
     /// Every call: method, path, and body.
     calls: Vec<(String, Value)>,
     troubles: BTreeMap<&'static str, Trouble>,
+    /// By how many seconds its clock is ahead.
+    ahead: i64,
 }
 
 /// What is wrong with calls of one kind.
@@ -61,6 +63,11 @@ impl FakePcs {
             .with_state(Arc::clone(&world));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { url, world, serving }
+    }
+
+    /// Sets by how many seconds its clock is ahead from now on.
+    pub(crate) fn set_ahead(&self, seconds: i64) {
+        self.world.lock().ahead = seconds;
     }
 
     /// Settings with which it is called.
@@ -257,7 +264,7 @@ impl World {
         };
         let tasks: Vec<_> = body["location"].as_array().unwrap().iter().map(task).collect();
         let operation = body["operation"].clone();
-        let now = chrono::Utc::now().to_rfc3339();
+        let now = (chrono::Utc::now() + chrono::Duration::seconds(self.ahead)).to_rfc3339();
         self.transitions.push(json!({"transitionID": id, "operation": operation, "createTime": now,
             "transitionStatus": "in-progress", "tasks": tasks}));
         (200, json!({"transitionID": id, "operation": operation}))

@@ -23,6 +23,19 @@ async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_found_whatever_the_clock_of_the_upstream_says() {
+    for ahead in [-3600, 3600] {
+        let mesh = Mesh::started().await;
+        mesh.pcs.set_ahead(ahead);
+        mesh.pcs.trouble("create", Some(Trouble::LosesAnswers));
+        mesh.power_on(&["x1", "x2"]);
+        assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
+        assert_eq!(mesh.pcs.taken().len(), 1, "{ahead} s ahead");
+        assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_did_not_arrive_is_made_again_as_the_same_attempt() {
     let mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Hangs));

@@ -21,6 +21,7 @@ pub(crate) fn from_wire(template: wire::SessionTemplate) -> Result<SessionTempla
         enable_cfs: template.enable_cfs,
         cfs: template.cfs.map(cfs_from_wire),
         boot_sets: boot_sets_from_wire(template.boot_sets)?,
+        boot_set_order: template.boot_set_order,
         revision: template.revision,
     })
 }
@@ -35,6 +36,7 @@ pub(crate) fn patch_from_wire(template: wire::SessionTemplate) -> Result<Templat
         enable_cfs: template.enable_cfs,
         cfs: template.cfs.map(cfs_from_wire),
         boot_sets: boot_sets_from_wire(template.boot_sets)?,
+        boot_set_order: template.boot_set_order,
     })
 }
 
@@ -48,6 +50,7 @@ pub(crate) fn to_wire(template: &SessionTemplate) -> wire::SessionTemplate {
         enable_cfs: template.enable_cfs,
         cfs: template.cfs.as_ref().map(cfs_to_wire),
         boot_sets: boot_sets.map(|(name, set)| (name.clone(), boot_set_to_wire(set))).collect(),
+        boot_set_order: template.boot_set_order.clone(),
         revision: template.revision,
     }
 }

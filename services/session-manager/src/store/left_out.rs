@@ -8,6 +8,7 @@ use domain::membership::{LeftOut, LeftOutReason};
 use prost::Message;
 use proto::template::StringList;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use tokio::sync::Semaphore;
 
 use crate::record::SessionRecord;
 
@@ -33,11 +34,13 @@ impl ActiveModelBehavior for ActiveModel {}
 #[derive(Clone)]
 pub(crate) struct LeftOutMembers {
     database: DatabaseConnection,
+    /// One reads at a time: a crowd of readers would have every connection, and writers would get none in time.
+    turn: Arc<Semaphore>,
 }
 
 impl LeftOutMembers {
     pub(crate) fn new(database: DatabaseConnection) -> Self {
-        Self { database }
+        Self { database, turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// Whom the session of that id leaves alone, by boot set and reason.
@@ -45,7 +48,9 @@ impl LeftOutMembers {
     /// # Errors
     /// When the database does not answer or a row cannot be read.
     pub(crate) async fn of(&self, session_id: &str) -> Result<Vec<LeftOut>, Fault> {
+        let turn = self.turn.acquire().await;
         let rows = Entity::find().filter(Column::SessionId.eq(session_id)).all(&self.database).await;
+        drop(turn);
         let rows = rows.map_err(|error| Fault::unavailable("database", error.to_string()))?;
         let mut all = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
         all.sort_unstable_by(|one, other| (&one.boot_set, one.reason).cmp(&(&other.boot_set, other.reason)));

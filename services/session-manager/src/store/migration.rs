@@ -19,6 +19,8 @@ impl MigratorTrait for Migrator {
             Box::new(FirstTables),
             Box::new(session_intent::Migration),
             Box::new(left_out::Migration),
+            Box::new(chassis::lease::Migration),
+            Box::new(chassis::ledger::RevisionIndexes(&["sessions", "session_templates"])),
         ]
     }
 }

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use chassis::{database, ledger::Table};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use prost::Message;
 use proto::{component::AssignSessionRequest, session as wire};
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-use super::{left_out, readable};
+use super::left_out;
 use crate::{convert, record::SessionRecord};
 
 /// The table of sessions. Tenant, name and progress are columns for people who look at the database.
@@ -33,9 +37,14 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for Sessions {
     type Kind = SessionRecord;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<SessionRecord>, DbErr> {
-        let rows = Entity::find().all(database).await?;
-        Ok(rows.iter().filter_map(|row| readable(&row.key, read(row))).collect())
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<SessionRecord, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
+        let read =
+            |row| read(row).map_err(|error| database::unreadable(SessionRecord::KIND, &row.key, error));
+        Ok(rows.iter().map(read).collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, records: &[Arc<SessionRecord>]) -> Result<(), DbErr> {

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use chassis::{database, ledger::Table};
+use chassis::{
+    database::{self, Unreadable},
+    ledger::Table,
+    resource::Resource,
+};
 use prost::Message;
 use proto::template as wire;
-use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-use super::readable;
 use crate::{convert, record::TemplateRecord};
 
 /// The table of session templates. Tenant and name are columns for people who look at the database.
@@ -30,9 +33,14 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for Templates {
     type Kind = TemplateRecord;
 
-    async fn load(database: &DatabaseConnection) -> Result<Vec<TemplateRecord>, DbErr> {
-        let rows = Entity::find().all(database).await?;
-        Ok(rows.iter().filter_map(|row| readable(&row.key, read(row))).collect())
+    async fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> Result<Vec<Result<TemplateRecord, Unreadable>>, DbErr> {
+        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
+        let read =
+            |row| read(row).map_err(|error| database::unreadable(TemplateRecord::KIND, &row.key, error));
+        Ok(rows.iter().map(read).collect())
     }
 
     async fn save(transaction: &DatabaseTransaction, records: &[Arc<TemplateRecord>]) -> Result<(), DbErr> {

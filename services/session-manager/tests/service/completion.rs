@@ -166,3 +166,17 @@ async fn complete_sessions_go_when_their_time_has_come() {
     world.peers.settle("n1");
     world.complete("running").await;
 }
+
+#[tokio::test]
+async fn the_oldest_complete_sessions_give_way_when_there_are_too_many() {
+    let world = World::start_with(|settings| settings.limits.complete_sessions = 2).await;
+    world.template("t", &["n1"]).await;
+    for name in ["first", "second", "third"] {
+        world.boot(name, "t").await.unwrap();
+        world.running(name).await;
+        world.peers.settle("n1");
+        world.complete(name).await;
+    }
+    let left = once(async || world.list(SessionFilter::default()).await, |left| left.len() < 3).await;
+    assert_eq!(left, ["/second", "/third"]);
+}

@@ -161,6 +161,37 @@ async fn each_image_is_asked_for_once_and_only_if_it_changes() {
 }
 
 #[tokio::test]
+async fn the_boot_set_that_was_given_first_is_judged_first() {
+    let (world, _ims) = listed().await;
+    for order in [["a", "b"], ["b", "a"]] {
+        let given = |image: &str| SessionTemplate {
+            boot_set_order: order.map(str::to_owned).to_vec(),
+            ..of(["a", "b"].map(|name| (name, boot_set(image))))
+        };
+        let refused = told(world.put_template(given("arm")).await);
+        assert!(refused.starts_with(&format!("boot_sets.{}.arch: ", order[0])), "{refused}");
+        assert_eq!(world.put_template(given("x86")).await.unwrap().boot_set_order, order);
+        let more = world.change_template(of([("0", boot_set("x86"))])).await.unwrap();
+        assert_eq!(more.boot_set_order, [&order[..], &["0"]].concat());
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_is_only_judged_is_not_stored() {
+    let (world, ims) = listed().await;
+    for (image, good) in [("x86", true), ("arm", false)] {
+        let template = of([("a", boot_set(image))]);
+        let request = PutSessionTemplateRequest { session_template: Some(template), validate_only: true };
+        let answer = asked(world.templates.clone().put_session_template(request)).await;
+        assert_eq!(answer.is_ok(), good, "{answer:?}");
+    }
+    assert_eq!(ims.calls(), ["/images/x86", "/images/arm"]);
+    let request = GetSessionTemplateRequest { name: "t".to_owned(), ..Default::default() };
+    let stored = asked(world.templates.clone().get_session_template(request)).await;
+    assert_eq!(stored.err(), Some(Fault::not_found("session_template", "t")));
+}
+
+#[tokio::test]
 async fn nobody_waits_for_the_images_of_others_and_no_change_is_lost() {
     let (world, ims) = listed().await;
     world.put_template(of([("a", boot_set("x86"))])).await.unwrap();

@@ -234,6 +234,23 @@ async fn who_needs_a_tenant_is_told_who_does_not_tell() {
 }
 
 #[tokio::test]
+async fn the_trouble_of_one_tenant_is_not_that_of_another() {
+    let (world, site) = world().await;
+    for (status, body) in [(500, r#"{"message": "etcd is gone"}"#), (200, "{}")] {
+        site.says(A, status, body);
+        for n in 0..20 {
+            trouble(world.tenant("a", &[])).await;
+            let other = format!("b{status}x{n}");
+            let told = r#"{"status": {"tenantresources": [{"xnames": ["n2"]}]}}"#;
+            site.says(&format!("/v1alpha3/tenants/{other}"), 200, told);
+            assert_eq!(world.tenant(&other, &[]).await.unwrap().nodes.unwrap().ids, ["n2"]);
+        }
+    }
+    has(&site, &["n1"]);
+    once(async || world.tenant("a", &[]).await.is_ok(), |told| *told).await;
+}
+
+#[tokio::test]
 async fn nothing_is_stored_for_a_tenant_that_does_not_exist() {
     let (world, _site) = world().await;
     world.template("t", &["n1"]).await;

@@ -63,7 +63,7 @@ impl World {
     }
 
     pub async fn put_template(&self, template: SessionTemplate) -> Result<SessionTemplate, Fault> {
-        let request = PutSessionTemplateRequest { session_template: Some(template) };
+        let request = PutSessionTemplateRequest { session_template: Some(template), ..Default::default() };
         let answer = asked(self.templates.clone().put_session_template(request)).await?;
         Ok(answer.session_template.unwrap())
     }

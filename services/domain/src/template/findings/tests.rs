@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::{
     super::{
         Arch,
-        tests::{boot_set, template, texts},
+        tests::{boot_set, given, template, texts},
         with_new_images,
     },
     *,
@@ -125,6 +125,35 @@ fn a_boot_set_alone_shows_much() {
 
 
     "#]].assert_eq(&rows);
+}
+
+#[test]
+fn what_is_wrong_with_the_boot_set_that_was_given_first_is_said_first() {
+    let provider = || BootSet { rootfs_provider: Some("p".to_owned()), ..boot_set("n0") };
+    let all = || template([("a", boot_set("")), ("b", provider()), ("c", provider()), ("d", boot_set(""))]);
+    let told = |order: &str, template: SessionTemplate| {
+        let rules = Rules { options: &Options::default(), compatibility: Compatibility::default() };
+        show(findings(&given(order, template), Operation::Boot, &stored(contents()), rules))
+            .replace("Session template: 't' ", "")
+    };
+    let mut rows = told("", all()) + &told("d c b a", all());
+    let mut sound = all();
+    sound.boot_sets.retain(|name, _| ["b", "c"].contains(&name.as_str()));
+    rows += &told("c b", sound);
+    expect![[r#"
+        error: boot set: 'a': Missing at least one of the fields {'node_list', 'node_roles_groups', 'node_groups'}
+        error: boot set: 'd': Missing at least one of the fields {'node_list', 'node_roles_groups', 'node_groups'}
+        boot set: 'c': Unsupported rootfs_provider ('p') will cause boot/reboot sessions to fail
+        boot set: 'c': takes 'n0', and perhaps more nodes, from boot set 'b', which names it too
+        boot set: 'b': Unsupported rootfs_provider ('p') will cause boot/reboot sessions to fail
+    "#]].assert_eq(&rows);
+
+    let options = Options::default();
+    let rules = Rules { options: &options, compatibility: Compatibility::default() };
+    for (order, looked_up) in [("", 0), ("b c a", 1)] {
+        let wanted = wanted(&given(order, all()), Operation::Boot, rules);
+        assert_eq!(wanted.paths.len(), looked_up, "'{order}'");
+    }
 }
 
 #[test]

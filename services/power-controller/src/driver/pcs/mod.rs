@@ -116,6 +116,7 @@ impl Pcs {
         action: Action,
         ids: Vec<String>,
         deadline: Duration,
+        still_ours: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<String, Failure> {
         let Some(operation) = wire::operation_of(action) else {
             return Err(Failure::Refused(format!("'{}' is not an action on power", action.word())));
@@ -128,7 +129,8 @@ impl Pcs {
         let request = Request::post("transitions_create", "/transitions")
             .json(&body)
             .items(ids.len())
-            .answer_within(deadline);
+            .answer_within(deadline)
+            .while_wanted(still_ours);
         match self.peer.json::<wire::Created>(request).await {
             Ok(created) if is_id(&created.id) => Ok(created.id),
             Ok(_) => Err(Failure::Ambiguous("PCS took the transition and gave it no id".to_owned())),
@@ -169,7 +171,7 @@ impl Pcs {
         }
     }
 
-    /// The list names no nodes, so each transition that fits is asked for by itself, the newest first.
+    /// The list names no nodes, so each transition that fits and is not known is asked for by itself, the newest first.
     pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
         let request = Request::get("transitions_list", "/transitions").answer_within(deadline);
         let list: wire::TransitionList = self.peer.json(request).await?;
@@ -177,11 +179,17 @@ impl Pcs {
         candidates.retain(|one| {
             is_id(&one.id)
                 && search.may_be(&one.id, one.action(), one.created_at())
-                && one.size().is_none_or(|size| search.sizes.contains(&size))
+                && (search.known.contains(&one.id)
+                    || one.size().is_none_or(|size| search.sizes.contains(&size)))
         });
         candidates.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
         let mut found = Vec::new();
         for listed in candidates {
+            if search.known.contains(&listed.id) {
+                let (action, at) = (listed.action(), listed.created_at());
+                found.push(Accepted { id: listed.id, action, ids: Vec::new(), complete: false, at });
+                continue;
+            }
             let Some(transition) = self.transition(&listed.id, deadline).await? else { continue };
             let (ids, complete) = transition.nodes();
             found.push(Accepted {

@@ -100,7 +100,7 @@ async fn transitions_are_asked_for_as_the_service_knows_them() {
     let pcs = driver(&fake);
     let mut bodies = String::new();
     for action in [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully] {
-        let id = pcs.start(action, ids("x1 x2"), DEADLINE).await.unwrap();
+        let id = pcs.start(action, ids("x1 x2"), DEADLINE, || true).await.unwrap();
         writeln!(bodies, "{id}: {}", fake.last_body()).unwrap();
     }
     expect![[r#"
@@ -109,8 +109,16 @@ async fn transitions_are_asked_for_as_the_service_knows_them() {
         t-3: {"location":[{"xname":"x1"},{"xname":"x2"}],"operation":"Force-Off","taskDeadlineMinutes":1}
     "#]]
     .assert_eq(&bodies);
-    let other = pcs.start(Action::SessionSetup, ids("x1"), DEADLINE).await;
+    let other = pcs.start(Action::SessionSetup, ids("x1"), DEADLINE, || true).await;
     assert!(matches!(other, Err(Failure::Refused(_))), "{other:?}");
+}
+
+#[tokio::test]
+async fn a_transition_that_was_handed_over_meanwhile_is_not_asked_for() {
+    let fake = FakePcs::start().await;
+    let left = driver(&fake).start(Action::PoweringOn, ids("x1"), DEADLINE, || false).await;
+    assert!(matches!(left, Err(Failure::Unreachable(_))), "{left:?}");
+    assert_eq!(fake.calls(), [] as [String; 0]);
 }
 
 /// What becomes of a transition and of a question about power in trouble.
@@ -131,7 +139,7 @@ async fn in_trouble(trouble: Trouble) -> String {
         assert!(text.contains("PCS"), "{text}");
         kind.to_owned()
     };
-    let started = pcs.start(Action::PoweringOn, ids("x1 x2"), DEADLINE).await;
+    let started = pcs.start(Action::PoweringOn, ids("x1 x2"), DEADLINE, || true).await;
     let read = pcs.power(ids("x1 x2"), DEADLINE).await;
     let read = read.map_or_else(kind, |readings| {
         let known = readings.iter().filter(|(_, one)| one.error.is_empty()).count();
@@ -187,7 +195,7 @@ async fn a_service_that_is_not_there_was_not_reached() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let pcs = Pcs::new(&settings::Peer { url, ..FakePcs::start().await.settings() }).unwrap();
-    let started = pcs.start(Action::PoweringOn, ids("x1"), DEADLINE).await;
+    let started = pcs.start(Action::PoweringOn, ids("x1"), DEADLINE, || true).await;
     assert!(matches!(started, Err(Failure::Unreachable(_))), "{started:?}");
 }
 
@@ -302,6 +310,7 @@ async fn only_transitions_that_may_be_ours_are_looked_into_the_newest_first() {
     expect![[r#"
         begun Some("powering_on") [] complete false at 1795176003000
         over Some("powering_on") ["x1", "x3"] complete true at 1795176002000
+        known Some("powering_on") [] complete false at 1795176001000
         same Some("powering_on") ["x1", "x2"] complete true at 1795176000000
     "#]]
     .assert_eq(&lines.collect::<String>());

@@ -11,14 +11,15 @@ use domain::{
     time::Timestamp,
 };
 
-use crate::figures::Figures;
+use crate::{command::Command, report::Report, targets::target};
 
 const COMPONENTS: usize = 10_000;
 const ROUNDS: usize = 100;
 
-/// Judges components in the middle of a boot: on, with a kilobyte of kernel parameters to compare.
-pub fn measure(figures: &Figures) {
-    if !figures.wants("evaluation") {
+/// Judges components in the middle of a boot, as the registry keeps them: on, with a kilobyte of kernel parameters
+/// whose text is shared.
+pub fn measure(command: &Command, report: &mut Report) {
+    if !target("T8").is_picked(&command.only) {
         return;
     }
     let options = Options::default();
@@ -31,22 +32,23 @@ pub fn measure(figures: &Figures) {
         power_trouble: String::new(),
         configuration_trouble: String::new(),
     };
-    for (name, shared) in [("evaluation, shared texts", true), ("evaluation, texts compared in full", false)]
-    {
-        let components: Vec<_> = (0..COMPONENTS).map(|n| component(n, shared)).collect();
+    let shared = artifacts();
+    let components: Vec<_> = (0..COMPONENTS).map(|n| component(n, &shared)).collect();
+    let rates = (0..command.runs).map(|_| {
         let began = Instant::now();
         for round in 0..ROUNDS {
             for component in &components {
                 black_box(evaluate(black_box(component), &evidence, &options, Timestamp(round as i64)));
             }
         }
-        figures.rate(name, COMPONENTS * ROUNDS, began.elapsed());
-    }
+        (COMPONENTS * ROUNDS) as f64 / began.elapsed().as_secs_f64()
+    });
+    let rates = rates.collect();
+    report.note("T8", None, COMPONENTS, rates);
 }
 
-fn component(n: usize, shared: bool) -> Component {
-    let wanted = artifacts();
-    let booted = if shared { wanted.clone() } else { artifacts() };
+fn component(n: usize, artifacts: &BootArtifacts) -> Component {
+    let (wanted, booted) = (artifacts.clone(), artifacts.clone());
     Component {
         enabled: Some(true),
         generation: 1,

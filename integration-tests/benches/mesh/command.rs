@@ -1,0 +1,75 @@
+//! What to measure, where, and how thoroughly.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Measures what the mesh does on this machine and compares it with its targets.
+///
+/// Everything shares the machine: the mesh, its databases, the systems around it, and who measures.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "cargo bench -p integration-tests --")]
+pub struct Command {
+    /// Where the mesh keeps its data
+    #[arg(long, value_enum, default_value = "sqlite")]
+    pub database: Databases,
+    /// Rows to measure, such as T5,T7,O1
+    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    pub only: Vec<String>,
+    /// Quick: some minutes, at most 10,000 components. Full: everything, most of an hour for each database
+    #[arg(long, value_enum, default_value = "quick")]
+    pub scale: Scale,
+    /// How often each figure is measured; the most expensive ones less often
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Measure a million components too (T18)
+    #[arg(long)]
+    pub million: bool,
+    /// Measure this program, such as the one of an older commit, and not the one that is built from here
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// Where targets.json and targets.svg go
+    #[arg(long, default_value = "target/bench", value_name = "DIRECTORY")]
+    pub out: PathBuf,
+    /// Also write the results that the repository shows: integration-tests/benches/RESULTS.md and its plot
+    #[arg(long)]
+    pub publish: bool,
+    /// `cargo bench` passes this to every benchmark
+    #[arg(long, hide = true)]
+    pub bench: bool,
+}
+
+/// Which databases to measure on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Databases {
+    /// One file for each part
+    Sqlite,
+    /// A server of its own, which syncs to disk as a real one does
+    Postgresql,
+    /// One after the other
+    Both,
+}
+
+/// How thorough to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scale {
+    /// For people who wait
+    Quick,
+    /// For results that are published
+    Full,
+}
+
+impl Scale {
+    /// Either of two values.
+    pub fn of<T>(self, quick: T, full: T) -> T {
+        match self {
+            Self::Quick => quick,
+            Self::Full => full,
+        }
+    }
+
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        self.of("quick", "full")
+    }
+}

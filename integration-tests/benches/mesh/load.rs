@@ -1,0 +1,102 @@
+//! Callers, many at a time.
+
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use tokio::{task::JoinSet, time::sleep_until};
+
+use crate::samples::milliseconds;
+
+/// What came of a time of calling.
+#[derive(Default)]
+pub struct Load {
+    /// From the first call to the last answer.
+    pub took: Duration,
+    /// How long each call took, in milliseconds, and when it was answered.
+    pub answers: Vec<(Instant, f64)>,
+}
+
+impl Load {
+    /// Answers in a second.
+    pub fn rate(&self) -> f64 {
+        self.answers.len() as f64 / self.took.as_secs_f64()
+    }
+
+    /// How long calls took, in milliseconds.
+    pub fn times(&self) -> Vec<f64> {
+        self.answers.iter().map(|(_, took)| *took).collect()
+    }
+}
+
+/// So many callers that each call again when they were answered, for so long. `call` gets the number of the call.
+///
+/// # Panics
+/// When a call does.
+pub async fn callers<C, F>(at_once: usize, lasting: Duration, call: C) -> Load
+where
+    C: Fn(usize) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + Send,
+{
+    let began = Instant::now();
+    let mut callers = JoinSet::new();
+    for caller in 0..at_once {
+        let call = call.clone();
+        callers.spawn(async move {
+            let mut answers = Vec::new();
+            let mut number = caller;
+            while began.elapsed() < lasting {
+                answers.push(answered(call(number)).await);
+                number += at_once;
+            }
+            answers
+        });
+    }
+    let answers = callers.join_all().await.concat();
+    Load { took: began.elapsed(), answers }
+}
+
+/// So many calls a second, whether or not the ones before were answered, for so long.
+///
+/// # Panics
+/// When a call does.
+pub async fn pace<C, F>(a_second: u32, lasting: Duration, call: C) -> Load
+where
+    C: Fn(usize) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let began = tokio::time::Instant::now();
+    let mut calls = JoinSet::new();
+    let pause = Duration::from_secs(1) / a_second;
+    for number in 0.. {
+        let at = began + pause * number;
+        if at.duration_since(began) >= lasting {
+            break;
+        }
+        sleep_until(at).await;
+        calls.spawn(answered(call(number as usize)));
+    }
+    let answers = calls.join_all().await;
+    Load { took: began.elapsed(), answers }
+}
+
+/// All of these calls at the same time; gives how long it took until the last was answered.
+///
+/// # Panics
+/// When a call does.
+pub async fn burst<F>(calls: impl Iterator<Item = F>) -> Duration
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let began = Instant::now();
+    calls.collect::<JoinSet<()>>().join_all().await;
+    began.elapsed()
+}
+
+async fn answered(call: impl Future<Output = ()>) -> (Instant, f64) {
+    let began = Instant::now();
+    call.await;
+    let now = Instant::now();
+    (now, milliseconds(now - began))
+}

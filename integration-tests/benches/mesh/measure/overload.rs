@@ -1,0 +1,98 @@
+//! Ten times as many callers as the mesh can serve well, and what follows.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::Bench;
+use crate::{
+    load::{self, Load},
+    records::{self, Size, id},
+    samples::percentile,
+    stage::Server,
+};
+
+const COMPONENTS: usize = 10_000;
+
+/// Callers that get the most out of the mesh.
+const CALLERS: usize = 64;
+
+/// For how long normal work is watched before, and after.
+const BEFORE: Duration = Duration::from_secs(5);
+const AFTER: Duration = Duration::from_secs(20);
+
+/// Parts of the time after, each of which is as before or not.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Answers are as quick as before when they take at most this much longer, and as many milliseconds.
+const ALLOWANCE: f64 = 2.0;
+const GRACE: f64 = 10.0;
+
+/// Measures reports of single nodes over REST.
+pub async fn measure(bench: &mut Bench<'_>) {
+    if !bench.wants(&["T17.goodput", "T17.recovery"]) {
+        return;
+    }
+    let server = Server::empty(bench.stage).await;
+    records::fill(&server, COMPONENTS, Size::Usual, |_| false).await;
+    let lasting = bench.command.scale.of(Duration::from_secs(10), Duration::from_secs(60));
+    let (mut goodput, mut recovery) = (Vec::new(), Vec::new());
+    for _ in 0..bench.few_runs() {
+        let peak = done(&server, CALLERS, BEFORE).await;
+        let usual = (peak / 2.0) as u32;
+        let before = percentile(&mut at_pace(&server, usual, BEFORE).await.times(), 99.0);
+        goodput.push(100.0 * done(&server, 10 * CALLERS, lasting).await / peak);
+        let began = Instant::now();
+        let after = at_pace(&server, usual, AFTER).await;
+        recovery.push(recovered(&after, began, ALLOWANCE * before + GRACE));
+    }
+    bench.note("T17.goodput", 10 * CALLERS, goodput);
+    bench.note("T17.recovery", 10 * CALLERS, recovery);
+    server.stop().await;
+}
+
+/// Reports that were taken in a second.
+async fn done(server: &Server, callers: usize, lasting: Duration) -> f64 {
+    let taken = Arc::new(AtomicU64::new(0));
+    let load = load::callers(callers, lasting, reports(server, Arc::clone(&taken))).await;
+    taken.load(Ordering::Relaxed) as f64 / load.took.as_secs_f64()
+}
+
+async fn at_pace(server: &Server, a_second: u32, lasting: Duration) -> Load {
+    load::pace(a_second, lasting, reports(server, Arc::default())).await
+}
+
+type Report = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Reports over REST; counts those that are taken. One that is refused is as fine as one that is not, but no work.
+fn reports(server: &Server, taken: Arc<AtomicU64>) -> impl Fn(usize) -> Report + Clone + Send + 'static {
+    let (client, url, body) = (reqwest::Client::new(), server.components_url(), records::report_body());
+    move |number| {
+        let report = client.patch(format!("{url}/{}", id(number % COMPONENTS))).json(&body);
+        let taken = Arc::clone(&taken);
+        Box::pin(async move {
+            let answer = report.send().await.expect("an answer");
+            if answer.status().is_success() {
+                taken.fetch_add(1, Ordering::Relaxed);
+            }
+            answer.bytes().await.expect("a whole answer");
+        })
+    }
+}
+
+/// Seconds until the end of the last window in which answers were slower than `allowed` milliseconds.
+fn recovered(after: &Load, began: Instant, allowed: f64) -> f64 {
+    let windows = AFTER.as_secs() / WINDOW.as_secs();
+    let is_slow = |window: &u64| {
+        let of_window =
+            after.answers.iter().filter(|(at, _)| (*at - began).as_secs() / WINDOW.as_secs() == *window);
+        let mut times: Vec<_> = of_window.map(|(_, took)| *took).collect();
+        percentile(&mut times, 99.0) > allowed
+    };
+    let last = (0..windows).rev().find(is_slow);
+    last.map_or(0.0, |window| (window + 1) as f64 * WINDOW.as_secs_f64())
+}

@@ -1,0 +1,121 @@
+//! Watches: what idle ones cost, and how late changes come to busy ones.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use proto::component::{WatchComponentsRequest, WatchComponentsResponse};
+use tokio::task::JoinSet;
+use tonic::Streaming;
+
+use super::{Bench, lists};
+use crate::{
+    load,
+    records::{self, Size},
+    samples::{milliseconds, percentile},
+    stage::{Server, Stage},
+};
+
+const COMPONENTS: usize = 1_000;
+
+/// Watches on one connection: below what a server allows.
+const ON_ONE: usize = 100;
+
+const CHANGES_A_SECOND: u32 = 100;
+
+type Watch = Streaming<WatchComponentsResponse>;
+
+/// Measures watches of 1,000 components.
+pub async fn measure(bench: &mut Bench<'_>) {
+    if !bench.wants(&["T10.idle", "T10.p99"]) {
+        return;
+    }
+    if bench.wants_full(&["T10.idle"]) {
+        idle(bench).await;
+    }
+    if bench.wants_full(&["T10.p99"]) {
+        busy(bench).await;
+    }
+}
+
+async fn start(stage: &Stage) -> Server {
+    let server = Server::empty(stage).await;
+    records::fill(&server, COMPONENTS, Size::Usual, |_| false).await;
+    server
+}
+
+async fn idle(bench: &mut Bench<'_>) {
+    let count = 10_000;
+    let mut sizes = Vec::new();
+    for _ in 0..bench.few_runs() {
+        // A new one each time: what ended watches leave behind would hide what the next ones take.
+        let server = start(bench.stage).await;
+        let before = server.memory();
+        let watches = open(&server, count).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sizes.push(((server.memory() - before) / 1024.0 / count as f64).max(0.0));
+        drop(watches);
+        server.stop().await;
+    }
+    bench.note("T10.idle", count, sizes);
+}
+
+async fn busy(bench: &mut Bench<'_>) {
+    let server = start(bench.stage).await;
+    let count = 1_000;
+    let lasting = Duration::from_secs(10);
+    let mut p99 = Vec::new();
+    for run in 0..bench.few_runs() {
+        let changes = CHANGES_A_SECOND as usize * lasting.as_secs() as usize;
+        let written: Arc<Vec<OnceLock<Instant>>> = Arc::new((0..changes).map(|_| OnceLock::new()).collect());
+        let mut readers = JoinSet::new();
+        for watch in open(&server, count).await {
+            readers.spawn(read(watch, format!("{run}:"), Arc::clone(&written)));
+        }
+        let registry = server.registry();
+        let write = |number: usize| {
+            let (mut registry, written) = (registry.clone(), Arc::clone(&written));
+            let patch = records::patch(std::iter::once(number % COMPONENTS), &format!("{run}:{number}"));
+            async move {
+                written[number].set(Instant::now()).expect("each change is written once");
+                registry.patch_components(patch).await.expect("a patched component");
+            }
+        };
+        load::pace(CHANGES_A_SECOND, lasting, write).await;
+        let mut times = readers.join_all().await.concat();
+        p99.push(percentile(&mut times, 99.0));
+    }
+    bench.note("T10.p99", count, p99);
+    server.stop().await;
+}
+
+/// Watches of what changes from now on.
+async fn open(server: &Server, count: usize) -> Vec<Watch> {
+    let resume_revision = lists::revision(&server.registry()).await;
+    let mut watches = Vec::new();
+    let mut registry = server.registry();
+    for number in 0..count {
+        if number % ON_ONE == 0 {
+            registry = server.registry();
+        }
+        let request = WatchComponentsRequest { resume_revision };
+        watches.push(registry.watch_components(request).await.expect("a watch").into_inner());
+    }
+    watches
+}
+
+/// Reads until nothing came for a while that is long against all delays; gives how late each change of a run came.
+async fn read(mut watch: Watch, run: String, written: Arc<Vec<OnceLock<Instant>>>) -> Vec<f64> {
+    let mut times = Vec::new();
+    while let Ok(batch) = tokio::time::timeout(Duration::from_secs(5), watch.message()).await {
+        let now = Instant::now();
+        for component in batch.expect("a batch").expect("no end").components {
+            let noted = component.error.as_deref().and_then(|noted| noted.strip_prefix(&run));
+            let number = noted.and_then(|number| number.parse::<usize>().ok());
+            let at = number.and_then(|number| written[number].get());
+            times.extend(at.map(|at| milliseconds(now - *at)));
+        }
+    }
+    times
+}

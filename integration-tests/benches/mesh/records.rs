@@ -1,0 +1,109 @@
+//! Made-up components.
+
+use proto::component::{
+    ActualState, BootArtifacts, Component, DesiredState, PatchComponentsRequest, PatchEach,
+    PutComponentsRequest, Status, patch_components_request::Selection,
+};
+use serde_json::{Value, json};
+
+use crate::stage::Server;
+
+/// Components in one request that creates them.
+const AT_ONCE: usize = 5_000;
+
+/// How much text each component has.
+#[derive(Clone, Copy, Debug)]
+pub enum Size {
+    /// About a kilobyte of JSON, as the original was measured with.
+    Usual,
+    /// About 1.6 kilobytes, as on a large machine.
+    Long,
+}
+
+/// Which components belong to a session of their own and have a status of their own.
+pub type Chosen = fn(usize) -> bool;
+
+/// Creates components that nobody acts on. The chosen ones belong to the session `chosen` and failed, all others
+/// belong to `others`.
+///
+/// # Panics
+/// When they are refused.
+pub async fn fill(server: &Server, count: usize, size: Size, chosen: Chosen) {
+    let mut registry = server.registry();
+    let ids: Vec<_> = (0..count).collect();
+    for chunk in ids.chunks(AT_ONCE) {
+        let components = chunk.iter().map(|n| component(*n, size, chosen(*n))).collect();
+        let request = PutComponentsRequest { components, ..Default::default() };
+        registry.put_components(request).await.expect("stored components");
+    }
+}
+
+/// Name of the component at a position.
+pub fn id(n: usize) -> String {
+    format!("x{}c{}s{}b{}n{}", 1000 + n / 256, n / 32 % 8, n / 4 % 8, n / 2 % 2, n % 2)
+}
+
+fn component(n: usize, size: Size, chosen: bool) -> Component {
+    let status = |word: &str| Status { status_override: Some(word.into()), ..Status::default() };
+    let desired = DesiredState {
+        boot_artifacts: Some(artifacts(size)),
+        configuration: Some("compute".into()),
+        ..DesiredState::default()
+    };
+    Component {
+        id: id(n),
+        desired_state: Some(desired),
+        actual_state: Some(actual(size)),
+        enabled: Some(false),
+        session: Some(if chosen { "chosen" } else { "others" }.into()),
+        status: chosen.then(|| status("failed")),
+        ..Component::default()
+    }
+}
+
+fn actual(size: Size) -> ActualState {
+    ActualState { boot_artifacts: Some(artifacts(size)), ..ActualState::default() }
+}
+
+fn artifacts(size: Size) -> BootArtifacts {
+    BootArtifacts {
+        kernel: Some("s3://boot-images/5c8d9f3e/kernel".into()),
+        kernel_parameters: Some(parameters(size)),
+        initrd: Some("s3://boot-images/5c8d9f3e/initrd".into()),
+        timestamp: None,
+    }
+}
+
+fn parameters(size: Size) -> String {
+    let words = match size {
+        Size::Usual => 12,
+        Size::Long => 28,
+    };
+    "console=ttyS0,115200 ".repeat(words)
+}
+
+/// A request to note a text in components, each by a patch of its own.
+pub fn patch(numbers: impl Iterator<Item = usize>, noted: &str) -> PatchComponentsRequest {
+    let patch = |n| Component { id: id(n), error: Some(noted.into()), ..Component::default() };
+    each(numbers.map(patch).collect(), false)
+}
+
+/// The report of one node over gRPC, as the gateway makes it.
+pub fn report(n: usize) -> PatchComponentsRequest {
+    let report = Component { id: id(n), actual_state: Some(actual(Size::Usual)), ..Component::default() };
+    each(vec![report], true)
+}
+
+/// The report of a node over REST.
+pub fn report_body() -> Value {
+    json!({"actual_state": {"boot_artifacts": {
+        "kernel": "s3://boot-images/5c8d9f3e/kernel",
+        "kernel_parameters": parameters(Size::Usual),
+        "initrd": "s3://boot-images/5c8d9f3e/initrd",
+    }}})
+}
+
+fn each(patches: Vec<Component>, guard_actual_state: bool) -> PatchComponentsRequest {
+    let selection = Some(Selection::Each(PatchEach { patches }));
+    PatchComponentsRequest { selection, guard_actual_state, ..PatchComponentsRequest::default() }
+}

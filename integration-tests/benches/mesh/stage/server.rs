@@ -1,0 +1,193 @@
+//! The whole mesh in one process of its own, as `reveille serve` runs it.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use chassis::Settings;
+use integration_tests::{bos::Bos, mesh, ports::free_ports};
+use proto::component::component_service_client::ComponentServiceClient;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use super::{Database, Stage};
+
+/// Between two looks whether it is ready: short against what is measured.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Client of the registry.
+pub type Registry = ComponentServiceClient<chassis::Channel>;
+
+/// A running mesh. It is killed when it is dropped.
+pub struct Server {
+    /// Its settings, with the addresses of every part.
+    pub settings: Settings,
+    /// Its REST contract.
+    pub bos: Bos,
+    directory: TempDir,
+    arguments: Vec<String>,
+    child: Child,
+}
+
+impl Server {
+    /// Starts a mesh with empty databases and what `adjust` makes of the settings of a test, and waits until it is
+    /// ready.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start(stage: &Stage, adjust: impl AsyncFnOnce(&mut Settings)) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut settings = mesh::settings(&directory);
+        give_ports(&mut settings);
+        if let Database::Postgresql(server) = &stage.database {
+            for owner in owners(&mut settings) {
+                *owner = server.new_database().await;
+            }
+        }
+        adjust(&mut settings).await;
+        let file = directory.path().join("reveille.toml");
+        fs::write(&file, toml::to_string(&settings).expect("settings as text"))
+            .expect("a writable directory");
+        let program = stage.program.display().to_string();
+        let arguments = vec![program, "serve".into(), "--config".into(), file.display().to_string()];
+        let bos = Bos::new(&settings.gateway.url);
+        let child = spawn(&arguments, directory.path());
+        let mut server = Self { settings, bos, directory, arguments, child };
+        server.ready().await;
+        server
+    }
+
+    /// Starts a mesh without nodes.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn empty(stage: &Stage) -> Self {
+        Self::start(stage, async |settings| settings.simulator.nodes = 0).await
+    }
+
+    async fn ready(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        let url = format!("{}/readyz", self.settings.gateway.url);
+        let client = reqwest::Client::new();
+        while Instant::now() < until {
+            if client.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            if let Some(ended) = self.child.try_wait().expect("a status") {
+                panic!("reveille ended with {ended}:\n{}", self.log());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        panic!("reveille does not become ready:\n{}", self.log());
+    }
+
+    /// Ends the process in order, starts it again, and gives how long that start took until it was ready.
+    ///
+    /// # Panics
+    /// When it does not end or does not start.
+    pub async fn start_again(&mut self) -> Duration {
+        self.end().await;
+        let began = Instant::now();
+        self.child = spawn(&self.arguments, self.directory.path());
+        self.ready().await;
+        began.elapsed()
+    }
+
+    /// Ends the process in order.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn stop(mut self) {
+        self.end().await;
+    }
+
+    async fn end(&mut self) {
+        let id = self.child.id().expect("a running process").to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
+        assert!(asked.success(), "reveille had ended before:\n{}", self.log());
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("an end in time").expect("a status");
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Memory that the process has, in bytes.
+    pub fn memory(&self) -> f64 {
+        let status = self.process_file("status");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().split(' ').next());
+        resident.and_then(|text| text.parse::<f64>().ok()).expect("a number of kibibytes") * 1024.0
+    }
+
+    /// Time that the process has used of all cores.
+    pub fn cpu(&self) -> Duration {
+        let stat = self.process_file("stat");
+        // The name, which may have spaces, ends at the last parenthesis; the times are fields 14 and 15.
+        let fields = stat.rsplit(')').next().expect("some text").split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
+    fn process_file(&self, name: &str) -> String {
+        let id = self.child.id().expect("a running process");
+        fs::read_to_string(format!("/proc/{id}/{name}")).expect("a running process")
+    }
+
+    /// A client of the registry, with a connection of its own.
+    ///
+    /// # Panics
+    /// When there is no address.
+    pub fn registry(&self) -> Registry {
+        let channel = chassis::channel(&self.settings.component_registry.url).expect("an address");
+        ComponentServiceClient::new(channel).max_decoding_message_size(usize::MAX)
+    }
+
+    /// Address of all components over REST.
+    pub fn components_url(&self) -> String {
+        format!("{}/apis/bos/v2/components", self.settings.gateway.url)
+    }
+}
+
+fn spawn(arguments: &[String], directory: &Path) -> Child {
+    let log = File::options().create(true).append(true).open(directory.join("log")).expect("a log file");
+    Command::new(&arguments[0])
+        .args(&arguments[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
+        .expect("a process")
+}
+
+/// Ports that stay the same when it is started again.
+fn give_ports(settings: &mut Settings) {
+    let places = [
+        (&mut settings.component_registry.listen, &mut settings.component_registry.url),
+        (&mut settings.session_manager.listen, &mut settings.session_manager.url),
+        (&mut settings.status_evaluator.listen, &mut settings.status_evaluator.url),
+        (&mut settings.power_controller.listen, &mut settings.power_controller.url),
+        (&mut settings.config_coordinator.listen, &mut settings.config_coordinator.url),
+        (&mut settings.gateway.listen, &mut settings.gateway.url),
+        (&mut settings.simulator.listen, &mut settings.simulator.url),
+    ];
+    for ((listen, url), port) in places.into_iter().zip(free_ports(7)) {
+        listen.set_port(port);
+        *url = format!("http://{listen}");
+    }
+}
+
+fn owners(settings: &mut Settings) -> [&mut String; 4] {
+    [
+        &mut settings.component_registry.database_url,
+        &mut settings.session_manager.database_url,
+        &mut settings.power_controller.database_url,
+        &mut settings.config_coordinator.database_url,
+    ]
+}

@@ -1,0 +1,52 @@
+//! A mesh among the systems of a real site, which this process plays.
+
+use chassis::Settings;
+use reveille::surroundings;
+use tokio::net::TcpListener;
+use upstreams::{Plan, Service, Upstreams};
+
+use super::{Server, Stage};
+
+/// A mesh and the systems around it.
+pub struct Surroundings {
+    /// The mesh, with the default periods of looking.
+    pub server: Server,
+    /// The systems.
+    pub upstreams: Upstreams,
+}
+
+impl Surroundings {
+    /// Starts the systems of `plan` and a mesh among them, and waits until it has discovered their nodes.
+    ///
+    /// # Panics
+    /// When either does not start.
+    pub async fn start(stage: &Stage, plan: Plan) -> Self {
+        let nodes = plan.hardware.len();
+        let mut started = None;
+        let server = Server::start(stage, async |settings: &mut Settings| {
+            surroundings::csm(settings);
+            let plan = Plan { gateway_url: settings.gateway.url.clone(), ..plan };
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+            let upstreams = Upstreams::start(plan, listener).expect("upstreams");
+            surroundings::play(settings, &upstreams);
+            started = Some(upstreams);
+        })
+        .await;
+        crate::watching::discovered(&server, nodes).await;
+        Self { server, upstreams: started.expect("started with the settings") }
+    }
+
+    /// Calls that were made of the systems since the counts began: looks at power, and all others.
+    pub fn calls(&self) -> (u64, u64) {
+        let is_look = |service: Service, operation: &str| {
+            service == Service::Pcs
+                && (operation == "POST /power-status" || operation == "GET /transitions/{id}")
+        };
+        let (mut looks, mut others) = (0, 0);
+        for count in self.upstreams.counts() {
+            let sum = if is_look(count.service, count.operation) { &mut looks } else { &mut others };
+            *sum += count.requests;
+        }
+        (looks, others)
+    }
+}

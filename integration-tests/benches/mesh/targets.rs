@@ -1,0 +1,150 @@
+//! Every target: what is measured, how good it has to be, and how good the original was.
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Times, memory, calls.
+    Lower,
+    /// Rates, and shares of something good.
+    Higher,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name. What follows the dot is one of several figures of the same measurement.
+    pub id: &'static str,
+    /// What is measured.
+    pub what: &'static str,
+    /// Of every figure of the row.
+    pub unit: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// What has to hold on any machine, if anything is asked for.
+    pub floor: Option<f64>,
+    /// What has to hold for a release.
+    pub goal: f64,
+    /// What BOS 2.50.0 was measured at with its default periods, complete and with fake peers, on two busy cores: the
+    /// best and the worst of its runs. Where a period of 1 s was better, the best is of that.
+    pub original: Option<(f64, f64)>,
+}
+
+impl Target {
+    /// Whether `words` pick the row: one of them is its id, or the beginning of its id up to a dot. No words pick
+    /// every row.
+    pub fn is_picked(&self, words: &[String]) -> bool {
+        let names = |word: &String| {
+            let rest = self.id.strip_prefix(word.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        words.is_empty() || words.iter().any(names)
+    }
+
+    /// Whether `value` is at least as good as `bar`.
+    pub fn meets(&self, value: f64, bar: f64) -> bool {
+        match self.better {
+            Better::Lower => value <= bar,
+            Better::Higher => value >= bar,
+        }
+    }
+}
+
+/// The row of that id.
+///
+/// # Panics
+/// When there is none, which a test of the measurements would find at once.
+pub fn target(id: &str) -> &'static Target {
+    TARGETS.iter().find(|target| target.id == id).unwrap_or_else(|| panic!("{id} is no target"))
+}
+
+const fn lower(id: &'static str, what: &'static str, unit: &'static str, goal: f64) -> Target {
+    Target { id, what, unit, better: Better::Lower, floor: None, goal, original: None }
+}
+
+const fn higher(id: &'static str, what: &'static str, unit: &'static str, goal: f64) -> Target {
+    Target { better: Better::Higher, ..lower(id, what, unit, goal) }
+}
+
+impl Target {
+    const fn floor(self, floor: f64) -> Self {
+        Self { floor: Some(floor), ..self }
+    }
+
+    const fn original(self, best: f64, worst: f64) -> Self {
+        Self { original: Some((best, worst)), ..self }
+    }
+}
+
+/// Rows `T` are what Reveille promises; rows `O` repeat what was measured of the original. A list, filter, call or
+/// footprint has to be ten times better than it, a bulk patch, which is durable here, twice, and a boot has to come
+/// down to the time of its hardware.
+pub const TARGETS: &[Target] = &[
+    lower("T1", "reboot of 10,000 without hardware delay, created to complete", "s", 10.0).floor(20.0),
+    lower("T1.scale", "CPU of a reboot per node, 10,000 nodes over 2,500", "x", 1.3).floor(1.3),
+    lower("T2", "reboot of 100,000 without hardware delay, created to complete", "s", 100.0).floor(240.0),
+    lower("T3.p50", "added to the hardware's time, per node of a realistic reboot", "s", 0.2),
+    lower("T3.p99", "the same, 99th percentile", "s", 1.0).floor(2.0),
+    lower("T3.max", "the same, slowest node", "s", 5.0),
+    lower("T4.p50", "from a node seen off to the call that switches it on, 200 nodes/s", "ms", 25.0),
+    lower("T4.p99", "the same, 99th percentile", "ms", 150.0).floor(500.0),
+    lower("T4b.p99", "the same, 10,000 nodes at once, 99th percentile", "s", 2.0).floor(5.0),
+    higher("T5", "bulk patches, durable, until a watcher has seen them", "/s", 30_000.0).floor(10_000.0),
+    higher("T6", "reports of single nodes over gRPC, 256 at a time", "/s", 5_000.0).floor(2_000.0),
+    lower("T6.p99", "the same, 99th percentile of the answers", "ms", 100.0),
+    lower("T6.burst", "10,000 reports at once until the last is answered", "s", 3.0),
+    lower("T7.first", "list of 100,000 over gRPC, first message", "ms", 20.0),
+    lower("T7.total", "list of 100,000 over gRPC, whole", "s", 1.0).floor(4.0),
+    lower("T7.memory", "growth of the server's memory during such lists", "MiB", 32.0),
+    lower("T7b.first", "list of 100,000 over REST, first byte", "ms", 50.0),
+    lower("T7b.total", "list of 100,000 over REST, whole", "s", 1.5).floor(8.0),
+    lower("T7c.session", "1,000 of 100,000 by session, 99th percentile", "ms", 10.0).floor(100.0),
+    lower("T7c.status", "1,000 of 100,000 by status, 99th percentile", "ms", 10.0).floor(100.0),
+    higher("T8", "status decisions on one core", "/s", 5e6).floor(2e6),
+    lower("T9", "memory per component at 100,000, above an empty server", "B", 1024.0).floor(2048.0),
+    lower("T9.fresh", "the same after a restart", "B", 1024.0).floor(2048.0),
+    lower("T10.idle", "memory per idle watch, 10,000 of them", "KiB", 64.0),
+    lower("T10.p99", "1,000 watches of 100 changes/s, from written to received", "ms", 500.0),
+    lower("T11.post", "creation of a session of 10,000", "ms", 50.0),
+    lower("T11", "session of 10,000, created to running", "s", 1.0).floor(3.0),
+    lower("T11b", "session of 100,000, created to running", "s", 6.0).floor(20.0),
+    lower("T12", "cold start to ready with 100,000 components", "s", 5.0).floor(15.0),
+    lower("T12b", "kill of a replica until its nodes are served elsewhere", "s", 10.0).floor(30.0),
+    lower("T12c", "restart of PostgreSQL until writes are taken again", "s", 5.0).floor(15.0),
+    lower("T13.p50", "what the gateway adds to one GET at 1,000/s", "ms", 0.2),
+    lower("T13.p99", "the same, 99th percentile", "ms", 1.0).floor(5.0),
+    higher("T13.list", "speed of a list over REST, compared with gRPC", "%", 50.0),
+    lower("T14", "CPU of an idle mesh with 100,000 components", "% of a core", 1.0).floor(5.0),
+    lower("T14.scale", "the same, over that with 25,000", "x", 1.3),
+    lower("T14.calls", "calls of the systems around it, idle", "/s", 1.0),
+    lower("T14.commits", "database transactions, idle", "/s", 1.0),
+    lower("T15", "upstream calls of a reboot of 10,000 but looks at power, over the fewest", "x", 1.5)
+        .floor(3.0),
+    lower("T15.looks", "looks at power per 5 s and 2,500 nodes", "", 1.0).floor(3.0),
+    higher("T16", "repeated reports of running nodes over REST, 256 at a time", "/s", 5_000.0).floor(1_700.0),
+    lower("T16.commits", "database transactions of such reports", "/s", 1.0),
+    higher("T17.goodput", "work done under ten times as many callers", "%", 80.0),
+    lower("T17.recovery", "until answers are as quick as before", "s", 10.0),
+    lower("T18.list", "list of 1,000,000 over gRPC", "s", 15.0),
+    lower("T18.start", "cold start with 1,000,000 components", "s", 40.0),
+    lower("T18.memory", "memory with 1,000,000 components", "MiB", 1229.0),
+    lower("O1", "GET of all 10,000 components", "s", 0.033).original(0.33, 0.71),
+    lower("O1.50k", "GET of all 50,000 components", "s", 0.17).original(1.7, 2.9),
+    lower("O2", "GET of all 10,000 in pages of 2,800", "s", 0.06).original(0.6, 1.0),
+    lower("O2.50k", "GET of all 50,000 in pages of 2,800", "s", 0.5).original(5.0, 6.6),
+    lower("O3", "GET of a session's tenth of 10,000", "s", 0.014).original(0.14, 0.14),
+    lower("O3.50k", "GET of a session's tenth of 50,000", "s", 0.067).original(0.67, 0.67),
+    lower("O3.none", "GET of a session of none of 10,000", "s", 0.018).original(0.18, 0.18),
+    lower("O3.none50k", "GET of a session of none of 50,000", "s", 0.056).original(0.56, 0.56),
+    higher("O4.get", "single GETs, 8 at a time, 10,000 components", "/s", 5_200.0).original(520.0, 520.0),
+    higher("O4.patch", "single PATCHes, 8 at a time, 10,000 components", "/s", 4_910.0)
+        .original(491.0, 491.0),
+    lower("O5", "bulk PATCH of 2,000 of 10,000 over REST", "s", 0.08).original(0.16, 0.38),
+    lower("O6", "session of 10,000 over REST, created to running", "s", 0.54).original(5.4, 15.0),
+    lower("O7", "boot of 10,000, on after 10 s, reported 10 s later, real protocols", "s", 22.0)
+        .original(58.0, 117.0),
+    lower("O8", "shutdown of 10,000, off after 10 s, real protocols", "s", 12.0).original(30.0, 119.0),
+    lower("O9", "CPU of everything for such a boot", "s", 4.5).original(45.0, 49.0),
+    lower("O10", "CPU in 15 s while 10,000 wait for configuration", "s", 0.37).original(3.7, 3.7),
+    lower("O10.calls", "calls of the systems around it in a minute of that", "", 37.0).original(376.0, 376.0),
+    lower("O11", "memory with 10,000 components after a boot", "MiB", 130.0).original(1_300.0, 1_500.0),
+];

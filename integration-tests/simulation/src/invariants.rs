@@ -1,0 +1,281 @@
+//! What must hold, each as a function of what was seen. A test shows for each that it bites.
+
+use std::sync::Arc;
+
+use domain::component::Component;
+use proto::{
+    component::Action,
+    power::{Delivery, PowerReading, PowerState, Transition},
+};
+
+/// Something that must not happen, and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The name of what does not hold.
+    pub invariant: &'static str,
+    /// Milliseconds of virtual time since the beginning.
+    pub at: u64,
+    /// What happened.
+    pub what: String,
+}
+
+/// One attempt of an action on a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// The node.
+    pub node: String,
+    /// The generation of its component for which it is made.
+    pub generation: u64,
+    /// The action, by its number on the wire.
+    pub action: i32,
+    /// Counted from 1.
+    pub attempt: u32,
+}
+
+/// A transition that the power controller has on record, as far as it is about one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// What it does.
+    pub action: Action,
+    /// How far it is.
+    pub delivery: Stage,
+    /// The generation of the component for which it is made.
+    pub generation: u64,
+    /// Counted from 1.
+    pub attempt: u32,
+}
+
+/// How far a transition is that is not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing was asked.
+    Prepared,
+    /// It is being asked for, or was, and nobody knows what came of it.
+    Asked,
+    /// The upstream works on it.
+    Accepted,
+}
+
+impl Stage {
+    /// Whether the upstream may be asked while it is so.
+    pub fn may_be_asked(self) -> bool {
+        self == Self::Asked
+    }
+}
+
+impl Open {
+    /// What `transition` means to `node`; none if it is over.
+    pub fn of(transition: &Transition, node: &str) -> Option<Self> {
+        let delivery = match transition.delivery() {
+            Delivery::Prepared => Stage::Prepared,
+            Delivery::Sent | Delivery::Unknown => Stage::Asked,
+            Delivery::Accepted => Stage::Accepted,
+            Delivery::Unspecified | Delivery::Refused | Delivery::Finished => return None,
+        };
+        let member = transition.members.iter().find(|member| member.id == node)?;
+        let (generation, attempt) = (member.generation, member.attempt);
+        Some(Self { action: transition.action(), delivery, generation, attempt })
+    }
+
+    /// The attempt that it is.
+    pub fn asked(&self, node: &str) -> Asked {
+        let (generation, attempt) = (self.generation, self.attempt);
+        Asked { node: node.to_owned(), generation, action: self.action as i32, attempt }
+    }
+}
+
+/// Boot data that the boot script server took for a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// The kernel.
+    pub kernel: Arc<str>,
+    /// The kernel command line.
+    pub params: Arc<str>,
+    /// What names them.
+    pub token: Arc<str>,
+}
+
+/// Everything that matters about an action that the machine has taken for a node. What was on record is what was at
+/// some time between when the action may have been decided and now, oldest first.
+#[derive(Debug, Clone)]
+pub struct Acceptance {
+    /// The node.
+    pub node: String,
+    /// The action.
+    pub action: Action,
+    /// The attempt that it belongs to, if any.
+    pub asked: Option<Asked>,
+    /// Transitions of the node that are not over.
+    pub open: Vec<Open>,
+    /// Its component.
+    pub records: Vec<Arc<Component>>,
+    /// Its power, as the power controller knew it.
+    pub powers: Vec<Arc<PowerState>>,
+    /// What it would have booted.
+    pub boot: Vec<Prepared>,
+    /// The configurations that were set for it.
+    pub configured: Vec<String>,
+}
+
+/// Everything that must hold of an action that the machine takes, which took the same attempt so many `times`.
+pub fn of_acceptance(seen: &Acceptance, times: usize) -> [(&'static str, Result<(), String>); 7] {
+    [
+        ("I0", written_down(seen)),
+        ("I1", no_double_act(seen, times)),
+        ("I2", no_crossing(seen)),
+        ("I3", on_the_right_node(seen)),
+        ("I4", in_order(seen)),
+        ("I5", fresh(seen)),
+        ("I15", known(seen)),
+    ]
+}
+
+/// The upstream is asked for nothing that was not written down before.
+pub fn written_down(seen: &Acceptance) -> Result<(), String> {
+    match seen.asked {
+        Some(_) => Ok(()),
+        None => {
+            Err(format!("{}: {:?} without a record of it; open: {:?}", seen.node, seen.action, seen.open))
+        }
+    }
+}
+
+/// I1: the upstream takes each attempt on each node once.
+pub fn no_double_act(seen: &Acceptance, times: usize) -> Result<(), String> {
+    match &seen.asked {
+        Some(asked) if times > 1 => {
+            Err(format!("{}: {:?} was taken {times} times: {asked:?}", seen.node, seen.action))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// I2: nothing is asked for while an opposite action is on its way.
+pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
+    let opposite = |open: &&Open| (open.action == Action::PoweringOn) != (seen.action == Action::PoweringOn);
+    match seen.open.iter().find(opposite) {
+        Some(open) => Err(format!("{}: {:?} while {open:?}", seen.node, seen.action)),
+        None => Ok(()),
+    }
+}
+
+/// I3: nothing is done to a node that is disabled, held, or locked, or does not want it.
+pub fn on_the_right_node(seen: &Acceptance) -> Result<(), String> {
+    let may_be = |record: &&Arc<Component>| {
+        let held =
+            record.status.as_ref().and_then(|status| status.status_override.as_deref()) == Some("on_hold");
+        record.is_enabled() && !held && !record.locked
+    };
+    match seen.records.iter().find(may_be) {
+        Some(_) => Ok(()),
+        None => Err(format!("{}: {:?} although it was {:?}", seen.node, seen.action, seen.records.last())),
+    }
+}
+
+/// I4: a node is switched on only with the boot data and the configuration of this very generation.
+pub fn in_order(seen: &Acceptance) -> Result<(), String> {
+    if seen.action != Action::PoweringOn {
+        return Ok(());
+    }
+    let Some(asked) = &seen.asked else { return Ok(()) };
+    let mut of_generation =
+        seen.records.iter().filter(|record| record.generation == asked.generation).peekable();
+    if of_generation.peek().is_none() {
+        return Err(format!("{}: on for generation {}, which is over", seen.node, asked.generation));
+    }
+    let prepared = |record: &&Arc<Component>| {
+        let Some(desired) = &record.desired_state else { return false };
+        let token = desired.bss_token.as_deref().unwrap_or_default();
+        let booted = seen.boot.iter().any(|boot| *boot.token == *token);
+        let configuration = desired.configuration.as_deref().unwrap_or_default();
+        let configured = configuration.is_empty() || seen.configured.iter().any(|name| name == configuration);
+        let reported = record.preparation.as_ref().is_some_and(|preparation| {
+            preparation.generation == asked.generation && preparation.error.is_empty()
+        });
+        booted && configured && reported
+    };
+    match of_generation.find(prepared) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "{}: on without what belongs to it; record {:?}, boot data {:?}, configurations {:?}",
+            seen.node,
+            seen.records.last(),
+            seen.boot,
+            seen.configured
+        )),
+    }
+}
+
+/// I5: an action rests on a look at the node that was taken in the generation that it is for.
+pub fn fresh(seen: &Acceptance) -> Result<(), String> {
+    let Some(asked) = &seen.asked else { return Ok(()) };
+    match seen.powers.iter().find(|power| power.generation >= asked.generation) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "{}: {:?} for generation {} upon {:?}",
+            seen.node, seen.action, asked.generation, seen.powers
+        )),
+    }
+}
+
+/// I15: nothing is done to a node whose power is not known.
+pub fn known(seen: &Acceptance) -> Result<(), String> {
+    let known = |power: &&Arc<PowerState>| matches!(power.reading(), PowerReading::On | PowerReading::Off);
+    match seen.powers.iter().find(known) {
+        Some(_) => Ok(()),
+        None => Err(format!("{}: {:?} upon {:?}", seen.node, seen.action, seen.powers)),
+    }
+}
+
+/// I7: no attempt beyond the retry policy.
+pub fn attempts_within_policy(transition: &Transition, policy: u32) -> Result<(), String> {
+    match transition.members.iter().find(|member| member.attempt > policy) {
+        Some(member) => Err(format!("{}: attempt {} of {policy}", member.id, member.attempt)),
+        None => Ok(()),
+    }
+}
+
+/// I8: a commit takes the revisions that follow the one before it, each once.
+pub fn revisions_without_gap(last: u64, newest: u64, mut revisions: Vec<u64>) -> Result<(), String> {
+    revisions.sort_unstable();
+    let follow = (last + 1..=newest).eq(revisions.iter().copied());
+    if follow { Ok(()) } else { Err(format!("after {last} came {revisions:?} up to {newest}")) }
+}
+
+/// I8: what a watch delivered moves on.
+pub fn watch_moves_on(delivered: u64, revision: u64, changed: &[u64]) -> Result<(), String> {
+    let backwards = revision < delivered;
+    let outside = changed.iter().find(|one| **one > revision || (**one <= delivered));
+    match outside {
+        _ if backwards => Err(format!("after {delivered} came {revision}")),
+        Some(one) => Err(format!("revision {one} between {delivered} and {revision}")),
+        None => Ok(()),
+    }
+}
+
+/// I9: a session that is complete stays so.
+pub fn completion_stays(was_complete: bool, is_complete: bool, name: &str) -> Result<(), String> {
+    if was_complete && !is_complete { Err(format!("session {name} was complete and is not")) } else { Ok(()) }
+}
+
+/// I14: once nothing goes wrong any more, every node settles and every session completes.
+pub fn settled(components: &[Arc<Component>], running: &[String]) -> Result<(), String> {
+    let unsettled: Vec<_> =
+        components.iter().filter(|component| component.is_enabled()).map(in_short).collect();
+    match (unsettled.first(), running.first()) {
+        (None, None) => Ok(()),
+        _ => Err(format!("sessions {running:?}; nodes {unsettled:?}")),
+    }
+}
+
+fn in_short(component: &Arc<Component>) -> String {
+    let phase = component.status.as_ref().and_then(|status| status.phase);
+    let word =
+        component.status.as_ref().and_then(|status| status.status_override.as_deref()).unwrap_or_default();
+    let error = component.error.as_deref().unwrap_or_default();
+    let action = component.last_action.as_ref().and_then(|last| last.action);
+    format!("{} {phase:?} {word:?} after {action:?}: {error:?}", component.id.as_str())
+}
+
+#[cfg(test)]
+mod tests;

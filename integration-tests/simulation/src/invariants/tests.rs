@@ -1,0 +1,173 @@
+//! Each invariant bites: a history that breaks it is found, and the same history without the defect is not.
+
+use domain::{
+    component::{BootPreparation, DesiredState, Status},
+    id::ComponentId,
+};
+use proto::power::TransitionMember;
+
+use super::*;
+
+const NODE: &str = "x1000c0s0b0n0";
+
+fn component(change: impl FnOnce(&mut Component)) -> Arc<Component> {
+    let mut component = Component::new(ComponentId::parse(NODE).expect("an id"));
+    component.enabled = Some(true);
+    component.generation = 3;
+    component.desired_state = Some(DesiredState {
+        bss_token: Some("t1".to_owned()),
+        configuration: Some("c1".to_owned()),
+        ..DesiredState::default()
+    });
+    component.preparation = Some(BootPreparation { generation: 3, attempt: 1, error: String::new() });
+    change(&mut component);
+    Arc::new(component)
+}
+
+fn power(reading: PowerReading, generation: u64) -> Arc<PowerState> {
+    Arc::new(PowerState { id: NODE.to_owned(), reading: reading.into(), generation, ..PowerState::default() })
+}
+
+fn open(action: Action, delivery: Stage) -> Open {
+    Open { action, delivery, generation: 3, attempt: 1 }
+}
+
+/// A power-on of which nothing is wrong.
+fn good() -> Acceptance {
+    let asked = open(Action::PoweringOn, Stage::Asked);
+    Acceptance {
+        node: NODE.to_owned(),
+        action: Action::PoweringOn,
+        asked: Some(asked.asked(NODE)),
+        open: vec![asked],
+        records: vec![component(|_| {})],
+        powers: vec![power(PowerReading::Off, 3)],
+        boot: vec![Prepared { kernel: "k".into(), params: "p".into(), token: "t1".into() }],
+        configured: vec!["c1".to_owned()],
+    }
+}
+
+fn broken(seen: &Acceptance, times: usize) -> Vec<&'static str> {
+    let checked = of_acceptance(seen, times).into_iter();
+    checked.filter(|(_, checked)| checked.is_err()).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_good_action_breaks_nothing() {
+    assert!(broken(&good(), 1).is_empty());
+    let off = Acceptance { boot: Vec::new(), configured: Vec::new(), ..good() };
+    let open = vec![open(Action::PoweringOffGracefully, Stage::Asked)];
+    assert!(broken(&Acceptance { action: Action::PoweringOffGracefully, open, ..off }, 1).is_empty());
+}
+
+#[test]
+fn every_bad_action_breaks_what_it_should() {
+    let off = || vec![open(Action::PoweringOffForcefully, Stage::Accepted)];
+    let record = |change: fn(&mut Component)| vec![component(change)];
+    let held = |component: &mut Component| {
+        component.status = Some(Status { status_override: Some("on_hold".to_owned()), ..Status::default() });
+    };
+    let rows = [
+        ("nobody wrote it down", Acceptance { asked: None, ..good() }, 1, vec!["I0"]),
+        ("the same attempt twice", good(), 2, vec!["I1"]),
+        ("on while an off is accepted", Acceptance { open: off(), ..good() }, 1, vec!["I2"]),
+        (
+            "disabled",
+            Acceptance { records: record(|one| one.enabled = Some(false)), ..good() },
+            1,
+            vec!["I3"],
+        ),
+        ("locked", Acceptance { records: record(|one| one.locked = true), ..good() }, 1, vec!["I3"]),
+        ("held", Acceptance { records: vec![component(held)], ..good() }, 1, vec!["I3"]),
+        ("nobody knows it", Acceptance { records: Vec::new(), ..good() }, 1, vec!["I3", "I4"]),
+        ("another token", Acceptance { boot: Vec::new(), ..good() }, 1, vec!["I4"]),
+        ("another configuration", Acceptance { configured: vec!["c0".to_owned()], ..good() }, 1, vec!["I4"]),
+        (
+            "not prepared",
+            Acceptance { records: record(|one| one.preparation = None), ..good() },
+            1,
+            vec!["I4"],
+        ),
+        (
+            "a newer generation",
+            Acceptance { records: record(|one| one.generation = 4), ..good() },
+            1,
+            vec!["I4"],
+        ),
+        ("an old look", Acceptance { powers: vec![power(PowerReading::Off, 2)], ..good() }, 1, vec!["I5"]),
+        ("no look", Acceptance { powers: Vec::new(), ..good() }, 1, vec!["I5", "I15"]),
+        (
+            "undefined",
+            Acceptance { powers: vec![power(PowerReading::Undefined, 3)], ..good() },
+            1,
+            vec!["I15"],
+        ),
+        ("left out", Acceptance { powers: vec![power(PowerReading::Missing, 3)], ..good() }, 1, vec!["I15"]),
+    ];
+    for (story, seen, times, expected) in rows {
+        assert_eq!(broken(&seen, times), expected, "{story}");
+    }
+}
+
+#[test]
+fn attempts_beyond_the_policy_are_found() {
+    let member = |attempt| TransitionMember { id: NODE.to_owned(), attempt, ..TransitionMember::default() };
+    let transition =
+        |attempt| Transition { members: vec![member(1), member(attempt)], ..Transition::default() };
+    assert!(attempts_within_policy(&transition(3), 3).is_ok());
+    assert!(attempts_within_policy(&transition(4), 3).is_err());
+}
+
+#[test]
+fn gaps_repetitions_and_steps_back_are_found() {
+    assert!(revisions_without_gap(4, 6, vec![6, 5]).is_ok());
+    for (last, newest, revisions) in [(4, 6, vec![6]), (4, 6, vec![5, 5, 6]), (4, 6, vec![4, 5, 6])] {
+        assert!(revisions_without_gap(last, newest, revisions.clone()).is_err(), "{revisions:?}");
+    }
+    assert!(watch_moves_on(4, 6, &[5, 6]).is_ok());
+    for (delivered, revision, changed) in [(4, 3, vec![]), (4, 6, vec![4]), (4, 6, vec![7])] {
+        assert!(watch_moves_on(delivered, revision, &changed).is_err(), "{delivered} {revision} {changed:?}");
+    }
+}
+
+#[test]
+fn completion_that_is_undone_is_found() {
+    assert!(completion_stays(true, true, "s").is_ok() && completion_stays(false, false, "s").is_ok());
+    assert!(completion_stays(true, false, "s").is_err());
+}
+
+#[test]
+fn who_does_not_settle_is_found() {
+    let done = component(|one| one.enabled = Some(false));
+    assert!(settled(std::slice::from_ref(&done), &[]).is_ok());
+    assert!(settled(&[done.clone(), component(|_| {})], &[]).is_err());
+    assert!(settled(&[done], &["s1".to_owned()]).is_err());
+}
+
+#[test]
+fn only_what_is_not_over_is_open() {
+    let transition = |delivery: Delivery| Transition {
+        action: Action::PoweringOn.into(),
+        delivery: delivery.into(),
+        members: vec![TransitionMember {
+            id: NODE.to_owned(),
+            generation: 3,
+            attempt: 1,
+            ..Default::default()
+        }],
+        ..Transition::default()
+    };
+    let stages = [
+        Delivery::Prepared,
+        Delivery::Sent,
+        Delivery::Unknown,
+        Delivery::Accepted,
+        Delivery::Refused,
+        Delivery::Finished,
+    ];
+    let open = stages.map(|delivery| Open::of(&transition(delivery), NODE).map(|open| open.delivery));
+    let expected =
+        [Some(Stage::Prepared), Some(Stage::Asked), Some(Stage::Asked), Some(Stage::Accepted), None, None];
+    assert_eq!(open, expected);
+    assert_eq!(Open::of(&transition(Delivery::Sent), "x9"), None);
+}

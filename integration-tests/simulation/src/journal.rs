@@ -1,0 +1,261 @@
+//! What happened so far, as somebody sees it who sees everything: what each host has stored and since when, and what
+//! the machine took.
+
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use chassis::{
+    kinds::OptionsRecord,
+    resource::{Batch, Resource},
+};
+use domain::component::Component;
+use parking_lot::Mutex;
+use proto::power::{PowerState, Transition};
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{
+    invariants::{self, Acceptance, Asked, Open, Prepared, Violation},
+    trace,
+    world::Part,
+};
+
+/// How old what is known may be that an action rests upon: what a call may take from its decision until it arrives,
+/// with partitions of the network on the way.
+pub const GRACE: Duration = Duration::from_secs(45);
+
+/// What happened so far.
+#[derive(Default)]
+pub struct Journal {
+    state: Mutex<State>,
+    bad: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    components: BTreeMap<String, History<Component>>,
+    powers: BTreeMap<String, History<PowerState>>,
+    transitions: BTreeMap<String, Arc<Transition>>,
+    options: Option<Arc<OptionsRecord>>,
+    boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
+    configured: BTreeMap<String, VecDeque<(Instant, String)>>,
+    attempts: BTreeMap<Asked, Vec<String>>,
+    revisions: BTreeMap<(Part, &'static str), u64>,
+    /// Those whose database has lost commits.
+    set_back: BTreeSet<Part>,
+    violations: Vec<Violation>,
+}
+
+/// The states of a resource since when, oldest first; none where it was deleted.
+struct History<R>(VecDeque<(Instant, Option<Arc<R>>)>);
+
+impl<R> Default for History<R> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<R> History<R> {
+    fn push(&mut self, state: Option<Arc<R>>) {
+        let now = Instant::now();
+        self.0.push_back((now, state));
+        // The last one that is older than the grace was in force within it.
+        while self.0.get(1).is_some_and(|(since, _)| *since + GRACE < now) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Those that were in force at some time within the grace, oldest first.
+    fn recent(&self) -> Vec<Arc<R>> {
+        let now = Instant::now();
+        let outdated = |index: usize| self.0.get(index + 1).is_some_and(|(since, _)| *since + GRACE < now);
+        let states = self.0.iter().enumerate().filter(|(index, _)| !outdated(*index));
+        states.filter_map(|(_, (_, state))| state.clone()).collect()
+    }
+}
+
+impl Journal {
+    /// A host has stored something.
+    pub fn kept(&self, part: Part, kind: &'static str, batch: &dyn Any) {
+        let mut state = self.state.lock();
+        if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
+            state.told(part, batch);
+            note(&mut state.components, batch);
+        } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
+            state.told(part, batch);
+            note(&mut state.powers, batch);
+        } else if let Some(batch) = batch.downcast_ref::<Batch<Transition>>() {
+            state.told(part, batch);
+            for deletion in &batch.deleted {
+                state.transitions.remove(&*deletion.key);
+            }
+            for transition in &batch.changed {
+                let policy = state.policy();
+                let checked = invariants::attempts_within_policy(transition, policy);
+                state.judge("I7", checked);
+                state.transitions.insert(transition.id.clone(), Arc::clone(transition));
+            }
+        } else if let Some(batch) = batch.downcast_ref::<Batch<OptionsRecord>>() {
+            state.told(part, batch);
+            state.options = batch.changed.last().cloned();
+        } else {
+            trace::note(|| format!("{} keeps some {kind}", part.name()));
+        }
+        self.tell(&state);
+    }
+
+    /// The boot script server took boot data.
+    pub fn prepared(&self, nodes: &[String], kernel: &str, params: &str, token: &str) {
+        let prepared = Prepared { kernel: kernel.into(), params: params.into(), token: token.into() };
+        let mut state = self.state.lock();
+        for node in nodes {
+            remember(state.boot.entry(node.clone()).or_default(), prepared.clone());
+        }
+    }
+
+    /// The configuration service took a configuration.
+    pub fn configured(&self, nodes: &[String], name: &str) {
+        let mut state = self.state.lock();
+        for node in nodes {
+            remember(state.configured.entry(node.clone()).or_default(), name.to_owned());
+        }
+    }
+
+    /// The power service took a transition.
+    pub fn accepted(&self, upstream_id: &str, action: proto::component::Action, nodes: &[String]) {
+        let mut state = self.state.lock();
+        for node in nodes {
+            let acceptance = state.acceptance(node, action);
+            if let Some(asked) = &acceptance.asked {
+                state.attempts.entry(asked.clone()).or_default().push(upstream_id.to_owned());
+            }
+            let times = acceptance.asked.as_ref().map_or(0, |asked| state.attempts[asked].len());
+            for (name, checked) in invariants::of_acceptance(&acceptance, times) {
+                state.judge(name, checked);
+            }
+        }
+        self.tell(&state);
+    }
+
+    /// The database of a part has lost commits.
+    pub fn set_back(&self, part: Part) {
+        self.state.lock().set_back.insert(part);
+    }
+
+    /// Whether the database of a part has lost commits.
+    pub fn was_set_back(&self, part: Part) -> bool {
+        self.state.lock().set_back.contains(&part)
+    }
+
+    /// Something happened that must not.
+    pub fn violated(&self, invariant: &'static str, what: String) {
+        let mut state = self.state.lock();
+        state.judge(invariant, Err(what));
+        self.tell(&state);
+    }
+
+    /// What happened that must not.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.state.lock().violations.clone()
+    }
+
+    /// Waits until something happens that must not.
+    pub async fn bad(&self) {
+        loop {
+            let bad = self.bad.notified();
+            if !self.state.lock().violations.is_empty() {
+                return;
+            }
+            bad.await;
+        }
+    }
+
+    fn tell(&self, state: &State) {
+        if !state.violations.is_empty() {
+            self.bad.notify_waiters();
+        }
+    }
+}
+
+impl State {
+    fn judge(&mut self, invariant: &'static str, checked: Result<(), String>) {
+        if let Err(what) = checked {
+            trace::note(|| format!("VIOLATION of {invariant}: {what}"));
+            self.violations.push(Violation { invariant, at: trace::now(), what });
+        }
+    }
+
+    fn told<R: Resource>(&mut self, part: Part, batch: &Batch<R>) {
+        trace::note(|| {
+            let keys: Vec<_> = batch.changed.iter().map(|one| one.key()).collect();
+            format!("{} keeps {} {} {keys:?}", part.name(), R::KIND, batch.revision)
+        });
+        let last = self.revisions.insert((part, R::KIND), batch.revision).unwrap_or(0);
+        let revisions: Vec<u64> = batch
+            .deleted
+            .iter()
+            .map(|deletion| deletion.revision)
+            .chain(batch.changed.iter().map(|one| one.revision()))
+            .collect();
+        // Who notices that commits were lost goes on above all that it ever showed.
+        if !self.set_back.contains(&part) {
+            self.judge("I8", invariants::revisions_without_gap(last, batch.revision, revisions));
+        }
+    }
+
+    fn policy(&self) -> u32 {
+        self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
+    }
+
+    /// Everything that matters about an action that the machine takes now.
+    fn acceptance(&self, node: &str, action: proto::component::Action) -> Acceptance {
+        let of_node =
+            |transition: &&Arc<Transition>| transition.members.iter().any(|member| member.id == node);
+        let open: Vec<Open> =
+            self.transitions.values().filter(of_node).filter_map(|one| Open::of(one, node)).collect();
+        let asked = open.iter().find(|open| open.action == action && open.delivery.may_be_asked());
+        Acceptance {
+            node: node.to_owned(),
+            action,
+            asked: asked.map(|open| open.asked(node)),
+            open,
+            records: self.components.get(node).map(History::recent).unwrap_or_default(),
+            powers: self.powers.get(node).map(History::recent).unwrap_or_default(),
+            boot: recent(self.boot.get(node)),
+            configured: recent(self.configured.get(node)),
+        }
+    }
+}
+
+fn note<R: Resource>(histories: &mut BTreeMap<String, History<R>>, batch: &Batch<R>) {
+    for deletion in &batch.deleted {
+        histories.entry(deletion.key.to_string()).or_default().push(None);
+    }
+    for resource in &batch.changed {
+        histories.entry(resource.key().to_owned()).or_default().push(Some(Arc::clone(resource)));
+    }
+}
+
+fn remember<T>(history: &mut VecDeque<(Instant, T)>, state: T) {
+    let now = Instant::now();
+    history.push_back((now, state));
+    while history.get(1).is_some_and(|(since, _)| *since + GRACE < now) {
+        history.pop_front();
+    }
+}
+
+/// Those that held within the grace, oldest first.
+fn recent<T: Clone>(history: Option<&VecDeque<(Instant, T)>>) -> Vec<T> {
+    let Some(history) = history else { return Vec::new() };
+    let now = Instant::now();
+    let outdated = |index: usize| history.get(index + 1).is_some_and(|(since, _)| *since + GRACE < now);
+    history
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !outdated(*index))
+        .map(|(_, (_, state))| state.clone())
+        .collect()
+}

@@ -1,0 +1,24 @@
+//! The whole mesh in virtual time: the real services on hosts of their own, with a network, disks, clocks, a machine
+//! and people that a seed decides about. The same seed is the same run, to the last microsecond.
+//!
+//! - [`seed`] runs one seed; [`table`] runs many, each in a process of its own, and sums up
+//! - [`world`] starts and kills hosts; [`machine`] plays nodes and upstreams; [`story`] plays people; [`weather`] and
+//!   [`trouble`] make things go wrong
+//! - [`journal`] sees everything, and [`invariants`] judge it; [`watcher`] judges watches
+//! - [`chance`], [`host`] and [`trace`] make runs repeatable and readable
+//!
+//! `README.md` beside this crate says which faults are injected how, and which invariants are checked where.
+
+pub mod chance;
+pub mod host;
+pub mod invariants;
+pub mod journal;
+pub mod machine;
+pub mod seed;
+pub mod story;
+pub mod table;
+pub mod trace;
+pub mod trouble;
+pub mod watcher;
+pub mod weather;
+pub mod world;

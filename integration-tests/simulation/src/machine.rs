@@ -1,0 +1,350 @@
+//! The machine: the nodes of the simulator and the upstreams around them, which do not always do what they should.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use chassis::{Context, Listener, channel::LARGEST_MESSAGE};
+use futures_util::{StreamExt, stream::BoxStream};
+use parking_lot::Mutex;
+use proto::{
+    component::{
+        Action, ActualState, Component, PatchComponentsRequest, PatchEach,
+        component_service_client::ComponentServiceClient, patch_components_request::Selection,
+    },
+    power::PowerReading,
+    simulation::{
+        CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
+        GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
+        ListFaultsRequest, ListFaultsResponse, ListHardwareRequest, ListHardwareResponse,
+        ListTransitionsRequest, ListTransitionsResponse, NodeConfiguration, NodePower,
+        PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest,
+        SetConfigurationsResponse, TransitionOperation, WatchConfigurationsRequest,
+        WatchConfigurationsResponse, WatchPowerRequest, WatchPowerResponse,
+        fleet_service_server::{FleetService, FleetServiceServer},
+    },
+};
+use simulator::{FleetRpc, reporter::Report};
+use tokio::{sync::mpsc, time::Instant};
+use tonic::{Request, Response, Status};
+
+use crate::{
+    trace,
+    trouble::{Concern, Oddity},
+    world::{Part, World},
+};
+
+/// How far behind a stale power state is.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Starts the machine.
+///
+/// # Errors
+/// When the settings of the simulator cannot be used.
+pub async fn start(context: Context, listener: Listener, world: Arc<World>) -> anyhow::Result<()> {
+    let (fleet, reports) = simulator::fleet(&context)?;
+    let registry =
+        chassis::channel(&context.settings.component_registry.url).context("component_registry.url")?;
+    let upstreams = Upstreams { fleet, world, before: Arc::default() };
+    let mut server = chassis::Server::default();
+    server.add(FleetServiceServer::new(upstreams).max_decoding_message_size(LARGEST_MESSAGE));
+    let ready = chassis::serve(&context, "simulator", listener, server).await?;
+    context.tasks.spawn_until_shutdown("node-reports", report(registry, reports));
+    ready.now().await;
+    Ok(())
+}
+
+/// Lets every node that booted say so, again and again, as long as it is up.
+async fn report(
+    registry: chassis::Channel,
+    mut reports: mpsc::UnboundedReceiver<Report>,
+) -> anyhow::Result<()> {
+    while let Some(report) = reports.recv().await {
+        let registry = ComponentServiceClient::new(registry.clone());
+        tokio::spawn(async move {
+            let ended = report.ended.clone();
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => {}
+                () = repeat(registry, report) => {}
+            }
+        });
+    }
+    std::future::pending().await
+}
+
+async fn repeat(mut registry: ComponentServiceClient<chassis::Channel>, report: Report) {
+    let mut refusals = 0;
+    loop {
+        let actual_state =
+            ActualState { bss_token: Some(report.boot.token.to_string()), ..Default::default() };
+        let patch =
+            Component { id: report.id.to_string(), actual_state: Some(actual_state), ..Default::default() };
+        let request = PatchComponentsRequest {
+            selection: Some(Selection::Each(PatchEach { patches: vec![patch] })),
+            guard_actual_state: true,
+            ..Default::default()
+        };
+        let call = registry.patch_components(request);
+        let pause = match chassis::within(Duration::from_secs(30), call).await {
+            Ok(_) => {
+                trace::note(|| format!("{} has reported", report.id));
+                refusals = 0;
+                report.boot.report_period
+            }
+            Err(status) => {
+                trace::note(|| format!("{} reports in vain: {}", report.id, status.message()));
+                refusals += 1;
+                Duration::from_secs(u64::from(u32::min(refusals * 2, 30)))
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// What answers for the fleet, with what is wrong now.
+struct Upstreams {
+    fleet: FleetRpc,
+    world: Arc<World>,
+    /// The power that nodes had, since when, oldest first: for those who see it late.
+    before: Arc<Mutex<BTreeMap<String, Readings>>>,
+}
+
+/// Each since when, oldest first.
+type Readings = Vec<(Instant, PowerReading)>;
+
+type Stream<T> = BoxStream<'static, Result<T, Status>>;
+
+impl Upstreams {
+    /// Does something as the mood of the upstream is.
+    async fn take<T>(
+        &self,
+        concern: Concern,
+        what: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<Response<T>, Status> {
+        self.world.trouble.before(concern).await?;
+        let answer = what.await?;
+        self.world.trouble.after(concern).await?;
+        Ok(answer)
+    }
+
+    /// The host of a caller dies before it hears the answer.
+    async fn unless_dead(&self, caller: Part, what: &'static str) {
+        if self.world.trouble.caller_dies() {
+            self.world.trouble.count(what);
+            self.world.crash(caller, self.world.trouble.downtime());
+            std::future::pending().await
+        }
+    }
+
+    fn odd(&self, node: &str, oddity: Oddity) -> bool {
+        self.world.trouble.is(node, oddity)
+    }
+
+    /// What is told of the power of a node; none: nothing.
+    fn told(&self, node: NodePower) -> Option<NodePower> {
+        let late = self.late(&node);
+        if self.odd(&node.id, Oddity::Omitted) {
+            self.world.trouble.count("power left out");
+            return None;
+        }
+        if self.odd(&node.id, Oddity::Undefined) {
+            self.world.trouble.count("power undefined");
+            let reading = PowerReading::Undefined.into();
+            return Some(NodePower { reading, error: "no route to the BMC".to_owned(), ..node });
+        }
+        if self.odd(&node.id, Oddity::Stale) {
+            self.world.trouble.count("power stale");
+            return late.map(|reading| NodePower { reading: reading.into(), ..node });
+        }
+        Some(node)
+    }
+
+    /// Remembers the power of a node and gives what it was a while ago.
+    fn late(&self, node: &NodePower) -> Option<PowerReading> {
+        let mut before = self.before.lock();
+        let readings = before.entry(node.id.clone()).or_default();
+        if readings.last().is_none_or(|(_, reading)| *reading != node.reading()) {
+            readings.push((Instant::now(), node.reading()));
+        }
+        while readings.get(1).is_some_and(|(since, _)| since.elapsed() >= STALE) {
+            readings.remove(0);
+        }
+        readings.first().map(|(_, reading)| *reading)
+    }
+
+    fn told_of(&self, node: NodeConfiguration) -> Option<NodeConfiguration> {
+        let word = match &node.id {
+            id if self.odd(id, Oddity::Unconfigurable) => {
+                self.world.trouble.count("configuration left out");
+                return None;
+            }
+            id if self.odd(id, Oddity::OddWord) => "flabbergasted".to_owned(),
+            id if self.odd(id, Oddity::NoWord) => String::new(),
+            _ => return Some(node),
+        };
+        self.world.trouble.count(format!("configuration is {word:?}"));
+        Some(NodeConfiguration { status: word, ..node })
+    }
+}
+
+#[tonic::async_trait]
+impl FleetService for Upstreams {
+    type ListHardwareStream = Stream<ListHardwareResponse>;
+    type WatchPowerStream = Stream<WatchPowerResponse>;
+    type WatchConfigurationsStream = Stream<WatchConfigurationsResponse>;
+
+    async fn list_hardware(
+        &self,
+        request: Request<ListHardwareRequest>,
+    ) -> Result<Response<Self::ListHardwareStream>, Status> {
+        let pages = self.take(Concern::Inventory, self.fleet.list_hardware(request)).await?.into_inner();
+        let world = Arc::clone(&self.world);
+        let pages = pages.map(move |page| {
+            let mut page = page?;
+            for piece in &mut page.hardware {
+                if world.trouble.is(&piece.id, Oddity::Locked) {
+                    world.trouble.count("locked");
+                    piece.locked = true;
+                }
+            }
+            Ok(page)
+        });
+        Ok(Response::new(pages.boxed()))
+    }
+
+    async fn get_power(
+        &self,
+        request: Request<GetPowerRequest>,
+    ) -> Result<Response<GetPowerResponse>, Status> {
+        let mut answer = self.take(Concern::PowerStatus, self.fleet.get_power(request)).await?;
+        let nodes = std::mem::take(&mut answer.get_mut().nodes);
+        answer.get_mut().nodes = nodes.into_iter().filter_map(|node| self.told(node)).collect();
+        Ok(answer)
+    }
+
+    async fn watch_power(
+        &self,
+        request: Request<WatchPowerRequest>,
+    ) -> Result<Response<Self::WatchPowerStream>, Status> {
+        let readings = self.take(Concern::PowerStatus, self.fleet.watch_power(request)).await?.into_inner();
+        let itself = Self {
+            fleet: self.fleet.clone(),
+            world: Arc::clone(&self.world),
+            before: Arc::clone(&self.before),
+        };
+        let readings = readings.map(move |message| {
+            let nodes = message?.nodes.into_iter().filter_map(|node| itself.told(node)).collect();
+            Ok(WatchPowerResponse { nodes })
+        });
+        Ok(Response::new(readings.boxed()))
+    }
+
+    async fn create_transition(
+        &self,
+        request: Request<CreateTransitionRequest>,
+    ) -> Result<Response<CreateTransitionResponse>, Status> {
+        self.world.trouble.before(Concern::Power).await?;
+        let (action, ids) = (action(request.get_ref().operation()), request.get_ref().ids.clone());
+        if let Some(unknown) = ids.iter().find(|id| self.odd(id, Oddity::Unknown)) {
+            self.world.trouble.count("batch with an unknown node refused");
+            return Err(Status::invalid_argument(format!("ids: {unknown} is not a node of the fleet")));
+        }
+        let answer = self.fleet.create_transition(request).await?;
+        let id = &answer.get_ref().transition_id;
+        trace::note(|| format!("machine takes {action:?} of {ids:?} as {id}"));
+        self.world.journal.accepted(id, action, &ids);
+        self.unless_dead(Part::Power, "power controller dies after acceptance").await;
+        self.world.trouble.after(Concern::Power).await?;
+        Ok(answer)
+    }
+
+    async fn list_transitions(
+        &self,
+        request: Request<ListTransitionsRequest>,
+    ) -> Result<Response<ListTransitionsResponse>, Status> {
+        self.take(Concern::PowerRecords, self.fleet.list_transitions(request)).await
+    }
+
+    async fn put_boot_parameters(
+        &self,
+        request: Request<PutBootParametersRequest>,
+    ) -> Result<Response<PutBootParametersResponse>, Status> {
+        self.world.trouble.before(Concern::Boot).await?;
+        let PutBootParametersRequest { hosts, kernel, params, .. } = request.get_ref().clone();
+        if self.world.trouble.refuses(&kernel) {
+            self.world.trouble.count("boot data of one group refused");
+            return Err(Status::unavailable("no space left on device"));
+        }
+        let answer = self.fleet.put_boot_parameters(request).await?;
+        let token = &answer.get_ref().referral_token;
+        trace::note(|| format!("machine takes boot data {kernel} of {hosts:?} as {token}"));
+        self.world.journal.prepared(&hosts, &kernel, &params, token);
+        self.unless_dead(Part::Configuration, "config coordinator dies after boot data were taken").await;
+        self.world.trouble.after(Concern::Boot).await?;
+        Ok(answer)
+    }
+
+    async fn get_configurations(
+        &self,
+        request: Request<GetConfigurationsRequest>,
+    ) -> Result<Response<GetConfigurationsResponse>, Status> {
+        let mut answer = self.take(Concern::Configuration, self.fleet.get_configurations(request)).await?;
+        let nodes = std::mem::take(&mut answer.get_mut().nodes);
+        answer.get_mut().nodes = nodes.into_iter().filter_map(|node| self.told_of(node)).collect();
+        Ok(answer)
+    }
+
+    async fn watch_configurations(
+        &self,
+        request: Request<WatchConfigurationsRequest>,
+    ) -> Result<Response<Self::WatchConfigurationsStream>, Status> {
+        let readings =
+            self.take(Concern::Configuration, self.fleet.watch_configurations(request)).await?.into_inner();
+        let itself = Self {
+            fleet: self.fleet.clone(),
+            world: Arc::clone(&self.world),
+            before: Arc::clone(&self.before),
+        };
+        let readings = readings.map(move |message| {
+            let nodes = message?.nodes.into_iter().filter_map(|node| itself.told_of(node)).collect();
+            Ok(WatchConfigurationsResponse { nodes })
+        });
+        Ok(Response::new(readings.boxed()))
+    }
+
+    async fn set_configurations(
+        &self,
+        request: Request<SetConfigurationsRequest>,
+    ) -> Result<Response<SetConfigurationsResponse>, Status> {
+        self.world.trouble.before(Concern::Configuration).await?;
+        let (ids, name) = (request.get_ref().ids.clone(), request.get_ref().desired_configuration.clone());
+        let answer = self.fleet.set_configurations(request).await?;
+        trace::note(|| format!("machine takes configuration {name:?} of {ids:?}"));
+        self.world.journal.configured(&ids, &name);
+        self.world.trouble.after(Concern::Configuration).await?;
+        Ok(answer)
+    }
+
+    async fn get_image(
+        &self,
+        request: Request<GetImageRequest>,
+    ) -> Result<Response<GetImageResponse>, Status> {
+        self.take(Concern::Images, self.fleet.get_image(request)).await
+    }
+
+    async fn list_faults(
+        &self,
+        request: Request<ListFaultsRequest>,
+    ) -> Result<Response<ListFaultsResponse>, Status> {
+        self.fleet.list_faults(request).await
+    }
+}
+
+fn action(operation: TransitionOperation) -> Action {
+    match operation {
+        TransitionOperation::Unspecified => Action::Unspecified,
+        TransitionOperation::On => Action::PoweringOn,
+        TransitionOperation::SoftOff => Action::PoweringOffGracefully,
+        TransitionOperation::ForceOff => Action::PoweringOffForcefully,
+    }
+}

@@ -1,0 +1,66 @@
+//! Runs seeds of the simulation: one with everything that happens, or many with a summary.
+
+use std::{process::ExitCode, time::Instant};
+
+use clap::{Parser, ValueEnum};
+use simulation::{seed, table, weather::Fault};
+
+/// The whole mesh in virtual time
+#[derive(Parser)]
+struct Arguments {
+    /// Run this seed and print all that happens
+    #[arg(long, conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Run so many seeds, or those from A to B as A..B
+    #[arg(long, value_parser = range, default_value = "0..100")]
+    seeds: std::ops::Range<u64>,
+    /// Nothing goes wrong but this, whatever the seed says; may be repeated
+    #[arg(long = "fault", value_enum)]
+    faults: Vec<Fault>,
+    /// Print only what came of the seed
+    #[arg(long)]
+    quiet: bool,
+    /// So many seeds at a time [default: one for each core]
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
+fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let number = |text: &str| text.parse::<u64>().map_err(|error| format!("'{text}': {error}"));
+    match text.split_once("..") {
+        Some((from, to)) => Ok(number(from)?..number(to)?),
+        None => Ok(0..number(text)?),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.seed {
+        Some(seed) => one(seed, arguments.faults, !arguments.quiet),
+        None => many(arguments.seeds, &arguments.faults, arguments.jobs),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn one(seed: u64, faults: Vec<Fault>, shown: bool) -> anyhow::Result<ExitCode> {
+    let outcome = seed::run(seed, faults, shown)?;
+    table::print(&outcome);
+    Ok(if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn many(seeds: std::ops::Range<u64>, faults: &[Fault], jobs: Option<usize>) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let sum = table::run(seeds, &flags(faults), jobs)?;
+    sum.show(began);
+    Ok(if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What to give to the process of a seed.
+fn flags(faults: &[Fault]) -> Vec<String> {
+    let names = faults.iter().filter_map(ValueEnum::to_possible_value);
+    names.map(|value| format!("--fault={}", value.get_name())).collect()
+}

@@ -1,0 +1,158 @@
+//! One seed: a mesh, its people and its troubles, from the start until everything has settled.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use chassis::{Settings, kinds::OptionsRecord};
+use domain::component::Component;
+use proto::power::PowerState;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+use crate::{
+    chance, host,
+    invariants::{self, Violation},
+    story::People,
+    trace,
+    trouble::Trouble,
+    watcher::Watcher,
+    weather::{self, Fault},
+    world::{PARTS, Part, World},
+};
+
+/// How long everything may take to settle once nothing goes wrong any more: three attempts each of switching off, by
+/// force too, switching on and booting, and what the hardware takes.
+const SETTLES: Duration = Duration::from_secs(20 * 60);
+
+/// What came of a seed.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// What must not happen, and did.
+    pub violations: Vec<Violation>,
+    /// Digest of everything that happened.
+    pub digest: u64,
+    /// How much that was.
+    pub steps: u64,
+    /// Milliseconds of virtual time.
+    pub took: u64,
+    /// What went wrong how often.
+    pub faults: BTreeMap<String, u64>,
+}
+
+/// Runs a seed on this thread, which runs no other afterwards in this process. Nothing goes wrong but `only`, or, where
+/// that is empty, what the seed chooses. `shown` prints all that happens.
+///
+/// # Errors
+/// When it cannot be run at all.
+pub fn run(seed: u64, only: Vec<Fault>, shown: bool) -> anyhow::Result<Outcome> {
+    chance::begin(seed);
+    // It measures how fast clocks are, which takes time where time passes.
+    chassis::telemetry::record_metrics();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let outcome = runtime.block_on(async {
+        chance::start_clock();
+        trace::begin(shown);
+        host::watch(shown);
+        chassis::simulation::set_clocks(host::clock);
+        live(seed, only).await
+    });
+    chance::end();
+    // What still waits has nothing to say any more, and takes longer to end than the process.
+    std::mem::forget(runtime);
+    outcome
+}
+
+async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
+    let mut chance = SmallRng::seed_from_u64(seed);
+    let settings = settings(&mut chance);
+    let disturbed = Duration::from_secs(chance.random_range(60..300));
+    let nodes: Vec<String> =
+        simulator::topology::generate(settings.simulator.nodes).into_iter().map(|node| node.id).collect();
+    trace::note(|| {
+        format!(
+            "seed {seed}: {} nodes, speed {:.3}, faults {:?}, disturbed for {disturbed:?}",
+            nodes.len(),
+            settings.simulator.speed,
+            settings.simulator.faults
+        )
+    });
+    let world = World::new(seed, settings, Arc::new(Trouble::new(seed)));
+    PARTS.into_iter().for_each(|part| world.start(part));
+    let people = People::new(Arc::clone(&world), nodes.clone());
+    let components = Watcher::<Component>::new(&world, Part::Registry);
+    let options = Watcher::<OptionsRecord>::new(&world, Part::Registry);
+    let powers = Watcher::<PowerState>::new(&world, Part::Power);
+    let story = async {
+        people.set_up().await?;
+        let trouble =
+            async { tokio::join!(people.act(), weather::disturb(Arc::clone(&world), nodes, only)).0 };
+        // That the time is over is how it ends.
+        let _over = tokio::time::timeout(disturbed, trouble).await;
+        trace::note(|| "nothing goes wrong any more".to_owned());
+        weather::clear(&world);
+        settle(&world, &people).await?;
+        people.check_promises().await?;
+        components.check();
+        options.check();
+        powers.check();
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        biased;
+        () = world.journal.bad() => {}
+        told = story => told?,
+        Err(error) = components.watch() => return Err(error),
+        Err(error) = options.watch() => return Err(error),
+        Err(error) = powers.watch() => return Err(error),
+        Err(error) = people.follow_sessions() => return Err(error),
+    }
+    let (digest, steps) = trace::digest();
+    Ok(Outcome {
+        violations: world.journal.violations(),
+        digest,
+        steps,
+        took: trace::now(),
+        faults: world.trouble.counted(),
+    })
+}
+
+/// Every component as it is stored.
+fn components(world: &World) -> Vec<Arc<Component>> {
+    let look = |kept: &BTreeMap<Arc<str>, Arc<Component>>| kept.values().cloned().collect();
+    world.disk(Part::Registry).map(|disk| disk.look(look)).unwrap_or_default()
+}
+
+fn settings(chance: &mut SmallRng) -> Settings {
+    let mut settings = Settings::default();
+    settings.simulator.nodes = chance.random_range(2..=8);
+    settings.simulator.seed = chance.random();
+    settings.simulator.speed = chance.random_range(0.02..0.15);
+    settings.simulator.faults = match chance.random_range(0..3) {
+        0 => "stuck-off=1,ignores-graceful-off=1".to_owned(),
+        1 => "0".to_owned(),
+        _ => "never-reports=1,configuration-fails=1".to_owned(),
+    };
+    settings.simulator.initial_power = if chance.random() { "on" } else { "off" }.to_owned();
+    settings.inventory.lock_poll_seconds = 10.0;
+    settings
+}
+
+/// I14: waits until every node has settled and every session is complete.
+async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
+    let began = tokio::time::Instant::now();
+    loop {
+        let running = people.running().await.unwrap_or_else(|| vec!["nobody knows".to_owned()]);
+        let settled = invariants::settled(&components(world), &running);
+        match settled {
+            Ok(()) => {
+                // What is under way is told of, too.
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                trace::note(|| format!("settled after {:?}", began.elapsed()));
+                return Ok(());
+            }
+            Err(what) if began.elapsed() > SETTLES => {
+                world.journal.violated("I14", what);
+                return Ok(());
+            }
+            Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What people do meanwhile: sessions that begin, overlap, are taken away; components that are switched off and on.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use chassis::{Channel, within};
+use parking_lot::Mutex;
+use proto::{
+    component::{
+        Component, PatchComponentsRequest, PatchMany, component_service_client::ComponentServiceClient,
+        patch_components_request::Selection,
+    },
+    option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
+    session::{
+        ApplyStagedRequest, CreateSessionRequest, DeleteSessionRequest, GetSessionRequest,
+        ListSessionsRequest, Operation, Progress, WatchSessionsRequest,
+        session_service_client::SessionServiceClient,
+    },
+    template::{
+        BootSet, Cfs, PutSessionTemplateRequest, SessionTemplate, StringList,
+        session_template_service_client::SessionTemplateServiceClient,
+    },
+};
+use rand::{Rng, seq::IndexedRandom};
+use tonic::{Code, Status};
+
+use crate::{
+    invariants, trace,
+    world::{Part, World},
+};
+
+/// How long people wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Templates that people use.
+const TEMPLATES: [&str; 2] = ["halves", "plain"];
+
+/// Those who use the mesh.
+pub struct People {
+    world: Arc<World>,
+    nodes: Vec<String>,
+    /// Sessions that were promised, and whether they must still be there.
+    promised: Mutex<BTreeMap<String, bool>>,
+}
+
+impl People {
+    /// People who know these nodes.
+    pub fn new(world: Arc<World>, nodes: Vec<String>) -> Self {
+        Self { world, nodes, promised: Mutex::default() }
+    }
+
+    fn sessions(&self) -> anyhow::Result<SessionServiceClient<Channel>> {
+        Ok(SessionServiceClient::new(self.world.channel(Part::Sessions)?))
+    }
+
+    /// Sets the mesh up: options and templates.
+    ///
+    /// # Errors
+    /// When something is refused for good.
+    pub async fn set_up(&self) -> anyhow::Result<()> {
+        let mut options = OptionsServiceClient::new(self.world.channel(Part::Registry)?);
+        let wanted = Options {
+            max_boot_wait_time: Some(180),
+            max_power_on_wait_time: Some(60),
+            max_power_off_wait_time: Some(60),
+            polling_frequency: Some(5),
+            discovery_frequency: Some(60),
+            ..Default::default()
+        };
+        again(async || {
+            options
+                .update_options(UpdateOptionsRequest { options: Some(wanted.clone()), ..Default::default() })
+                .await
+                .map(drop)
+        })
+        .await
+        .context("options")?;
+        let mut templates = SessionTemplateServiceClient::new(self.world.channel(Part::Sessions)?);
+        for name in TEMPLATES {
+            let request = PutSessionTemplateRequest {
+                session_template: Some(self.template(name)),
+                ..Default::default()
+            };
+            again(async || templates.put_session_template(request.clone()).await.map(drop))
+                .await
+                .context(name)?;
+        }
+        Ok(())
+    }
+
+    fn template(&self, name: &str) -> SessionTemplate {
+        let set = |image: &str, nodes: &[String]| BootSet {
+            path: format!("s3://boot-images/{image}/manifest.json"),
+            r#type: "s3".to_owned(),
+            kernel_parameters: Some("quiet".to_owned()),
+            node_list: Some(StringList { values: nodes.to_vec() }),
+            ..Default::default()
+        };
+        let (one, other) = self.nodes.split_at(self.nodes.len() / 2);
+        let boot_sets = match name {
+            "halves" => {
+                [("one", set("alpha", one)), ("other", set("beta", other))].into_iter().collect::<Vec<_>>()
+            }
+            _ => vec![("all", set("gamma", &self.nodes))],
+        };
+        let boot_sets = boot_sets
+            .into_iter()
+            .filter(|(_, set)| set.node_list.as_ref().is_some_and(|list| !list.values.is_empty()));
+        SessionTemplate {
+            name: name.to_owned(),
+            enable_cfs: Some(name == "halves"),
+            cfs: Some(Cfs { configuration: Some("settings-1".to_owned()) }),
+            boot_sets: boot_sets.map(|(name, set)| (name.to_owned(), set)).collect(),
+            ..Default::default()
+        }
+    }
+
+    /// Does this and that, without end.
+    pub async fn act(&self) -> anyhow::Result<()> {
+        let mut number = 0;
+        loop {
+            number += 1;
+            match self.draw(10) {
+                _ if number == 1 => self.create("s1", true).await?,
+                0..=5 => self.create(&format!("s{number}"), false).await?,
+                6 => self.delete().await?,
+                7 => self.switch().await?,
+                8 => self.apply().await?,
+                _ => self.create_twice(&format!("s{number}")).await?,
+            }
+            let pause = self.world.trouble.draw(|chance| chance.random_range(1_000..30_000));
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+    }
+
+    fn draw(&self, below: u32) -> u32 {
+        self.world.trouble.draw(|chance| chance.random_range(0..below))
+    }
+
+    fn some_nodes(&self) -> Vec<String> {
+        let count = self.draw(u32::try_from(self.nodes.len()).unwrap_or(1)) as usize + 1;
+        self.world.trouble.draw(|chance| self.nodes.choose_multiple(chance, count).cloned().collect())
+    }
+
+    fn wish(&self, name: &str, everybody: bool) -> CreateSessionRequest {
+        let limit = if everybody || self.draw(3) == 0 { String::new() } else { self.some_nodes().join(",") };
+        let operation = match self.draw(4) {
+            0 | 1 => Operation::Boot,
+            2 => Operation::Reboot,
+            _ => Operation::Shutdown,
+        };
+        CreateSessionRequest {
+            name: name.to_owned(),
+            operation: if everybody { Operation::Boot } else { operation }.into(),
+            template_name: TEMPLATES[self.draw(2) as usize].to_owned(),
+            limit,
+            stage: !everybody && self.draw(6) == 0,
+            ..Default::default()
+        }
+    }
+
+    /// Applies whatever is staged for some nodes.
+    async fn apply(&self) -> anyhow::Result<()> {
+        let ids = self.some_nodes();
+        let request = ApplyStagedRequest { component_ids: ids.clone(), ..Default::default() };
+        let applied = within(PATIENCE, self.sessions()?.apply_staged(request)).await.map(drop);
+        trace::note(|| format!("apply what is staged for {ids:?}: {}", word(&applied)));
+        Ok(())
+    }
+
+    async fn create(&self, name: &str, everybody: bool) -> anyhow::Result<()> {
+        let wish = self.wish(name, everybody);
+        let (operation, template, limit) = (wish.operation(), wish.template_name.clone(), wish.limit.clone());
+        let created = within(PATIENCE, self.sessions()?.create_session(wish)).await.map(drop);
+        trace::note(|| format!("{operation:?} {name} of {template} for {limit:?}: {}", word(&created)));
+        if created.is_ok() {
+            self.promised.lock().insert(name.to_owned(), true);
+        }
+        Ok(())
+    }
+
+    /// Two people ask for the same name.
+    async fn create_twice(&self, name: &str) -> anyhow::Result<()> {
+        self.world.trouble.count("same session asked for twice");
+        let (mut one, mut other) = (self.sessions()?, self.sessions()?);
+        let wish = self.wish(name, false);
+        let first = within(PATIENCE, one.create_session(wish.clone()));
+        let second = within(PATIENCE, other.create_session(wish));
+        let (first, second) = tokio::join!(first, second);
+        let (first, second) = (first.map(drop), second.map(drop));
+        trace::note(|| format!("{name} asked for twice: {}, {}", word(&first), word(&second)));
+        if first.is_ok() && second.is_ok() {
+            self.world.journal.violated("I16", format!("session {name} was created twice"));
+        }
+        if first.is_ok() || second.is_ok() {
+            self.promised.lock().insert(name.to_owned(), true);
+        }
+        Ok(())
+    }
+
+    /// Somebody deletes a session, whatever it is doing.
+    async fn delete(&self) -> anyhow::Result<()> {
+        let there: Vec<String> =
+            self.promised.lock().iter().filter(|(_, there)| **there).map(|(name, _)| name.clone()).collect();
+        let Some(name) = self.world.trouble.draw(|chance| there.choose(chance).cloned()) else {
+            return Ok(());
+        };
+        self.world.trouble.count("session deleted");
+        // It may be deleted although nobody says so.
+        self.promised.lock().insert(name.clone(), false);
+        let request = DeleteSessionRequest { name: name.clone(), ..Default::default() };
+        let deleted = within(PATIENCE, self.sessions()?.delete_session(request)).await.map(drop);
+        trace::note(|| format!("delete {name}: {}", word(&deleted)));
+        Ok(())
+    }
+
+    /// Somebody writes to components that are being changed.
+    async fn switch(&self) -> anyhow::Result<()> {
+        let (ids, enabled) = (self.some_nodes(), self.draw(2) == 0);
+        self.world.trouble.count("components written by hand");
+        let patch = Component { enabled: Some(enabled), ..Default::default() };
+        let many = PatchMany { patch: Some(patch), ids: ids.clone(), ..Default::default() };
+        let request = PatchComponentsRequest { selection: Some(Selection::Many(many)), ..Default::default() };
+        let mut components = ComponentServiceClient::new(self.world.channel(Part::Registry)?);
+        let done = within(PATIENCE, components.patch_components(request)).await.map(drop);
+        trace::note(|| format!("enabled={enabled} for {ids:?}: {}", word(&done)));
+        Ok(())
+    }
+
+    /// I6: every session that was promised and not deleted is there, unless the database has lost what it promised.
+    ///
+    /// # Errors
+    /// When an address is none.
+    pub async fn check_promises(&self) -> anyhow::Result<()> {
+        if self.world.journal.was_set_back(Part::Sessions) {
+            return Ok(());
+        }
+        let promised: Vec<String> =
+            self.promised.lock().iter().filter(|(_, there)| **there).map(|(name, _)| name.clone()).collect();
+        for name in promised {
+            let request = GetSessionRequest { name: name.clone(), ..Default::default() };
+            if let Err(status) = within(PATIENCE, self.sessions()?.get_session(request)).await {
+                self.world.journal.violated("I6", format!("session {name} was promised: {status}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The sessions that are not complete; none while nobody says.
+    pub async fn running(&self) -> Option<Vec<String>> {
+        let mut stream =
+            within(PATIENCE, self.sessions().ok()?.list_sessions(ListSessionsRequest::default()))
+                .await
+                .ok()?
+                .into_inner();
+        let mut running = Vec::new();
+        while let Some(page) = within(PATIENCE, stream.message()).await.ok()? {
+            // What is staged waits until somebody applies it.
+            let left = page
+                .sessions
+                .into_iter()
+                .filter(|session| session.progress() != Progress::Complete && !session.stage);
+            running.extend(left.map(|session| {
+                format!("{} ({:?}) {}", session.name, session.progress(), session.waiting_for)
+            }));
+        }
+        Some(running)
+    }
+
+    /// I9: follows every session, and sees that none that was complete goes on.
+    pub async fn follow_sessions(&self) -> anyhow::Result<()> {
+        let mut complete: BTreeMap<String, bool> = BTreeMap::new();
+        loop {
+            // Whatever ends the watch, it begins anew.
+            let _ended = self.follow_once(&mut complete).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+    }
+
+    async fn follow_once(&self, complete: &mut BTreeMap<String, bool>) -> anyhow::Result<()> {
+        let mut messages =
+            self.sessions()?.watch_sessions(WatchSessionsRequest::default()).await?.into_inner();
+        while let Some(message) = messages.message().await? {
+            for session in message.sessions {
+                let is_complete = session.progress() == Progress::Complete;
+                let was_complete = complete.insert(session.id.clone(), is_complete).unwrap_or(false);
+                if let Err(what) = invariants::completion_stays(was_complete, is_complete, &session.name) {
+                    self.world.journal.violated("I9", what);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tries again while somebody is not there yet.
+async fn again(mut call: impl AsyncFnMut() -> Result<(), Status>) -> Result<(), Status> {
+    loop {
+        match within(PATIENCE, call()).await {
+            Err(status)
+                if matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Unknown) =>
+            {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn word(outcome: &Result<(), Status>) -> String {
+    match outcome {
+        Ok(()) => "done".to_owned(),
+        Err(status) => format!("{:?} {}", status.code(), status.message()),
+    }
+}

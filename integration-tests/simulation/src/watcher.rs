@@ -1,0 +1,98 @@
+//! Somebody who watches a kind of resource all the time, and checks what the watch promises.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use chassis::{mirror::Mirrored, resource::Batch};
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use tonic::{Code, Status};
+
+use crate::{
+    invariants, trace,
+    world::{Part, World},
+};
+
+/// A copy of everything of one kind, as watches told it.
+pub struct Watcher<R> {
+    world: Arc<World>,
+    owner: Part,
+    copy: Mutex<Copy>,
+    kind: std::marker::PhantomData<fn() -> R>,
+}
+
+#[derive(Default)]
+struct Copy {
+    revisions: BTreeMap<String, u64>,
+    delivered: u64,
+    /// The initial set was delivered.
+    whole: bool,
+    /// Begun anew: what was there before and was not told of again.
+    stale: BTreeMap<String, u64>,
+}
+
+impl<R: Mirrored> Watcher<R> {
+    /// Watches what `owner` has.
+    pub fn new(world: &Arc<World>, owner: Part) -> Self {
+        Self { world: Arc::clone(world), owner, copy: Mutex::default(), kind: std::marker::PhantomData }
+    }
+
+    /// Watches, without end.
+    pub async fn watch(&self) -> anyhow::Result<()> {
+        loop {
+            let ended = self.watch_once().await;
+            if let Err(status) = &ended
+                && status.code() == Code::OutOfRange
+            {
+                trace::note(|| format!("watch of {} begins anew: {}", R::KIND, status.message()));
+                let mut copy = self.copy.lock();
+                *copy = Copy { stale: std::mem::take(&mut copy.revisions), ..Copy::default() };
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn watch_once(&self) -> Result<(), Status> {
+        let channel = self.world.channel(self.owner).map_err(|error| Status::internal(error.to_string()))?;
+        let resume = self.copy.lock().delivered;
+        let mut batches = R::watch(channel, resume).await?;
+        while let Some(batch) = batches.next().await {
+            self.take(&batch?);
+        }
+        Ok(())
+    }
+
+    fn take(&self, batch: &Batch<R>) {
+        let mut copy = self.copy.lock();
+        let changed: Vec<u64> = batch.changed.iter().map(|one| one.revision()).collect();
+        if let Err(what) = invariants::watch_moves_on(copy.delivered, batch.revision, &changed) {
+            self.world.journal.violated("I8", format!("watch of {}: {what}", R::KIND));
+        }
+        copy.delivered = batch.revision;
+        for deletion in &batch.deleted {
+            copy.revisions.remove(&*deletion.key);
+        }
+        for one in &batch.changed {
+            copy.stale.remove(one.key());
+            copy.revisions.insert(one.key().to_owned(), one.revision());
+        }
+        copy.whole |= batch.synced;
+    }
+
+    /// I8: at rest, what was told of is what there is.
+    pub fn check(&self) {
+        let Some(disk) = self.world.disk(self.owner) else { return };
+        let kept = disk.look(|kept: &BTreeMap<Arc<str>, Arc<R>>| {
+            kept.iter().map(|(key, one)| (key.to_string(), one.revision())).collect::<BTreeMap<_, _>>()
+        });
+        let copy = self.copy.lock();
+        if copy.revisions != kept {
+            let what = format!(
+                "a watch of {} at {} told of {:?}, and there are {kept:?}",
+                R::KIND,
+                copy.delivered,
+                copy.revisions
+            );
+            self.world.journal.violated("I8", what);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! When what goes wrong. Each seed has its own selection of faults: with all of them at once, none would get far.
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::simulation::Way;
+use rand::{Rng, seq::IndexedRandom};
+
+use crate::{
+    host, trace,
+    trouble::{CONCERNS, ODDITIES, Odds},
+    world::{OPERATOR, PARTS, Part, SERVICES, World},
+};
+
+/// A way to disturb the mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Fault {
+    /// A host dies and comes back.
+    Crash,
+    /// Commits fail, or nobody hears that they were made.
+    Commits,
+    /// Hosts die before and after commits.
+    DeathAtCommits,
+    /// Hosts die when an upstream has done what they asked.
+    DeathAtCalls,
+    /// An upstream does not do what it should.
+    Upstream,
+    /// An upstream says odd things of some nodes.
+    Oddity,
+    /// Boot data of one image are refused.
+    Kernel,
+    /// Nothing gets from one host to another.
+    Partition,
+    /// Connections break.
+    Cut,
+    /// The network is slow.
+    Slow,
+    /// A wall clock is wrong, as far as clocks of one site are.
+    Clock,
+    /// A wall clock is wrong by hours.
+    ClockJump,
+    /// A database is away.
+    Database,
+    /// A database is away for a moment and comes back without its last commits.
+    Failover,
+}
+
+/// Those that seeds choose from. A clock that is wrong by hours hides much of what else goes wrong, and is looked at by
+/// itself.
+const FAULTS: [Fault; 13] = [
+    Fault::Crash,
+    Fault::Commits,
+    Fault::DeathAtCommits,
+    Fault::DeathAtCalls,
+    Fault::Upstream,
+    Fault::Oddity,
+    Fault::Kernel,
+    Fault::Partition,
+    Fault::Cut,
+    Fault::Slow,
+    Fault::Clock,
+    Fault::Database,
+    Fault::Failover,
+];
+
+/// Disturbs `world`, whose nodes are `nodes`, until it is dropped: by the faults of `only`, or, where there are none,
+/// by those that the seed chooses.
+pub async fn disturb(world: Arc<World>, nodes: Vec<String>, only: Vec<Fault>) {
+    let chosen: Vec<Fault> =
+        world.trouble.draw(|chance| FAULTS.into_iter().filter(|_| chance.random_bool(0.4)).collect());
+    let chosen = if only.is_empty() { chosen } else { only };
+    trace::note(|| format!("faults of this seed: {chosen:?}"));
+    loop {
+        let pause = world.trouble.draw(|chance| chance.random_range(500..25_000));
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let Some(fault) = world.trouble.draw(|chance| chosen.choose(chance).copied()) else { continue };
+        let lasts = world.trouble.draw(|chance| match chance.random_range(0..5) {
+            0 => chance.random_range(100..2_000),
+            1..=3 => chance.random_range(2_000..20_000),
+            _ => chance.random_range(20_000..60_000),
+        });
+        start(&world, fault, Duration::from_millis(lasts), &nodes);
+    }
+}
+
+/// Starts a fault that ends by itself. What it ends is the fault and not another one of the same kind, as far as that
+/// can be told; both ending early harms nobody.
+fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
+    match fault {
+        Fault::Crash => {
+            let part = any(world, &SERVICES);
+            world.trouble.count("crash");
+            world.crash(part, world.trouble.downtime());
+        }
+        Fault::Commits => odds(world, lasts, Odds { fails: 0.05, unheard: 0.05, ..Odds::default() }),
+        Fault::DeathAtCommits => {
+            odds(world, lasts, Odds { dies_before: 0.01, dies_after: 0.02, ..Odds::default() })
+        }
+        Fault::DeathAtCalls => odds(world, lasts, Odds { caller_dies: 0.3, ..Odds::default() }),
+        Fault::Upstream => {
+            let (concern, mood) = (any(world, &CONCERNS), world.trouble.any_mood());
+            trace::note(|| format!("{concern:?} is {mood:?} for {lasts:?}"));
+            world.trouble.set_mood(concern, Some(mood));
+            later(world, lasts, move |world| world.trouble.set_mood(concern, None));
+        }
+        Fault::Oddity => {
+            let (node, oddity) = (any(world, nodes), any(world, &ODDITIES));
+            trace::note(|| format!("{node} is {oddity:?} for {lasts:?}"));
+            world.trouble.set_odd(&node, oddity, true);
+            later(world, lasts, move |world| world.trouble.set_odd(&node, oddity, false));
+        }
+        Fault::Kernel => {
+            let image = any(world, &["alpha", "beta", "gamma"]);
+            trace::note(|| format!("boot data of {image} are refused for {lasts:?}"));
+            world.trouble.refuse_kernel(Some(image));
+            later(world, lasts, |world| world.trouble.refuse_kernel(None));
+        }
+        Fault::Partition => partition(world, lasts.min(Duration::from_secs(20))),
+        Fault::Cut => {
+            let (one, other) = (any(world, &PARTS).name(), any(world, &PARTS).name());
+            trace::note(|| format!("connections between {one} and {other} break"));
+            world.trouble.count("connections cut");
+            world.network.cut(one, other);
+        }
+        Fault::Slow => {
+            let (one, other) = (any(world, &PARTS).name(), any(world, &PARTS).name());
+            world.trouble.count("network slow");
+            let way = Way { most: Duration::from_millis(800), ..Way::default() };
+            trace::note(|| format!("slow from {one} to {other} for {lasts:?}"));
+            world.network.set_way(one, other, way);
+            later(world, lasts, move |world| world.network.set_way(one, other, Way::default()));
+        }
+        Fault::Clock | Fault::ClockJump => {
+            let part = any(world, &PARTS);
+            let by: &[i64] =
+                if fault == Fault::Clock { &[2, 1, -1, -2] } else { &[3600, -3600, 30, -30, 7200] };
+            let ahead = any(world, by);
+            trace::note(|| format!("clock of {} is ahead by {ahead} s for {lasts:?}", part.name()));
+            world.trouble.count(format!("wall clock wrong by {ahead} s"));
+            host::set_ahead(part.number(), ahead);
+            later(world, lasts, move |_| host::set_ahead(part.number(), 0));
+        }
+        Fault::Failover => {
+            let part = any(world, &SERVICES);
+            let Some(disk) = world.disk(part) else { return };
+            let lost = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(1..200)));
+            trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
+            world.trouble.count("failover");
+            disk.set_away(true);
+            disk.set_back(lost);
+            world.journal.set_back(part);
+            later(world, Duration::from_secs(1), move |world| {
+                if let Some(disk) = world.disk(part) {
+                    disk.set_away(false);
+                }
+            });
+        }
+        Fault::Database => {
+            let part = any(world, &SERVICES);
+            let Some(disk) = world.disk(part) else { return };
+            trace::note(|| format!("database of {} is away for {lasts:?}", part.name()));
+            world.trouble.count("database away");
+            disk.set_away(true);
+            later(world, lasts, move |world| {
+                if let Some(disk) = world.disk(part) {
+                    disk.set_away(false);
+                }
+            });
+        }
+    }
+}
+
+fn any<T: Clone>(world: &World, all: &[T]) -> T {
+    let chosen = world.trouble.draw(|chance| all.choose(chance).cloned());
+    chosen.unwrap_or_else(|| all[0].clone())
+}
+
+fn odds(world: &Arc<World>, lasts: Duration, odds: Odds) {
+    trace::note(|| format!("{odds:?} for {lasts:?}"));
+    world.trouble.set_odds(odds);
+    later(world, lasts, |world| world.trouble.set_odds(Odds::default()));
+}
+
+/// Cuts one host off, from everybody or from one other, in one direction or in both.
+fn partition(world: &Arc<World>, lasts: Duration) {
+    let one = any(world, &PARTS).name();
+    let mut others: Vec<&'static str> =
+        PARTS.into_iter().map(Part::name).chain([OPERATOR]).filter(|name| *name != one).collect();
+    if world.trouble.draw(|chance| chance.random_bool(0.6)) {
+        others = vec![any(world, &others)];
+    }
+    let (there, back) = world.trouble.draw(|chance| match chance.random_range(0..3) {
+        0 => (true, false),
+        1 => (false, true),
+        _ => (true, true),
+    });
+    trace::note(|| format!("partition of {one} from {others:?}, there {there}, back {back}, for {lasts:?}"));
+    world.trouble.count(if there && back { "partition" } else { "partition of one direction" });
+    let set = move |world: &World, blocked: bool| {
+        let way = Way { blocked, ..Way::default() };
+        for other in &others {
+            if there {
+                world.network.set_way(one, other, way);
+            }
+            if back {
+                world.network.set_way(other, one, way);
+            }
+        }
+    };
+    set(world, true);
+    later(world, lasts, move |world| set(world, false));
+}
+
+fn later(world: &Arc<World>, after: Duration, end: impl FnOnce(&World) + Send + 'static) {
+    let world = Arc::downgrade(world);
+    tokio::spawn(async move {
+        tokio::time::sleep(after).await;
+        if let Some(world) = world.upgrade() {
+            end(&world);
+        }
+    });
+}
+
+/// Ends everything that goes wrong, and starts what does not run.
+pub fn clear(world: &World) {
+    world.trouble.end();
+    world.network.heal();
+    for part in PARTS {
+        host::set_ahead(part.number(), 0);
+        if let Some(disk) = world.disk(part) {
+            disk.set_away(false);
+        }
+        world.start(part);
+    }
+}

@@ -1,0 +1,71 @@
+//! Has parts of a mesh abort where a test wants it.
+
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
+
+use tempfile::TempDir;
+
+/// A directory through which points are armed; see `chassis::failpoint`.
+pub struct Failpoints {
+    directory: TempDir,
+}
+
+impl Failpoints {
+    /// None is armed, and none was passed.
+    ///
+    /// # Panics
+    /// When there is no room.
+    #[must_use]
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("armed")).expect("a writable directory");
+        Self { directory }
+    }
+
+    /// What a part has to find in [`chassis::failpoint::DIRECTORY`].
+    #[must_use]
+    pub fn variable(&self) -> OsString {
+        self.directory.path().as_os_str().to_owned()
+    }
+
+    /// Every point that any part has passed, and how often.
+    #[must_use]
+    pub fn passed(&self) -> BTreeMap<String, u32> {
+        let names = fs::read_to_string(self.directory.path().join("passed")).unwrap_or_default();
+        let mut times = BTreeMap::new();
+        names.lines().for_each(|name| *times.entry(name.to_owned()).or_default() += 1);
+        times
+    }
+
+    /// Has whoever passes the point next for the `times`th time abort there.
+    ///
+    /// # Panics
+    /// When that cannot be written down.
+    pub fn arm(&self, name: &str, times: u32) {
+        // In place of nothing, so that nobody reads half of it.
+        let new = self.directory.path().join("new");
+        fs::write(&new, times.to_string()).expect("a writable directory");
+        fs::rename(new, self.file(name)).expect("a writable directory");
+    }
+
+    /// Whether nobody has aborted there yet.
+    #[must_use]
+    pub fn is_armed(&self, name: &str) -> bool {
+        self.file(name).exists()
+    }
+
+    /// Lets everybody pass again. Tells whether nobody has aborted there.
+    #[must_use]
+    pub fn disarm(&self, name: &str) -> bool {
+        fs::remove_file(self.file(name)).is_ok()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join("armed").join(name)
+    }
+}
+
+impl Default for Failpoints {
+    fn default() -> Self {
+        Self::new()
+    }
+}

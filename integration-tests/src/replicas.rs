@@ -1,0 +1,241 @@
+//! Several processes of each part, which share the work on databases of a PostgreSQL.
+
+use std::{collections::BTreeMap, fs::File, process::Stdio, time::Duration};
+
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::Instant,
+};
+
+use crate::{
+    PATIENCE,
+    bos::Bos,
+    eventually, eventually_shown,
+    ports::free_ports,
+    processes::{PARTS, binaries},
+};
+
+/// The parts that there are several of and that act, by the sections of their settings.
+pub const ACTING: [&str; 5] =
+    ["component_registry", "session_manager", "status_evaluator", "power_controller", "config_coordinator"];
+
+/// Shards of the work of each part.
+pub const SHARDS: u32 = 64;
+
+/// A mesh with several replicas of each part but the simulator. They are killed when it is dropped.
+pub struct Replicas {
+    /// Where settings and logs are.
+    pub directory: TempDir,
+    /// The gateways.
+    pub gateways: Vec<Bos>,
+    ports: BTreeMap<&'static str, Vec<u16>>,
+    running: BTreeMap<(&'static str, usize), Child>,
+}
+
+impl Replicas {
+    /// Starts `count` replicas of each part, of at most `most`, with a simulated fleet of `nodes` whose hardware takes
+    /// `speed` of its real time. None where the environment offers no PostgreSQL.
+    ///
+    /// # Panics
+    /// When a part does not start.
+    pub async fn start(count: usize, most: usize, nodes: u32, speed: f64) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut ports = BTreeMap::new();
+        let mut settings =
+            format!("data_dir = \"{}\"\n[log]\nfilter = \"info\"\n", directory.path().display());
+        for (part, _) in PARTS {
+            let own = free_ports(if part == "simulator" { 1 } else { most });
+            let urls: Vec<_> = own.iter().map(|port| format!("http://127.0.0.1:{port}")).collect();
+            // Nodes report over plain HTTP, and know one address of the gateway.
+            let url = if part == "gateway" { urls[0].clone() } else { urls.join(",") };
+            settings += &format!("[{part}]\nurl = \"{url}\"\n");
+            if part == "simulator" {
+                settings += &format!("nodes = {nodes}\nspeed = {speed:?}\n");
+            }
+            if ACTING.contains(&part) {
+                settings += &format!("database_url = \"{}\"\n", test_databases::on_postgres().await?);
+            }
+            ports.insert(part, own);
+        }
+        std::fs::write(directory.path().join("reveille.toml"), settings).expect("a writable directory");
+        let gateways = ports["gateway"].iter().map(|port| Bos::new(&format!("http://127.0.0.1:{port}")));
+        let gateways = gateways.collect();
+        let mut mesh = Self { directory, gateways, ports, running: BTreeMap::new() };
+        mesh.start_replica("simulator", 0);
+        for index in 0..count {
+            mesh.start_all(index);
+        }
+        for bos in &mesh.gateways[..count] {
+            bos.ready().await;
+        }
+        mesh.gateways[0].discovered(nodes as usize).await;
+        for part in ACTING {
+            mesh.shared(part).await;
+        }
+        Some(mesh)
+    }
+
+    /// The contract, as the first gateway serves it.
+    #[must_use]
+    pub fn bos(&self) -> &Bos {
+        &self.gateways[0]
+    }
+
+    /// Starts one more replica of every part but the simulator.
+    ///
+    /// # Panics
+    /// When a process cannot be started.
+    pub fn start_all(&mut self, index: usize) {
+        for (part, _) in PARTS.into_iter().filter(|(part, _)| *part != "simulator") {
+            self.start_replica(part, index);
+        }
+    }
+
+    /// Starts one replica of a part.
+    ///
+    /// # Panics
+    /// When its process cannot be started.
+    pub fn start_replica(&mut self, part: &'static str, index: usize) {
+        let (_, binary) = PARTS.iter().find(|(name, _)| *name == part).expect("a part");
+        let log = File::options().create(true).append(true).open(self.log_file(part, index)).expect("a log");
+        let listen = format!("{part}.listen=127.0.0.1:{}", self.ports[part][index]);
+        let child = Command::new(binaries().join(binary))
+            .arg("--config")
+            .arg(self.directory.path().join("reveille.toml"))
+            .args(["--set", &listen])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("a process");
+        self.running.insert((part, index), child);
+    }
+
+    /// Where one replica is reached.
+    #[must_use]
+    pub fn url(&self, part: &str, index: usize) -> String {
+        format!("http://127.0.0.1:{}", self.ports[part][index])
+    }
+
+    /// Sends a signal such as `STOP` to one replica.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub async fn signal(&self, part: &'static str, index: usize, signal: &str) {
+        let id = self.running[&(part, index)].id().expect("a process that was not waited for").to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &id]).status().await.expect("kill");
+        assert!(sent.success(), "{part} {index} has ended");
+    }
+
+    /// Ends one replica without warning, as a crash does.
+    ///
+    /// # Panics
+    /// When it had ended before.
+    pub async fn kill(&mut self, part: &'static str, index: usize) {
+        let mut child = self.running.remove(&(part, index)).expect("a running replica");
+        assert_eq!(child.try_wait().expect("a status"), None, "{part} {index} had ended before");
+        child.kill().await.expect("a process to kill");
+    }
+
+    /// Asks one replica to end and waits until it has.
+    ///
+    /// # Panics
+    /// When it does not end in time or ends with an error.
+    pub async fn stop(&mut self, part: &'static str, index: usize) {
+        self.signal(part, index, "TERM").await;
+        self.ended(part, index).await;
+    }
+
+    /// Waits until one replica that was asked to has ended.
+    ///
+    /// # Panics
+    /// When it does not end in time or ends with an error.
+    pub async fn ended(&mut self, part: &'static str, index: usize) {
+        let mut child = self.running.remove(&(part, index)).expect("a running replica");
+        let ended =
+            tokio::time::timeout(PATIENCE, child.wait()).await.expect("an end in time").expect("a status");
+        assert!(ended.success(), "{part} {index} ended with {ended}; its log:\n{}", self.log(part, index));
+    }
+
+    /// The replicas of a part that run.
+    #[must_use]
+    pub fn replicas(&self, part: &str) -> Vec<usize> {
+        self.running.keys().filter(|(name, _)| *name == part).map(|(_, index)| *index).collect()
+    }
+
+    /// How many shards a replica holds; none if it does not say.
+    pub async fn shards(&self, part: &str, index: usize) -> Option<u32> {
+        let asked = reqwest::Client::new().get(format!("{}/metrics", self.url(part, index)));
+        let text = asked.timeout(Duration::from_secs(2)).send().await.ok()?.text().await.ok()?;
+        let line = text.lines().find(|line| line.starts_with("reveille_shards_held{"))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// Waits until all replicas of a part that run hold something, and together everything. Gives how long that took.
+    ///
+    /// # Panics
+    /// When it does not happen.
+    pub async fn shared(&self, part: &str) -> Duration {
+        let began = Instant::now();
+        let replicas = self.replicas(part);
+        eventually_shown(&format!("{part} to share everything"), async || {
+            let mut held = Vec::new();
+            for index in &replicas {
+                held.push(self.shards(part, *index).await.unwrap_or_default());
+            }
+            let whole = held.iter().sum::<u32>() == SHARDS && !held.contains(&0);
+            whole.then_some(()).ok_or(held)
+        })
+        .await;
+        began.elapsed()
+    }
+
+    /// Waits until the replicas of a part serve the gateway.
+    pub async fn serves(&self) {
+        for index in self.replicas("gateway") {
+            self.gateways[index].ready().await;
+        }
+    }
+
+    /// What a replica has logged.
+    #[must_use]
+    pub fn log(&self, part: &str, index: usize) -> String {
+        std::fs::read_to_string(self.log_file(part, index)).unwrap_or_default()
+    }
+
+    /// How often a replica has logged a text.
+    #[must_use]
+    pub fn logged(&self, part: &str, index: usize, text: &str) -> usize {
+        self.log(part, index).matches(text).count()
+    }
+
+    /// Waits until a replica has logged a text more often than `before`.
+    ///
+    /// # Panics
+    /// When it does not happen.
+    pub async fn logs(&self, part: &str, index: usize, text: &str, before: usize) {
+        let more = async || (self.logged(part, index, text) > before).then_some(());
+        eventually(&format!("'{text}' in the log of {part} {index}"), more).await;
+    }
+
+    fn log_file(&self, part: &str, index: usize) -> std::path::PathBuf {
+        self.directory.path().join(format!("{part}.{index}.log"))
+    }
+}
+
+/// A test that fails shows how the parts fared.
+impl Drop for Replicas {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for (part, index) in self.running.keys() {
+            let log = self.log(part, *index);
+            let last = log.lines().rev().take(4).collect::<Vec<_>>();
+            eprintln!("--- the last lines of {part} {index}");
+            last.into_iter().rev().for_each(|line| eprintln!("{line}"));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A PostgreSQL server that goes away, comes back, or takes no writes while nodes are under way.
+
+use std::time::Duration;
+
+use integration_tests::{eventually_shown, postgres::Postgres, processes::Processes};
+use tokio::time::sleep;
+use upstreams::{Pace, Plan, Upstreams};
+
+use crate::{
+    history::{Mark, is_safe},
+    stage::{Writer, attempted_once, change_an_option, create, furnish, see_through, until_written},
+};
+
+const NODES: u32 = 30;
+
+/// How long each step of a node takes.
+const STEP: Duration = Duration::from_secs(1);
+
+/// How long the server stays away.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// The parts that keep something.
+const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
+
+/// A mesh of processes on the server, and the systems around it.
+async fn prepared(server: &Postgres) -> (Processes, Upstreams) {
+    let mut mesh = Processes::prepare();
+    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) };
+    let upstreams = mesh.among(plan).await;
+    for part in OWNERS {
+        let url = server.create(part).await;
+        mesh.set(&format!("[{part}]\ndatabase_url = \"{url}\"\n"));
+    }
+    mesh.begin().await;
+    furnish(&mesh.bos, NODES as usize).await;
+    (mesh, upstreams)
+}
+
+/// The server goes away three times while all nodes reboot, by `end`.
+async fn is_survived(end: impl AsyncFn(&mut Postgres)) {
+    let Some(mut server) = Postgres::start().await else { return };
+    let (mesh, upstreams) = prepared(&server).await;
+    let (mark, writer) = (Mark::now(&upstreams), Writer::start(&mesh.bos));
+    create(&mesh.bos, "reboot", "through-outages").await;
+    for _ in 0..3 {
+        sleep(STEP).await;
+        end(&mut server).await;
+        sleep(AWAY).await;
+        server.start_again().await;
+        eprintln!(
+            "written to {:.1?} after the server took connections again",
+            until_written(&mesh.bos).await
+        );
+    }
+    see_through(&mesh.bos, "reboot", "through-outages").await;
+    writer.stop().await.is_kept(&mesh.bos).await;
+    is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
+    attempted_once(&mesh).await;
+    let connections = server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname <> 'postgres'").await;
+    eprintln!("{connections} connections in the end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_restarted_while_nodes_boot_costs_nothing() {
+    is_survived(Postgres::stop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_while_nodes_boot_costs_nothing() {
+    is_survived(Postgres::kill).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does() {
+    let Some(server) = Postgres::start().await else { return };
+    let (mesh, upstreams) = prepared(&server).await;
+    let writer = Writer::start(&mesh.bos);
+    let mark = Mark::now(&upstreams);
+    create(&mesh.bos, "reboot", "without-writes").await;
+    sleep(STEP).await;
+    server.sql("ALTER SYSTEM SET default_transaction_read_only = on").await;
+    server.sql("SELECT pg_reload_conf()").await;
+    eventually_shown("a refusal", async || match change_an_option(&mesh.bos).await {
+        Ok(503) => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    mesh.bos.get("/v2/components").await;
+    server.sql("ALTER SYSTEM RESET default_transaction_read_only").await;
+    server.sql("SELECT pg_reload_conf()").await;
+    eprintln!("written to {:.1?} after the server took writes again", until_written(&mesh.bos).await);
+    see_through(&mesh.bos, "reboot", "without-writes").await;
+    writer.stop().await.is_kept(&mesh.bos).await;
+    is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
+    attempted_once(&mesh).await;
+}

@@ -1,0 +1,15 @@
+//! Processes that die, hang or run out of something while a machine is under way. `README.md` beside this says which
+//! fault is shown where.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+mod contention;
+mod databases;
+mod failpoints;
+mod full_disk;
+mod history;
+mod kills;
+mod migrations;
+mod slow_watcher;
+mod stage;
+mod ways_out;

@@ -1,0 +1,61 @@
+//! Nothing leaves a process but by ways that have points at which it can be made to die: the peers of the crate
+//! `upstream`, the channels and the ledger of `chassis`.
+
+use std::{fs, path::Path};
+
+use expect_test::expect;
+
+/// What code says that connects to something.
+const WAYS: [&str; 8] = [
+    "reqwest::",
+    "reqwest;",
+    "TcpStream::connect",
+    "UdpSocket",
+    "UnixStream",
+    "Endpoint::from",
+    "Database::connect",
+    "client::conn",
+];
+
+#[test]
+fn what_connects_to_something_is_known() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for folder in ["services", "gateway"] {
+        search(&root, &root.join(folder), &mut found);
+    }
+    found.sort();
+    // The simulator's reporter plays the nodes, `moving` and `demo` are clients of the gateway like any other.
+    expect![[r#"
+        services/all-in-one/src/demo/rest.rs
+        services/all-in-one/src/moving/site.rs
+        services/chassis/src/channel.rs
+        services/chassis/src/channel/addresses.rs
+        services/chassis/src/database.rs
+        services/simulator/src/reporter.rs
+        services/upstream/src/base.rs
+        services/upstream/src/client.rs
+        services/upstream/src/exchange.rs
+        services/upstream/src/keyring.rs
+        services/upstream/src/wire.rs
+    "#]]
+    .assert_eq(&found.concat());
+}
+
+/// Adds the files of programs, and not of tests, that hold one of the words.
+fn search(root: &Path, folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_test = name == "tests" || name == "tests.rs" || name == "benches";
+        if path.is_dir() && !is_test {
+            search(root, &path, found);
+        } else if name.ends_with(".rs") && !is_test {
+            let text = fs::read_to_string(&path).unwrap();
+            let program = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            if WAYS.iter().any(|word| program.contains(word)) {
+                found.push(format!("{}\n", path.strip_prefix(root).unwrap().display()));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Clients while replicas are replaced.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use integration_tests::{
+    bos::Bos,
+    replicas::{ACTING, Replicas},
+};
+use reqwest::Method;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::handover::no_postgres;
+
+/// How often a client repeats a call that was refused for now.
+const REPEATS: u32 = 10;
+
+/// How a client fared.
+#[derive(Debug, Default)]
+struct Fared {
+    calls: AtomicU32,
+    repeated: AtomicU32,
+    failed: AtomicU32,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_client_fails_while_every_replica_is_replaced_in_turn() {
+    let Some(mut mesh) = Replicas::start(2, 2, 8, 0.0).await else { return no_postgres() };
+    mesh.bos().template("image-1").await;
+    let (stop, reads, writes) = (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
+    let node = mesh.bos().get("/v2/components").await[0]["id"].as_str().unwrap().to_owned();
+    let reading = tokio::spawn(read(mesh.bos().clone(), Arc::clone(&stop), Arc::clone(&reads)));
+    let writing = tokio::spawn(write(mesh.bos().clone(), node, Arc::clone(&stop), Arc::clone(&writes)));
+    for part in ACTING {
+        for index in 0..2 {
+            mesh.stop(part, index).await;
+            mesh.start_replica(part, index);
+            mesh.shared(part).await;
+            mesh.serves().await;
+        }
+    }
+    for part in ["component_registry", "session_manager"] {
+        mesh.kill(part, 0).await;
+        sleep(Duration::from_millis(500)).await;
+        mesh.start_replica(part, 0);
+        mesh.shared(part).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    reading.await.unwrap();
+    writing.await.unwrap();
+    println!("reads {reads:?}, writes {writes:?}");
+    assert_eq!(reads.failed.load(Ordering::Relaxed) + writes.failed.load(Ordering::Relaxed), 0);
+    assert!(reads.calls.load(Ordering::Relaxed) > 20 && writes.calls.load(Ordering::Relaxed) > 20);
+}
+
+async fn read(bos: Bos, stop: Arc<AtomicBool>, fared: Arc<Fared>) {
+    while !stop.load(Ordering::Relaxed) {
+        for path in ["/v2/components", "/v2/sessiontemplates", "/v2/options"] {
+            call(&bos, Method::GET, path, None, &fared).await;
+        }
+    }
+}
+
+async fn write(bos: Bos, node: String, stop: Arc<AtomicBool>, fared: Arc<Fared>) {
+    let mut policy = 1;
+    while !stop.load(Ordering::Relaxed) {
+        policy = policy % 5 + 1;
+        let patch = json!({"retry_policy": policy});
+        let path = format!("/v2/components/{node}");
+        call(&bos, Method::PATCH, &path, Some(&patch), &fared).await;
+        // What was acknowledged is read back, whichever replica answers.
+        let read = call(&bos, Method::GET, &path, None, &fared).await;
+        assert_eq!(read, Some(json!(policy)), "a write that was acknowledged is not there");
+    }
+}
+
+/// Makes a call, and again while it is refused for now, as clients do. Gives the retry policy of a component, if the
+/// answer has one.
+async fn call(
+    bos: &Bos,
+    method: Method,
+    path: &str,
+    body: Option<&serde_json::Value>,
+    fared: &Fared,
+) -> Option<serde_json::Value> {
+    fared.calls.fetch_add(1, Ordering::Relaxed);
+    for _ in 0..REPEATS {
+        match bos.try_send(method.clone(), path, body).await {
+            Ok(answer) if answer.status == 200 => return answer.body.get("retry_policy").cloned(),
+            Ok(answer) => {
+                assert_eq!(answer.status, 503, "{method} {path}: {answer:?}");
+                fared.repeated.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(_) => drop(fared.repeated.fetch_add(1, Ordering::Relaxed)),
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+    fared.failed.fetch_add(1, Ordering::Relaxed);
+    None
+}

@@ -1,0 +1,139 @@
+//! Runs of the whole on every database.
+
+use std::{collections::BTreeSet, env, fs, time::Duration};
+
+use test_databases::EmptyDatabase;
+
+use crate::{
+    checker::{Contract, Finding, Rule, check},
+    faults::{FAULTS, Fault},
+    history::History,
+    site::End,
+    workload::{Workload, summary},
+};
+
+/// Repeats the choices of a run.
+const SEED: &str = "REVEILLE_SEED";
+
+/// How long writers write, in seconds.
+const SECONDS: &str = "REVEILLE_WATCH_SECONDS";
+
+/// How many registries share one database, where it can be shared.
+const REGISTRIES: &str = "REVEILLE_REGISTRIES";
+
+/// File for the history of a run that breaks a rule.
+const DUMP: &str = "REVEILLE_WATCH_HISTORY";
+
+/// Deletions that a registry remembers at least.
+const REMEMBERED: usize = 10_000;
+
+fn from_environment<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().ok().unwrap_or_else(|| panic!("{name}={text} cannot be read")))
+}
+
+fn workload() -> Workload {
+    let seconds = from_environment(SECONDS).unwrap_or(4.0);
+    Workload {
+        seed: from_environment(SEED).unwrap_or_else(|| u64::from(rand::random::<u32>())),
+        registries: 1,
+        end: End::Orderly,
+        duration: Duration::from_secs_f64(seconds),
+        restarts: true,
+        lies: false,
+        churn: 0,
+    }
+}
+
+const CONTRACT: Contract = Contract { remembered: REMEMBERED, immediate: true };
+
+/// Runs it on every kind of database and fails if a rule was broken.
+async fn run_everywhere(workload: Workload) -> Vec<History> {
+    run_on(test_databases::every_kind().await, workload).await
+}
+
+async fn run_on(databases: Vec<EmptyDatabase>, workload: Workload) -> Vec<History> {
+    let mut histories = Vec::new();
+    for database in databases {
+        let registries = match database.kind {
+            "postgresql" => from_environment(REGISTRIES).unwrap_or(2),
+            // SQLite is of one process.
+            _ => 1,
+        };
+        let workload = Workload { registries, ..workload.clone() };
+        println!("{SEED}={} on {}: {workload:?}", workload.seed, database.kind);
+        let history = workload.run(&database.url).await;
+        println!("{}", summary(&history));
+        let findings = check(&history, CONTRACT);
+        if let Some(file) = env::var_os(DUMP).filter(|_| !findings.is_empty()) {
+            fs::write(file, format!("{history:#?}")).unwrap();
+        }
+        let told: Vec<_> = findings.iter().take(20).map(Finding::to_string).collect();
+        let count = findings.len();
+        assert!(findings.is_empty(), "{SEED}={} finds {count}:\n{}", workload.seed, told.join("\n"));
+        histories.push(history);
+    }
+    histories
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_keep_their_contract_while_registries_restart() {
+    for history in run_everywhere(workload()).await {
+        assert!(summary(&history).broke > 0, "no watch was cut");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_keep_their_contract_while_registries_are_killed() {
+    run_everywhere(Workload { end: End::Killed, ..workload() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_resumes_from_what_is_forgotten_starts_over() {
+    let mut databases = test_databases::every_kind().await;
+    // So many deletions take a minute and more on a server, which only a long run has.
+    if from_environment::<f64>(SECONDS).is_none() {
+        databases.truncate(1);
+    }
+    for history in run_on(databases, Workload { churn: 2 * REMEMBERED + 1_000, ..workload() }).await {
+        assert!(summary(&history).expired > 0, "nobody had to start over");
+    }
+}
+
+/// The rules of which one has to be found broken.
+fn broken_by(fault: Fault) -> &'static [Rule] {
+    match fault {
+        Fault::Skip | Fault::Deletions => &[Rule::NoGap],
+        Fault::Repeat => &[Rule::NoDuplicate],
+        Fault::Bookmark => &[Rule::NoTimeTravel, Rule::NoGap],
+        Fault::Swap => &[Rule::NoTimeTravel],
+        Fault::Resume => &[Rule::NoGap, Rule::Fresh],
+        Fault::Compaction => &[Rule::NoGap, Rule::Gone],
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_checker_bites() {
+    let workload = Workload { lies: true, restarts: false, ..workload() };
+    println!("{SEED}={}", workload.seed);
+    let database = test_databases::every_kind().await.swap_remove(0);
+    let history = workload.run(&database.url).await;
+    let of = |wanted: Option<Fault>| {
+        let lied_to = |name: &str| FAULTS.into_iter().find(|fault| format!("{fault:?}") == name);
+        let watchers = history
+            .watchers
+            .iter()
+            .filter(|(name, _)| lied_to(name).is_none_or(|fault| Some(fault) == wanted));
+        let history = History {
+            watchers: watchers.cloned().collect(),
+            writes: history.writes.clone(),
+            last: history.last,
+        };
+        check(&history, CONTRACT)
+    };
+    assert_eq!(of(None), [], "findings without a lie");
+    for fault in FAULTS {
+        let found: BTreeSet<_> = of(Some(fault)).into_iter().map(|finding| finding.rule).collect();
+        assert!(broken_by(fault).iter().any(|rule| found.contains(rule)), "{fault:?} breaks {found:?}");
+    }
+}

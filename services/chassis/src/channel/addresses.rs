@@ -1,0 +1,104 @@
+//! Connections to one of several addresses of the same part.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, time::timeout};
+use tonic::codegen::http::Uri;
+use tower::Service;
+
+/// Connects to whichever address of a list answers. It begins after the one that was taken last, so that an
+/// address which takes connections and then is silent is left at the next attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Addresses {
+    all: Arc<[Uri]>,
+    next: Arc<AtomicUsize>,
+    patience: Duration,
+}
+
+impl Addresses {
+    /// Begins with any of them, so that many who start together are spread over all. Each gets `patience` to answer.
+    pub(super) fn new(all: Vec<Uri>, patience: Duration) -> Self {
+        let first = rand::random_range(0..all.len().max(1));
+        Self { all: all.into(), next: Arc::new(AtomicUsize::new(first)), patience }
+    }
+
+    async fn connect(self) -> io::Result<TcpStream> {
+        let count = self.all.len().max(1);
+        let first = self.next.load(Ordering::Relaxed);
+        let mut failure = io::Error::other("there is no address to connect to");
+        for place in (first..first + count).map(|place| place % count) {
+            let Some(address) = self.all.get(place) else { break };
+            match timeout(self.patience, connect(address)).await {
+                Ok(Ok(stream)) => {
+                    self.next.store((place + 1) % count, Ordering::Relaxed);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => failure = io::Error::new(error.kind(), format!("{address}: {error}")),
+                Err(_) => failure = io::Error::new(io::ErrorKind::TimedOut, format!("{address}: silent")),
+            }
+        }
+        Err(failure)
+    }
+}
+
+async fn connect(address: &Uri) -> io::Result<TcpStream> {
+    let stream =
+        TcpStream::connect((address.host().unwrap_or_default(), address.port_u16().unwrap_or(80))).await?;
+    // Nagle's delay would add 40 ms to small requests.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl Service<Uri> for Addresses {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let addresses = self.clone();
+        Box::pin(async move { addresses.connect().await.map(TokioIo::new) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_next_that_answers_is_taken() {
+        let mut listeners = Vec::new();
+        for _ in 0..3 {
+            listeners.push(TcpListener::bind("127.0.0.1:0").await.unwrap());
+        }
+        let ports: Vec<u16> = listeners.iter().map(|one| one.local_addr().unwrap().port()).collect();
+        drop(listeners.remove(1));
+        let all = ports.iter().map(|port| format!("http://127.0.0.1:{port}").parse().unwrap()).collect();
+        let addresses = Addresses::new(all, Duration::from_secs(5));
+        addresses.next.store(0, Ordering::Relaxed);
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            taken.push(addresses.clone().connect().await.unwrap().peer_addr().unwrap().port());
+        }
+        assert_eq!(taken, [ports[0], ports[2], ports[0], ports[2]]);
+        drop(listeners);
+        let failure = addresses.connect().await.unwrap_err();
+        assert_eq!(failure.kind(), io::ErrorKind::ConnectionRefused, "{failure}");
+    }
+}

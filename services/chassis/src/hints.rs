@@ -1,0 +1,152 @@
+//! What replicas that share a database tell one another: that something is worth looking at, never what.
+//!
+//! One task for each database listens to the hints of other replicas. Hints may be lost, so it also looks every
+//! second where every kind stands, in one small query.
+
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement,
+    sqlx::postgres::{PgConnectOptions, PgListener},
+};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use crate::{Context, database, pause};
+
+/// The channel of hints. A payload is a topic, for a kind followed by the revision it has reached.
+pub(crate) const CHANNEL: &str = "reveille";
+
+/// How often to look where every kind stands, in case that a hint was lost.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a look may take before the connection is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The databases that the parts of this process share with other replicas. Clones share it.
+#[derive(Clone, Default)]
+pub struct Hubs {
+    hubs: Arc<Mutex<Vec<Arc<Hub>>>>,
+}
+
+/// What is heard from the other replicas on one database.
+pub(crate) struct Hub {
+    /// Shared by all clones of a pool, and so tells it from others.
+    identity: Arc<PgConnectOptions>,
+    /// A connection of its own: however busy the others are, reads are fresh. Hints come on one more.
+    database: DatabaseConnection,
+    topics: Mutex<HashMap<String, watch::Sender<u64>>>,
+}
+
+impl Hubs {
+    /// The hub of `database`, which must be shared; its task starts with the first one who asks.
+    pub(crate) fn of(&self, context: &Context, database: &DatabaseConnection) -> Arc<Hub> {
+        let identity = database.get_postgres_connection_pool().connect_options();
+        let mut hubs = self.hubs.lock();
+        if let Some(known) = hubs.iter().find(|hub| Arc::ptr_eq(&hub.identity, &identity)) {
+            return Arc::clone(known);
+        }
+        let database = database::reserved(database, 1);
+        let hub = Arc::new(Hub { identity, database, topics: Mutex::default() });
+        hubs.push(Arc::clone(&hub));
+        context.tasks.spawn_until_shutdown("hints", Arc::clone(&hub).run());
+        hub
+    }
+}
+
+impl Hub {
+    /// The newest revision that was heard of a kind; for any other topic a number that changes with every hint.
+    pub(crate) fn subscribe(&self, topic: &str) -> watch::Receiver<u64> {
+        let mut topics = self.topics.lock();
+        topics.entry(topic.to_owned()).or_insert_with(|| watch::Sender::new(0)).subscribe()
+    }
+
+    /// The connection for looks that must not wait for the others.
+    pub(crate) fn database(&self) -> &DatabaseConnection {
+        &self.database
+    }
+
+    async fn run(self: Arc<Self>) -> anyhow::Result<Infallible> {
+        let mut failures = 0;
+        loop {
+            let Err(error) = self.listen(&mut failures).await;
+            failures += 1;
+            tracing::warn!(%error, "cannot hear of other replicas");
+            tokio::time::sleep(pause::after(failures)).await;
+        }
+    }
+
+    /// Listens until the connection breaks.
+    async fn listen(&self, failures: &mut u32) -> Result<Infallible, DbErr> {
+        let broken = |error: sea_orm::sqlx::Error| DbErr::Custom(error.to_string());
+        // A listener that is given up talks to its connection for as long as the system keeps it, so it has a pool of its
+        // own.
+        let own = database::reserved(&self.database, 1);
+        let connect = async {
+            let mut listener = PgListener::connect_with(own.get_postgres_connection_pool()).await?;
+            listener.eager_reconnect(false);
+            listener.listen(CHANNEL).await.map(|()| listener)
+        };
+        let listener = timeout(PATIENCE, connect).await;
+        let mut listener = listener.map_err(|_| silent())?.map_err(broken)?;
+        // Whatever was told before may have been missed.
+        self.tell_all();
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                heard = listener.try_recv() => match heard.map_err(broken)? {
+                    Some(hint) => self.heard(hint.payload()),
+                    None => return Err(DbErr::Custom("the connection broke".to_owned())),
+                },
+                _ = looks.tick() => {
+                    let look = timeout(PATIENCE, self.look()).await;
+                    look.map_err(|_| silent())??;
+                    *failures = 0;
+                }
+            }
+        }
+    }
+
+    /// Asks where every kind stands.
+    async fn look(&self) -> Result<(), DbErr> {
+        let all = Statement::from_string(DbBackend::Postgres, "SELECT kind, revision FROM revisions");
+        for row in self.database.query_all_raw(all).await? {
+            let (kind, revision): (String, i64) = (row.try_get("", "kind")?, row.try_get("", "revision")?);
+            self.tell(&kind, Some(revision.cast_unsigned()));
+        }
+        Ok(())
+    }
+
+    fn heard(&self, payload: &str) {
+        match payload.split_once(' ') {
+            Some((kind, revision)) => self.tell(kind, revision.parse().ok()),
+            None => self.tell(payload, None),
+        }
+    }
+
+    /// Passes a hint on to who subscribed to its topic.
+    pub(crate) fn tell(&self, topic: &str, revision: Option<u64>) {
+        let topics = self.topics.lock();
+        let Some(told) = topics.get(topic) else { return };
+        match revision {
+            Some(revision) => {
+                told.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+            }
+            None => told.send_modify(|count| *count += 1),
+        }
+    }
+
+    fn tell_all(&self) {
+        for told in self.topics.lock().values() {
+            told.send_modify(|_| {});
+        }
+    }
+}
+
+fn silent() -> DbErr {
+    DbErr::Custom("the database does not answer".to_owned())
+}

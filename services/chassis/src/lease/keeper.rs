@@ -1,0 +1,214 @@
+//! The task that takes, renews and gives back leases.
+
+use std::{sync::Arc, time::Duration};
+
+use metrics::{counter, gauge};
+use sea_orm::{DatabaseConnection, DbErr, TransactionTrait};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Held, SHARDS, Shard, table, table::Rows};
+use crate::{Context, database};
+
+/// How soon to look again when there are shards to be had that could not be taken.
+const AGAIN: Duration = Duration::from_millis(200);
+
+const SHARDS_HELD: &str = "reveille_shards_held";
+const HANDOVERS: &str = "reveille_shard_handovers_total";
+
+/// How long giving back may take when the process stops.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Owns the leases of this replica.
+pub(super) struct Keeper {
+    rows: Rows,
+    renewal: Duration,
+    margin: Duration,
+    /// A connection of its own: however busy the others are, leases are renewed.
+    database: DatabaseConnection,
+    hints: watch::Receiver<u64>,
+    told: watch::Sender<Arc<Held>>,
+}
+
+/// What one round found.
+struct Round {
+    held: Held,
+    /// When to have the next one at the latest.
+    next: Duration,
+}
+
+impl Keeper {
+    pub(super) async fn new(
+        context: &Context,
+        part: &'static str,
+        holder: Arc<str>,
+        database: &DatabaseConnection,
+        told: watch::Sender<Arc<Held>>,
+    ) -> Result<Self, DbErr> {
+        metrics::describe_gauge!(SHARDS_HELD, "Shards of the work of a part that this replica holds");
+        metrics::describe_counter!(HANDOVERS, "Shards that came to this replica and that went from it");
+        let settings = &context.settings.leases;
+        settings.check().map_err(|why| DbErr::Custom(format!("leases: {why}")))?;
+        let rows = Rows { part, holder, ttl: settings.ttl() };
+        let hints = context.hubs.of(context, database).subscribe(&table::topic(part));
+        let database = database::reserved(database, 1);
+        rows.make(&database).await?;
+        Ok(Self { rows, renewal: settings.renewal(), margin: settings.margin(), database, hints, told })
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let mut failures = 0;
+        while !shutdown.is_cancelled() {
+            let round = tokio::select! {
+                // Not longer than a renewal: whatever the database does, there is time for another try.
+                round = timeout(self.renewal, self.round()) => round,
+                () = shutdown.cancelled() => break,
+            };
+            let pause = match round {
+                Ok(Ok(round)) => {
+                    failures = 0;
+                    if self.tell_unless_lapsed(round.held) { round.next } else { Duration::ZERO }
+                }
+                Ok(Err(error)) => self.failed(&mut failures, &error),
+                Err(_) => self.failed(&mut failures, &"the database does not answer"),
+            };
+            self.rest(pause, &shutdown).await;
+        }
+        self.leave().await;
+        Ok(())
+    }
+
+    /// Waits for the next round. When time runs out on what is held meanwhile, it is told as lost.
+    async fn rest(&mut self, pause: Duration, shutdown: &CancellationToken) {
+        let wake = Instant::now() + pause;
+        let held = Arc::clone(&self.told.borrow());
+        let until = held.until.filter(|_| !held.epochs.is_empty());
+        let lost = until.filter(|until| *until < wake);
+        tokio::select! {
+            () = tokio::time::sleep_until(lost.unwrap_or(wake)) => {}
+            _ = self.hints.changed() => {}
+            () = shutdown.cancelled() => {}
+        }
+        if until.is_some_and(|until| until <= Instant::now()) {
+            tracing::warn!(part = self.rows.part, "leases ran out");
+            self.tell(Held::nothing());
+        }
+    }
+
+    fn failed(&self, failures: &mut u32, error: &dyn std::fmt::Display) -> Duration {
+        *failures += 1;
+        tracing::warn!(part = self.rows.part, %error, "leases cannot be renewed");
+        crate::pause::after(*failures).min(self.renewal)
+    }
+
+    /// Renews what is held, gives back what is beyond the fair share, or takes what is missing of it.
+    async fn round(&self) -> Result<Round, DbErr> {
+        // Before anything is asked, so that the lease lasts longer in the database than here.
+        let began = Instant::now();
+        let acted_upon = self.told.borrow().acted_upon();
+        let transaction = self.database.begin().await?;
+        let (alive, is_new) = self.rows.live(&transaction).await?;
+        let mut epochs = self.rows.renew(&transaction, &acted_upon).await?;
+        let share = fair_share(alive);
+        let mut surplus = Vec::new();
+        while epochs.len() > share {
+            surplus.extend(epochs.pop_last().map(|(shard, _)| shard));
+        }
+        if !surplus.is_empty() {
+            self.stop_acting_on(&surplus);
+        }
+        let missing = share.saturating_sub(epochs.len());
+        if missing > 0 {
+            epochs.extend(self.rows.take(&transaction, missing, &acted_upon).await?);
+        }
+        let held = epochs.keys().copied().collect::<Vec<_>>();
+        let released = self.rows.release_others(&transaction, &held).await?;
+        let change = self.rows.next_change(&transaction, &held, held.len() < share).await?;
+        if is_new || released > 0 {
+            table::hint(&transaction, self.rows.part).await?;
+        }
+        transaction.commit().await?;
+        let until = Some(began + self.rows.ttl - self.margin);
+        let next = change.map_or(self.renewal, |change| self.renewal.min(change.max(AGAIN)));
+        Ok(Round { held: Held { epochs, until }, next })
+    }
+
+    /// Before they are somebody else's, so that they are never acted upon by two.
+    fn stop_acting_on(&self, shards: &[Shard]) {
+        let mut held = Held::clone(&self.told.borrow());
+        held.epochs.retain(|shard, _| !shards.contains(shard));
+        self.tell(held);
+    }
+
+    /// Tells what a round has found. When time has run out meanwhile on something that goes on under the same epoch,
+    /// nothing is told as held, and the next round takes it under a new one. Gives whether it was told.
+    fn tell_unless_lapsed(&self, held: Held) -> bool {
+        let mut lapsed = false;
+        let before = Arc::clone(&self.told.borrow());
+        // Under the lock, so that nobody asks between the look at the clock and the news.
+        self.told.send_modify(|told| {
+            lapsed = told.lapses_before(&held);
+            *told = Arc::new(if lapsed { Held::nothing() } else { held });
+        });
+        if lapsed {
+            tracing::warn!(part = self.rows.part, "leases were renewed too late, taking them anew");
+        }
+        self.count(&before);
+        !lapsed
+    }
+
+    fn tell(&self, held: Held) {
+        let before = self.told.send_replace(Arc::new(held));
+        self.count(&before);
+    }
+
+    /// Counts what has changed since `before` was told.
+    fn count(&self, before: &Held) {
+        let held = Arc::clone(&self.told.borrow());
+        let (part, before) = (self.rows.part, &before.epochs);
+        let lost = before.iter().filter(|(shard, epoch)| held.epochs.get(shard) != Some(epoch)).count();
+        let gained = held.epochs.iter().filter(|(shard, epoch)| before.get(shard) != Some(epoch)).count();
+        if gained + lost > 0 {
+            tracing::info!(part, shards = held.epochs.len(), gained, lost, "leases changed");
+            let count = |shards| u64::try_from(shards).unwrap_or_default();
+            counter!(HANDOVERS, "part" => part, "way" => "in").increment(count(gained));
+            counter!(HANDOVERS, "part" => part, "way" => "out").increment(count(lost));
+        }
+        gauge!(SHARDS_HELD, "part" => part).set(u32::try_from(held.epochs.len()).map_or(f64::MAX, f64::from));
+    }
+
+    async fn leave(&self) {
+        self.tell(Held::nothing());
+        let leave = async {
+            let transaction = self.database.begin().await?;
+            self.rows.leave(&transaction).await?;
+            table::hint(&transaction, self.rows.part).await?;
+            transaction.commit().await
+        };
+        match timeout(FAREWELL, leave).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "leases could not be given back; they will run out"),
+            Err(_) => tracing::warn!("leases could not be given back in time; they will run out"),
+        }
+    }
+}
+
+/// How many shards each of `alive` replicas may hold.
+fn fair_share(alive: u64) -> usize {
+    let share = u64::from(SHARDS).div_ceil(alive.max(1));
+    usize::try_from(share).unwrap_or(usize::from(SHARDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_cover_everything() {
+        let shares = [0, 1, 2, 3, 5, 64, 100].map(fair_share);
+        assert_eq!(shares, [64, 64, 32, 22, 13, 1, 1]);
+    }
+}

@@ -1,0 +1,236 @@
+//! The rows of leases and replicas. All times in them are the database's.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, QueryResult, Statement, Value};
+use sea_orm_migration::prelude::{MigrationTrait, SchemaManager, async_trait};
+
+use super::{Fence, SHARDS, Shard};
+use crate::hints::CHANNEL;
+
+/// Creates the tables of leases and replicas. Every part that shares its work runs it; where a database is not
+/// shared it does nothing.
+pub struct Migration;
+
+impl sea_orm_migration::MigrationName for Migration {
+    fn name(&self) -> &str {
+        "leases"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        if manager.get_database_backend() != DbBackend::Postgres {
+            return Ok(());
+        }
+        let connection = manager.get_connection();
+        // Rows that are renewed every other second stay on their page.
+        connection
+            .execute_unprepared(
+                "CREATE TABLE leases (part text NOT NULL, shard bigint NOT NULL, holder text NOT NULL, \
+                 epoch bigint NOT NULL, expires_at timestamptz NOT NULL, PRIMARY KEY (part, shard)) \
+                 WITH (fillfactor = 50)",
+            )
+            .await?;
+        connection
+            .execute_unprepared(
+                "CREATE TABLE replicas (part text NOT NULL, id text NOT NULL, expires_at timestamptz NOT NULL, \
+                 PRIMARY KEY (part, id)) WITH (fillfactor = 50)",
+            )
+            .await?;
+        Ok(())
+    }
+}
+
+/// The rows of one part, as one replica sees them.
+#[derive(Clone)]
+pub(super) struct Rows {
+    pub(super) part: &'static str,
+    pub(super) holder: Arc<str>,
+    pub(super) ttl: Duration,
+}
+
+impl Rows {
+    /// Makes the row of every shard that has none, held by nobody.
+    pub(super) async fn make(&self, on: &impl ConnectionTrait) -> Result<(), DbErr> {
+        let sql = "INSERT INTO leases (part, shard, holder, epoch, expires_at) \
+                   SELECT $1, shard, '', 0, now() FROM generate_series(0, $2 - 1) AS shard \
+                   ON CONFLICT DO NOTHING";
+        execute(on, sql, [self.part.into(), i64::from(SHARDS).into()]).await.map(drop)
+    }
+
+    /// Says that this replica lives, forgets those that do not, and counts the living. Also says whether this
+    /// replica was not known before.
+    pub(super) async fn live(&self, on: &DatabaseTransaction) -> Result<(u64, bool), DbErr> {
+        let sql = "INSERT INTO replicas (part, id, expires_at) \
+                   VALUES ($1, $2, now() + $3 * interval '1 second') \
+                   ON CONFLICT (part, id) DO UPDATE SET expires_at = excluded.expires_at \
+                   RETURNING xmax = 0 AS is_new";
+        let is_new = query(on, sql, self.and_ttl()).await?;
+        let is_new = is_new.first().map_or(Ok(false), |row| row.try_get("", "is_new"))?;
+        execute(on, "DELETE FROM replicas WHERE part = $1 AND expires_at < now()", [self.part.into()])
+            .await?;
+        let rows = query(on, "SELECT count(*) AS alive FROM replicas WHERE part = $1", [self.part.into()]);
+        let alive: i64 = rows.await?.first().map_or(Ok(0), |row| row.try_get("", "alive"))?;
+        Ok((alive.cast_unsigned().max(1), is_new))
+    }
+
+    /// Renews what this replica acts upon, and gives what it has of it. A lease that has run out is not renewed: it can
+    /// only be taken.
+    ///
+    /// No lock here is in the way of [`check`], so that a long write costs no lease.
+    pub(super) async fn renew(
+        &self,
+        on: &DatabaseTransaction,
+        acted_upon: &[Shard],
+    ) -> Result<BTreeMap<Shard, u64>, DbErr> {
+        // Locked in the order of shards, so that replicas never wait for each other in a circle.
+        let sql = "WITH mine AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 AND shard = ANY($4) \
+                   AND expires_at >= now() ORDER BY shard FOR NO KEY UPDATE) \
+                   UPDATE leases SET expires_at = now() + $3 * interval '1 second' \
+                   FROM mine WHERE leases.part = $1 AND leases.shard = mine.shard AND leases.holder = $2 \
+                   RETURNING leases.shard, leases.epoch";
+        let values = self.and_ttl().into_iter().chain([numbers(acted_upon)]);
+        epochs(&query(on, sql, values).await?)
+    }
+
+    /// Takes up to `most` shards, each under a new epoch: that nobody holds, or that are this replica's and not acted
+    /// upon any more. Those that somebody is just writing under are left for the next time.
+    pub(super) async fn take(
+        &self,
+        on: &DatabaseTransaction,
+        most: usize,
+        acted_upon: &[Shard],
+    ) -> Result<BTreeMap<Shard, u64>, DbErr> {
+        let sql = "WITH free AS (SELECT shard FROM leases WHERE part = $1 AND (holder = '' OR expires_at < now() \
+                   OR (holder = $2 AND shard <> ALL($5))) ORDER BY shard LIMIT $4 FOR UPDATE SKIP LOCKED) \
+                   UPDATE leases SET holder = $2, epoch = epoch + 1, expires_at = now() + $3 * interval '1 second' \
+                   FROM free WHERE leases.part = $1 AND leases.shard = free.shard \
+                   RETURNING leases.shard, leases.epoch";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let values = self.and_ttl().into_iter().chain([most.into(), numbers(acted_upon)]);
+        epochs(&query(on, sql, values).await?)
+    }
+
+    /// How soon there may be something to do about the shards beside those that are `held`: at once for what this
+    /// replica still has to take or release, and, when it is `short` of shards, when the next lease of another may run
+    /// out.
+    pub(super) async fn next_change(
+        &self,
+        on: &DatabaseTransaction,
+        held: &[Shard],
+        short: bool,
+    ) -> Result<Option<Duration>, DbErr> {
+        let sql = "SELECT CAST(extract(epoch FROM min(CASE WHEN holder = $2 THEN now() ELSE expires_at END) - now()) \
+                   AS double precision) AS seconds \
+                   FROM leases WHERE part = $1 AND shard <> ALL($3) AND (holder = $2 OR $4)";
+        let values = [self.part.into(), (&*self.holder).into(), numbers(held), short.into()];
+        let rows = query(on, sql, values).await?;
+        let seconds: Option<f64> = rows.first().map_or(Ok(None), |row| row.try_get("", "seconds"))?;
+        Ok(seconds.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))))
+    }
+
+    /// Gives back what this replica has beside the shards that are `held`, and counts it. Those that it is just writing
+    /// under are left for the next time.
+    pub(super) async fn release_others(
+        &self,
+        on: &DatabaseTransaction,
+        held: &[Shard],
+    ) -> Result<u64, DbErr> {
+        let sql = "WITH other AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 AND shard <> ALL($3) \
+                   ORDER BY shard FOR UPDATE SKIP LOCKED) \
+                   UPDATE leases SET holder = '', expires_at = now() \
+                   FROM other WHERE leases.part = $1 AND leases.shard = other.shard";
+        execute(on, sql, [self.part.into(), (&*self.holder).into(), numbers(held)]).await
+    }
+
+    /// Gives everything back, after the writes under it have ended, and says that this replica lives no more.
+    pub(super) async fn leave(&self, on: &DatabaseTransaction) -> Result<(), DbErr> {
+        let me = || [Value::from(self.part), Value::from(&*self.holder)];
+        let sql = "WITH mine AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 ORDER BY shard FOR UPDATE) \
+                   UPDATE leases SET holder = '', expires_at = now() \
+                   FROM mine WHERE leases.part = $1 AND leases.shard = mine.shard";
+        execute(on, sql, me()).await?;
+        execute(on, "DELETE FROM replicas WHERE part = $1 AND id = $2", me()).await.map(drop)
+    }
+
+    fn and_ttl(&self) -> [Value; 3] {
+        [self.part.into(), (&*self.holder).into(), self.ttl.as_secs_f64().into()]
+    }
+}
+
+/// Whether each of `fences` holds. Nobody can take or release a shard of those that do before the transaction ends; they
+/// can be renewed meanwhile. So all that changes holder or epoch locks rows `FOR UPDATE` first.
+pub(crate) async fn check(on: &DatabaseTransaction, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
+    let mut wanted = BTreeMap::<&str, Vec<i64>>::new();
+    for fence in fences.iter().filter(|fence| !fence.holder.is_empty()) {
+        let shards = fence.epochs.keys().map(|shard| i64::from(shard.number()));
+        wanted.entry(fence.part).or_default().extend(shards);
+    }
+    let mut current = BTreeMap::new();
+    for (part, mut shards) in wanted {
+        shards.sort_unstable();
+        shards.dedup();
+        let sql = "SELECT shard, holder, epoch FROM leases WHERE part = $1 AND shard = ANY($2) \
+                   ORDER BY shard FOR KEY SHARE";
+        for row in query(on, sql, [part.into(), shards.into()]).await? {
+            let holder: String = row.try_get("", "holder")?;
+            current.insert((part, shard(&row)?), (holder, epoch(&row)?));
+        }
+    }
+    let holds = |fence: &&Fence| {
+        fence.holder.is_empty()
+            || fence.epochs.iter().all(|(shard, epoch)| {
+                let now = current.get(&(fence.part, *shard));
+                now.is_some_and(|(holder, now)| **holder == *fence.holder && now == epoch)
+            })
+    };
+    Ok(fences.iter().map(holds).collect())
+}
+
+fn numbers(shards: &[Shard]) -> Value {
+    shards.iter().map(|shard| i64::from(shard.number())).collect::<Vec<_>>().into()
+}
+
+fn epochs(rows: &[QueryResult]) -> Result<BTreeMap<Shard, u64>, DbErr> {
+    rows.iter().map(|row| Ok((shard(row)?, epoch(row)?))).collect()
+}
+
+fn shard(row: &QueryResult) -> Result<Shard, DbErr> {
+    let number: i64 = row.try_get("", "shard")?;
+    Shard::numbered(number).ok_or_else(|| DbErr::Custom(format!("there is no shard {number}")))
+}
+
+fn epoch(row: &QueryResult) -> Result<u64, DbErr> {
+    let epoch: i64 = row.try_get("", "epoch")?;
+    Ok(epoch.cast_unsigned())
+}
+
+async fn query(
+    on: &impl ConnectionTrait,
+    sql: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<QueryResult>, DbErr> {
+    on.query_all_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await
+}
+
+async fn execute(
+    on: &impl ConnectionTrait,
+    sql: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<u64, DbErr> {
+    let statement = Statement::from_sql_and_values(DbBackend::Postgres, sql, values);
+    Ok(on.execute_raw(statement).await?.rows_affected())
+}
+
+/// Tells every replica to look at the leases of `part`.
+pub(super) async fn hint(on: &impl ConnectionTrait, part: &str) -> Result<(), DbErr> {
+    let topic = topic(part);
+    execute(on, "SELECT pg_notify($1, $2)", [CHANNEL.into(), topic.into()]).await.map(drop)
+}
+
+/// What hints about the leases of `part` are about.
+pub(super) fn topic(part: &str) -> String {
+    format!("leases/{part}")
+}

@@ -1,0 +1,74 @@
+//! Reads that are no older than the last write that any replica acknowledged.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{Store, Table, view::View};
+use crate::{Fault, hints::Hub, resource::Resource};
+
+/// How long a read may be held up by making sure.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Makes sure of it: asks where the kind stands and waits until that is shown.
+pub(super) enum Freshness<T: Table> {
+    /// Nobody else writes: what is in memory is all there is.
+    Alone,
+    Shared(Looks<T>),
+}
+
+pub(super) struct Looks<T: Table> {
+    store: Arc<Store<T>>,
+    hub: Arc<Hub>,
+    /// Looks that were begun so far.
+    begun: AtomicU64,
+    /// The last look that ended, by its number.
+    ended: Mutex<u64>,
+}
+
+impl<T: Table> Freshness<T> {
+    pub(super) fn new(store: &Arc<Store<T>>) -> Self {
+        match store.others() {
+            Some(hub) => Self::Shared(Looks {
+                store: Arc::clone(store),
+                hub: Arc::clone(hub),
+                begun: AtomicU64::new(0),
+                ended: Mutex::new(0),
+            }),
+            None => Self::Alone,
+        }
+    }
+
+    /// Makes sure that `view` shows what was acknowledged before this call.
+    pub(super) async fn ensure(&self, view: &View<T::Kind>) -> Result<(), Fault> {
+        let Self::Shared(looks) = self else { return Ok(()) };
+        let in_time = timeout(PATIENCE, looks.look(view)).await;
+        in_time.unwrap_or_else(|_| Err(Fault::unavailable("database", "it does not answer")))
+    }
+}
+
+impl<T: Table> Looks<T> {
+    async fn look(&self, view: &View<T::Kind>) -> Result<(), Fault> {
+        let before = self.begun.load(Ordering::SeqCst);
+        let mut ended = self.ended.lock().await;
+        if *ended > before {
+            // It was begun after this call.
+            return Ok(());
+        }
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let revision = self.store.position().await?.last.revision;
+        if revision != view.revision() {
+            // Also when it is less: then the database has lost commits, and the writer sees to it.
+            self.hub.tell(T::Kind::KIND, Some(revision));
+        }
+        view.reached(revision).await;
+        *ended = number;
+        Ok(())
+    }
+}

@@ -1,0 +1,304 @@
+//! Everything that a ledger needs of its database. Nothing else in the ledger knows SQL.
+//!
+//! On a shared database the row of the kind is locked before anything is computed: it is the sequence of revisions,
+//! and while one replica has it nobody else commits. On a database of one process there is nobody to keep out: the
+//! row is moved when the changes are saved, and only if it is where it was.
+
+use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
+
+use sea_orm::{
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel,
+    TransactionTrait,
+};
+
+use super::{Table, bookkeeping, view::State};
+use crate::{
+    Context, database,
+    database::Unreadable,
+    hints::Hub,
+    lease::{self, Fence},
+    resource::{Batch, Deletion, Resource},
+};
+
+pub(super) use bookkeeping::{Commit, Mark, Position};
+
+/// Where the resources of one kind are kept.
+pub(super) struct Store<T: Table> {
+    database: DatabaseConnection,
+    /// The other replicas; none where nobody else uses the database.
+    others: Option<Arc<Hub>>,
+    table: PhantomData<fn() -> T>,
+}
+
+/// All that is stored, and what of it cannot be read.
+pub(super) struct Everything<R> {
+    pub(super) state: State<R>,
+    pub(super) unreadable: Vec<Unreadable>,
+    /// The last commit of which it is.
+    pub(super) last: Commit,
+}
+
+/// What was committed since a revision.
+pub(super) enum Since<R> {
+    /// Step by step, as it can be told to watchers.
+    Changes { batch: Batch<R>, compacted: u64, unreadable: Vec<Unreadable>, last: Commit },
+    /// The steps are not known any more, or the database has lost commits: it was restored, or its stand-in took over
+    /// without the last ones.
+    Anew(Everything<R>),
+}
+
+/// What became of a transaction whose end was not heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Committed,
+    NotCommitted,
+    /// The database still works on it, or has not noticed yet that nobody listens.
+    Open,
+    /// Others have committed since, and what is left does not tell.
+    Unknown,
+}
+
+impl<T: Table> Store<T> {
+    pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
+        let others = database::is_shared(&database).then(|| context.hubs.of(context, &database));
+        Self { database, others, table: PhantomData }
+    }
+
+    /// The other replicas; none where nobody else uses the database.
+    pub(super) fn others(&self) -> Option<&Arc<Hub>> {
+        self.others.as_ref()
+    }
+
+    /// Reads all that is stored in one consistent piece.
+    pub(super) async fn read_everything(&self) -> Result<Everything<T::Kind>, DbErr> {
+        bookkeeping::make(&self.database, T::Kind::KIND).await?;
+        let snapshot = self.snapshot().await?;
+        let everything = read_everything::<T>(&snapshot).await?;
+        snapshot.commit().await?;
+        Ok(everything)
+    }
+
+    /// Reads what was committed after `held` in one consistent piece.
+    pub(super) async fn read_since(&self, held: Commit) -> Result<Since<T::Kind>, DbErr> {
+        let snapshot = self.snapshot().await?;
+        let position = bookkeeping::position(&snapshot, T::Kind::KIND).await?;
+        let since = read_since::<T>(&snapshot, &position, held).await?;
+        snapshot.commit().await?;
+        Ok(since)
+    }
+
+    /// Where the kind stands in the database. Does not wait for other users of it.
+    pub(super) async fn position(&self) -> Result<Position, DbErr> {
+        let database = self.others.as_ref().map_or(&self.database, |others| others.database());
+        bookkeeping::position(database, T::Kind::KIND).await
+    }
+
+    /// Begins to change the kind. Where others share the database, none of them commits before this ends.
+    pub(super) async fn begin(&self) -> Result<Transaction<T>, DbErr> {
+        let state = match self.others {
+            Some(_) => {
+                let transaction = self.database.begin().await?;
+                let locked = bookkeeping::lock(&transaction, T::Kind::KIND).await?;
+                // What fails later is tried again from here, with the lock.
+                transaction.execute_unprepared("SAVEPOINT locked").await?;
+                Stage::Locked(transaction, locked)
+            }
+            None => Stage::Alone(self.database.clone(), None),
+        };
+        Ok(Transaction { stage: state, table: PhantomData })
+    }
+
+    /// Finds out what became of a transaction.
+    pub(super) async fn fate(&self, mark: &Mark) -> Result<Fate, DbErr> {
+        let database = self.others.as_ref().map_or(&self.database, |others| others.database());
+        bookkeeping::fate(database, T::Kind::KIND, mark).await
+    }
+
+    async fn snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
+        match self.others {
+            Some(_) => {
+                let (isolation, access) = (IsolationLevel::RepeatableRead, AccessMode::ReadOnly);
+                self.database.begin_with_config(Some(isolation), Some(access)).await
+            }
+            // A transaction of SQLite always is one.
+            None => self.database.begin().await,
+        }
+    }
+}
+
+/// Changes of a kind on their way.
+pub(super) struct Transaction<T: Table> {
+    stage: Stage,
+    table: PhantomData<fn() -> T>,
+}
+
+enum Stage {
+    /// Others share the database, and wait.
+    Locked(DatabaseTransaction, bookkeeping::Locked),
+    /// Nobody else uses the database, which is asked for nothing before there is something to save.
+    Alone(DatabaseConnection, Option<DatabaseTransaction>),
+}
+
+impl<T: Table> Transaction<T> {
+    /// Reads what others committed after `held`; none where nobody else uses the database or nobody did.
+    pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
+        match self.locked() {
+            Some((on, locked)) if locked.position.last != held => {
+                read_since::<T>(on, &locked.position, held).await.map(Some)
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Which of these fences hold, until this ends.
+    pub(super) async fn check(&self, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
+        match self.locked() {
+            Some((on, _)) => lease::check(on, fences).await,
+            None => Ok(vec![true; fences.len()]),
+        }
+    }
+
+    /// Stores what changed and moves the kind from revision `from` to `commit`, which has the batch's; forgets deletions
+    /// up to `forget`. False when the kind has moved, which never happens to who locked it.
+    pub(super) async fn save(
+        &mut self,
+        batch: &Batch<T::Kind>,
+        from: u64,
+        forget: Option<u64>,
+        commit: Commit,
+    ) -> Result<bool, DbErr> {
+        let (on, kind) = (self.begun().await?, T::Kind::KIND);
+        if !bookkeeping::advance(on, kind, from, commit).await? {
+            return Ok(false);
+        }
+        if !batch.deleted.is_empty() {
+            let keys: Vec<Arc<str>> =
+                batch.deleted.iter().map(|deletion| Arc::clone(&deletion.key)).collect();
+            T::delete(on, &keys).await?;
+            bookkeeping::remember(on, kind, &batch.deleted).await?;
+        }
+        if !batch.changed.is_empty() {
+            T::save(on, &batch.changed).await?;
+        }
+        if let Some(up_to) = forget {
+            bookkeeping::forget(on, kind, up_to).await?;
+        }
+        Ok(true)
+    }
+
+    /// Moves the kind on to `revision` and forgets how it got there, so that nobody resumes a watch from before.
+    pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
+        let (on, kind, commit) = (self.begun().await?, T::Kind::KIND, Commit::to(revision));
+        bookkeeping::advance(on, kind, from, commit).await?;
+        bookkeeping::forget(on, kind, revision).await?;
+        Ok(commit)
+    }
+
+    /// Undoes what was saved, after an error, but keeps the lock.
+    pub(super) async fn undo(&mut self) -> Result<(), DbErr> {
+        match &mut self.stage {
+            Stage::Locked(on, _) => on.execute_unprepared("ROLLBACK TO SAVEPOINT locked").await.map(drop),
+            Stage::Alone(_, begun) => match begun.take() {
+                Some(begun) => begun.rollback().await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// By what the fate of this can be found out when it takes the kind to `revision`.
+    pub(super) fn mark(&self, revision: u64) -> Mark {
+        let transaction = self.locked().map(|(_, locked)| locked.transaction.clone());
+        Mark { transaction, commit: Commit::to(revision) }
+    }
+
+    pub(super) async fn commit(self) -> Result<(), DbErr> {
+        match self.stage {
+            Stage::Locked(begun, _) | Stage::Alone(_, Some(begun)) => begun.commit().await,
+            Stage::Alone(_, None) => Ok(()),
+        }
+    }
+
+    fn locked(&self) -> Option<(&DatabaseTransaction, &bookkeeping::Locked)> {
+        match &self.stage {
+            Stage::Locked(on, locked) => Some((on, locked)),
+            Stage::Alone(..) => None,
+        }
+    }
+
+    async fn begun(&mut self) -> Result<&DatabaseTransaction, DbErr> {
+        match &mut self.stage {
+            Stage::Locked(begun, _) | Stage::Alone(_, Some(begun)) => Ok(begun),
+            Stage::Alone(database, begun) => Ok(begun.insert(database.begin().await?)),
+        }
+    }
+}
+
+async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everything<T::Kind>, DbErr> {
+    let position = bookkeeping::position(on, T::Kind::KIND).await?;
+    let (readable, unreadable) = sort_out(T::load(on, None).await?);
+    let deletions = bookkeeping::deletions(on, T::Kind::KIND, 0).await?;
+    let resources: BTreeMap<_, _> =
+        readable.into_iter().map(|one| (one.key().into(), Arc::new(one))).collect();
+    let Position { last, compacted } = position;
+    let revision = last.revision;
+    Ok(Everything {
+        state: State { resources, deletions, revision, compacted, unreadable: BTreeMap::new() },
+        unreadable,
+        last,
+    })
+}
+
+async fn read_since<T: Table>(
+    on: &DatabaseTransaction,
+    position: &Position,
+    held: Commit,
+) -> Result<Since<T::Kind>, DbErr> {
+    let &Position { last, compacted } = position;
+    if last.is_without(held) || held.revision < compacted {
+        return read_everything::<T>(on).await.map(Since::Anew);
+    }
+    let (mut changed, unreadable) = sort_out(T::load(on, Some(held.revision)).await?);
+    changed.sort_unstable_by_key(Resource::revision);
+    let deleted = bookkeeping::deletions(on, T::Kind::KIND, held.revision).await?;
+    let changed = changed.into_iter().map(Arc::new).collect();
+    let batch = Batch { changed, deleted, revision: last.revision, synced: false };
+    Ok(Since::Changes { batch, compacted, unreadable, last })
+}
+
+fn sort_out<R>(rows: Vec<Result<R, Unreadable>>) -> (Vec<R>, Vec<Unreadable>) {
+    let (mut readable, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        match row {
+            Ok(resource) => readable.push(resource),
+            Err(why) => unreadable.push(why),
+        }
+    }
+    (readable, unreadable)
+}
+
+impl<R> Since<R> {
+    /// The same with nothing to resume from before `commit`, at which the kind stands then.
+    pub(super) fn moved_to(mut self, commit: Commit) -> Self {
+        if let Self::Anew(everything) = &mut self {
+            everything.last = commit;
+            everything.state.revision = commit.revision;
+            everything.state.compacted = commit.revision;
+            everything.state.deletions.clear();
+        }
+        self
+    }
+
+    /// The last commit, where the kind stands.
+    pub(super) fn last(&self) -> Commit {
+        match self {
+            Self::Changes { last, .. } => *last,
+            Self::Anew(everything) => everything.last,
+        }
+    }
+}
+
+/// A deletion of each row that was readable before and is not any more: to who watches it is gone.
+pub(super) fn withdrawn<R>(unreadable: &[Unreadable], held: &State<R>, revision: u64) -> Vec<Deletion> {
+    let known = unreadable.iter().filter_map(|row| held.resources.get_key_value(row.key.as_str()));
+    known.map(|(key, _)| Deletion { key: Arc::clone(key), revision }).collect()
+}

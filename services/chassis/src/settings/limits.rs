@@ -1,0 +1,89 @@
+//! How much a part takes at the same time.
+
+use serde::{Deserialize, Serialize};
+
+/// How much each part that serves gRPC takes at the same time. What is more is refused at once with
+/// `RESOURCE_EXHAUSTED` and the time after which to try again; health is always told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Most connections. Further ones are closed.
+    pub connections: u32,
+    /// Seconds after which a connection is closed from which nothing came, not even answers to pings.
+    pub silence_seconds: u32,
+    /// Most calls on behalf of nodes.
+    pub reports: u32,
+    /// Most calls on behalf of people and tools, lists aside.
+    pub operators: u32,
+    /// Most calls of the parts of the mesh among each other, lists and watches included.
+    pub control: u32,
+    /// Most lists of others.
+    pub lists: u32,
+    /// Most watches of others.
+    pub watches: u32,
+    /// Complete sessions that are kept, whatever their age. Beyond that the oldest are deleted.
+    pub complete_sessions: u32,
+}
+
+impl Limits {
+    /// Makes sure that everybody has a place.
+    ///
+    /// # Errors
+    /// Names the limit that leaves nobody one.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        for (key, most) in [
+            ("connections", self.connections),
+            ("reports", self.reports),
+            ("operators", self.operators),
+            ("control", self.control),
+            ("lists", self.lists),
+            ("watches", self.watches),
+        ] {
+            anyhow::ensure!(most > 0, "limits.{key}: has to be above zero");
+        }
+        // Otherwise those who answer every ping would be taken for silent.
+        anyhow::ensure!(self.silence_seconds >= 30, "limits.silence_seconds: has to be 30 or more");
+        Ok(())
+    }
+
+    /// Most calls that may be under way at the same time.
+    pub(crate) fn calls(&self) -> u32 {
+        let all = [self.reports, self.operators, self.control, self.lists, self.watches];
+        all.into_iter().fold(0, u32::saturating_add)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            // Pings come every ten seconds.
+            silence_seconds: 60,
+            // Several gateways' worth of each.
+            reports: 4096,
+            operators: 2048,
+            control: 1024,
+            lists: 256,
+            watches: 16_384,
+            complete_sessions: 10_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_leaves_nobody_a_place_is_named() {
+        let limits = Limits::default();
+        assert!(limits.check().is_ok());
+        for (limits, told) in [
+            (Limits { watches: 0, ..limits.clone() }, "limits.watches: has to be above zero"),
+            (Limits { control: 0, ..limits.clone() }, "limits.control: has to be above zero"),
+            (Limits { silence_seconds: 10, ..limits }, "limits.silence_seconds: has to be 30 or more"),
+        ] {
+            assert_eq!(limits.check().unwrap_err().to_string(), told);
+        }
+    }
+}

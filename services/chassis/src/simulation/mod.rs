@@ -1,0 +1,34 @@
+//! What a simulation puts in place of the network and the databases: a [`Network`] in memory and [`Disk`]s in memory.
+//!
+//! The services above know nothing of it. They get settings whose addresses and databases name things in here, and
+//! run on a runtime of one thread whose clock stands while anybody has something to do. Who may talk to whom, how long
+//! it takes, and what becomes of a commit is said by whoever runs the simulation.
+
+mod disk;
+mod network;
+
+use std::{cell::Cell, sync::Arc};
+
+pub use disk::{Custodian, Disk, Fate, NO_DATABASE};
+pub use network::{Listening, Network, Way};
+
+pub(crate) use disk::{Shelf, database};
+pub(crate) use network::{unhurried, way};
+
+use crate::convert::time::Clock;
+
+/// Gives the clock of the process that is doing something.
+pub type Clocks = fn() -> Arc<Clock>;
+
+thread_local! {
+    static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
+}
+
+/// From now on, processes of this thread have clocks of their own.
+pub fn set_clocks(of: Clocks) {
+    CLOCKS.set(Some(of));
+}
+
+pub(crate) fn clock() -> Option<Arc<Clock>> {
+    CLOCKS.get().map(|of| of())
+}

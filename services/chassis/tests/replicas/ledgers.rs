@@ -1,0 +1,237 @@
+//! One collection, several replicas.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chassis::{Fault, resource::Batch};
+use futures_util::{Stream, StreamExt};
+
+use super::{PATIENCE, Replica, eventually, note::Note, note::POISON, shared_database};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_writers_lose_no_change_and_no_revision() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    let watches = [&one, &two].map(|replica| Box::pin(replica.ledger.watch(0).unwrap().batches()));
+    let write = |n: usize| {
+        let (replica, own) = if n.is_multiple_of(2) { (&one, "of one") } else { (&two, "of two") };
+        async move {
+            replica.append("of both", "x").await.unwrap();
+            replica.append(own, "x").await.unwrap()
+        }
+    };
+    let revisions = futures_util::future::join_all((0..100).map(write)).await;
+    let last = *revisions.iter().max().unwrap();
+    for watch in watches {
+        let seen = follow(watch, last).await;
+        let lengths = seen.values().map(|note| note.text.len()).collect::<Vec<_>>();
+        assert_eq!(lengths, [100, 50, 50], "{:?}", seen.keys());
+    }
+    for replica in [&one, &two] {
+        replica.ledger.fresh().await.unwrap();
+        assert_eq!(replica.ledger.view().revision(), last);
+    }
+    let rows = |replica: &Replica| replica.ledger.view().all();
+    assert_eq!(rows(&one), rows(&two));
+    one.stop().await;
+    two.stop().await;
+}
+
+/// Follows a watch up to `last` and gives the newest of what it told.
+async fn follow(
+    mut watch: impl Stream<Item = Result<Arc<Batch<Note>>, Fault>> + Unpin,
+    last: u64,
+) -> BTreeMap<String, Arc<Note>> {
+    let (mut seen, mut at) = (BTreeMap::new(), 0);
+    while at < last {
+        let batch = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap().unwrap();
+        assert!(batch.revision > at || batch.synced, "{} follows {at}", batch.revision);
+        for note in &batch.changed {
+            assert!(note.revision > at && note.revision <= batch.revision, "{note:?} follows {at}");
+            seen.insert(note.name.clone(), Arc::clone(note));
+        }
+        at = batch.revision;
+    }
+    seen
+}
+
+#[tokio::test]
+async fn a_read_is_as_fresh_as_the_last_acknowledged_write() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    for n in 0..50 {
+        let text = n.to_string();
+        one.put("a", &text).await;
+        let (first, second) = tokio::join!(two.ledger.fresh(), two.ledger.fresh());
+        assert_eq!((first, second), (Ok(()), Ok(())));
+        assert_eq!(two.text("a"), Some(text));
+    }
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_change_is_computed_from_what_another_replica_wrote() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    for _ in 0..20 {
+        one.append("a", "1").await.unwrap();
+        two.append("a", "2").await.unwrap();
+    }
+    assert_eq!(two.text("a"), Some("12".repeat(20)));
+    let delete = two.ledger.write(|draft| {
+        draft.delete("a");
+        Ok(())
+    });
+    delete.await.unwrap();
+    one.append("a", "3").await.unwrap();
+    assert_eq!(one.text("a").as_deref(), Some("3"));
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn what_others_wrote_is_shown_with_a_hint_and_without() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    one.put("hinted", "").await;
+    eventually("a hint is followed", async || two.text("hinted").is_some()).await;
+    // No part of the ledger takes part in this, so nobody hints at it.
+    one.sql(
+        "BEGIN; UPDATE revisions SET revision = 2 WHERE kind = 'note'; \
+         INSERT INTO notes (name, text, revision) VALUES ('silent', '', 2); COMMIT",
+    )
+    .await;
+    eventually("a change without a hint is found", async || two.text("silent").is_some()).await;
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_left_aside() {
+    for database in test_databases::every_kind().await {
+        let first = Replica::start(&database).await;
+        first.put("good", "").await;
+        first.put("bad", "").await;
+        first.sql(&format!("UPDATE notes SET text = '{POISON}' WHERE name = 'bad'")).await;
+        first.stop().await;
+
+        let replica = Replica::start(&database).await;
+        assert_eq!((replica.text("good").is_some(), replica.text("bad")), (true, None), "{}", database.kind);
+        let unreadable =
+            |name: &'static str| replica.ledger.write(move |draft| Ok(draft.is_unreadable(name)));
+        assert!(unreadable("bad").await.unwrap().0 && !unreadable("good").await.unwrap().0);
+        replica.put("good", "again").await;
+        replica.put("bad", "mended").await;
+        assert!(!unreadable("bad").await.unwrap().0);
+        replica.stop().await;
+        let reopened = Replica::start(&database).await;
+        assert_eq!(reopened.text("bad").as_deref(), Some("mended"));
+        reopened.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_becomes_unreadable_is_withdrawn() {
+    let Some(database) = shared_database().await else { return };
+    let replica = Replica::start(&database).await;
+    replica.put("a", "").await;
+    replica.put("b", "").await;
+    replica
+        .sql(&format!(
+            "BEGIN; UPDATE revisions SET revision = 3 WHERE kind = 'note'; \
+             UPDATE notes SET text = '{POISON}', revision = 3 WHERE name = 'a'; COMMIT"
+        ))
+        .await;
+    replica.ledger.fresh().await.unwrap();
+    assert_eq!((replica.text("a"), replica.text("b").is_some()), (None, true));
+    let delete = replica.ledger.write(|draft| {
+        draft.delete("a");
+        Ok(())
+    });
+    delete.await.unwrap();
+    let left: i64 = replica.row("SELECT count(*) AS n FROM notes").await.try_get("", "n").unwrap();
+    assert_eq!(left, 1);
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_database_that_lost_commits_is_noticed_and_no_revision_is_given_twice() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    one.put("kept", "").await;
+    one.put("lost", "").await;
+    two.ledger.fresh().await.unwrap();
+    let mut watch = Box::pin(two.ledger.watch(0).unwrap().batches());
+    assert_eq!(watch.next().await.unwrap().unwrap().revision, 2);
+    // As a stand-in that did not get the last commit.
+    one.sql(
+        "BEGIN; UPDATE revisions SET revision = 1 WHERE kind = 'note'; DELETE FROM notes WHERE name = 'lost'; COMMIT",
+    )
+    .await;
+    let revision = one.put("new", "").await;
+    assert!(revision > 2, "{revision}");
+    assert_eq!((one.text("lost"), one.text("kept").is_some()), (None, true));
+    two.ledger.fresh().await.unwrap();
+    assert_eq!((two.text("lost"), two.text("new").is_some()), (None, true));
+    assert_eq!(watch.next().await.unwrap().err(), Some(Fault::ResumeExpired(2)));
+    assert_eq!(two.ledger.watch(2).err(), Some(Fault::ResumeExpired(2)));
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn commits_that_were_lost_and_overwritten_by_as_many_are_noticed() {
+    let Some(database) = shared_database().await else { return };
+    let replica = Replica::start(&database).await;
+    replica.put("kept", "").await;
+    replica.put("lost", "").await;
+    let mut watch = Box::pin(replica.ledger.watch(0).unwrap().batches());
+    assert_eq!(watch.next().await.unwrap().unwrap().revision, 2);
+    // As a stand-in that did not get the last commit, and on which another replica has written since.
+    replica
+        .sql(
+            "BEGIN; UPDATE revisions SET last_commit = '0193e7a2-0000-7000-8000-000000000001' WHERE kind = 'note'; \
+             UPDATE notes SET name = 'instead' WHERE name = 'lost'; COMMIT",
+        )
+        .await;
+    let revision = replica.put("new", "").await;
+    assert!(revision > 3, "{revision} was given before, or nobody would start over");
+    let texts = ["lost", "instead", "kept"].map(|name| replica.text(name).is_some());
+    assert_eq!(texts, [false, true, true]);
+    assert_eq!(watch.next().await.unwrap().err(), Some(Fault::ResumeExpired(2)));
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn commits_that_are_lost_right_after_they_were_made_are_noticed_without_a_further_write() {
+    let Some(database) = shared_database().await else { return };
+    let replica = Replica::start(&database).await;
+    replica.put("kept", "").await;
+    replica.put("lost", "").await;
+    replica
+        .sql(
+            "BEGIN; UPDATE revisions SET revision = 1 WHERE kind = 'note'; DELETE FROM notes WHERE name = 'lost'; COMMIT",
+        )
+        .await;
+    eventually("what was lost is not shown", async || replica.text("lost").is_none()).await;
+    assert!(replica.text("kept").is_some());
+    replica.stop().await;
+}
+
+#[tokio::test]
+async fn a_database_of_before_commits_had_ids_is_brought_up_to_date() {
+    for database in test_databases::every_kind().await {
+        let first = Replica::start(&database).await;
+        first.put("a", "").await;
+        for sql in [
+            "ALTER TABLE revisions DROP COLUMN last_commit",
+            "DELETE FROM seaql_migrations WHERE version = 'commit_ids'",
+        ] {
+            first.sql(sql).await;
+        }
+        first.stop().await;
+        let replica = Replica::start(&database).await;
+        assert_eq!((replica.text("a").is_some(), replica.put("b", "").await), (true, 2), "{}", database.kind);
+        replica.stop().await;
+    }
+}

@@ -1,0 +1,222 @@
+//! Takes over nodes and transitions as they come to this replica, and knows what others do to theirs.
+//!
+//! A transition belongs to one replica from beginning to end, also when some of its nodes have become another's
+//! meanwhile. So every replica knows all that are open, and asks nothing of a node that one of them is about.
+
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    pin::pin,
+    sync::Arc,
+};
+
+use chassis::{convert::time, lease::Takeover, resource::Batch};
+use domain::evaluation::WAITING_FOR;
+use futures_util::StreamExt;
+use proto::power::{Delivery, Transition};
+use tokio::time::Instant;
+
+use crate::{
+    act::{Actor, unknown},
+    convert,
+    journal::{Changes, is_open},
+    outcome,
+};
+
+/// The transitions that are open, by id, as far as the journal was followed.
+#[derive(Default)]
+pub(crate) struct Open {
+    transitions: HashMap<String, Arc<Transition>>,
+    revision: u64,
+}
+
+impl Actor {
+    /// Learns what was on record at the start: an attempt in the journal is not made again.
+    pub(crate) fn recall(&self) -> Open {
+        let mut intents = self.intents.lock();
+        let mut open = Open::default();
+        for transition in self.journal.all() {
+            let is_open = is_open(&transition);
+            convert::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
+            if is_open {
+                open.transitions.insert(transition.id.clone(), transition);
+            }
+        }
+        open
+    }
+
+    /// Follows what others write, and takes over what comes to this replica, without end.
+    pub(crate) async fn attend(&self, mut open: Open) -> anyhow::Result<Infallible> {
+        let mut written = pin!(self.journal.follow());
+        let mut takeovers = pin!(self.known.custody.takeovers());
+        loop {
+            tokio::select! {
+                Some(batch) = written.next() => self.follow_others(&mut open, &batch),
+                Some(takeover) = takeovers.next() => {
+                    // What the last holder wrote is known before anything is decided.
+                    self.known.states.catch_up().await;
+                    let revision = self.journal.catch_up().await;
+                    while open.revision < revision
+                        && let Some(batch) = written.next().await
+                    {
+                        self.follow_others(&mut open, &batch);
+                    }
+                    self.take_over(&takeover).await;
+                }
+            }
+        }
+    }
+
+    /// What this replica has is recorded where it is done; here it is only remembered that it is open.
+    fn follow_others(&self, open: &mut Open, batch: &Batch<Transition>) {
+        for deletion in &batch.deleted {
+            self.journal.note_deleted(&deletion.key);
+            if let Some(gone) = open.transitions.remove(&*deletion.key)
+                && !self.known.custody.has(&gone.id)
+            {
+                self.give_up(&gone, None);
+            }
+        }
+        for transition in &batch.changed {
+            let ours = self.known.custody.has(&transition.id);
+            match (open.transitions.remove(&transition.id), is_open(transition)) {
+                (before, true) => {
+                    if !ours {
+                        self.goes_on_elsewhere(before.as_deref(), transition);
+                    }
+                    open.transitions.insert(transition.id.clone(), Arc::clone(transition));
+                }
+                (before, false) => {
+                    let news = self.journal.note_finished(transition);
+                    if !ours && (news || before.is_some()) {
+                        self.ended_elsewhere(before.as_deref(), transition);
+                    }
+                }
+            }
+        }
+        if batch.synced {
+            // The stream may have begun anew, without telling what was deleted meanwhile.
+            open.transitions.retain(|id, _| self.journal.get(id).is_some());
+        }
+        open.revision = batch.revision;
+    }
+
+    fn goes_on_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
+        match before {
+            None => self.effects.begin(now),
+            Some(before) => {
+                self.give_up(before, Some(now));
+                self.cancel_failed(now);
+            }
+        }
+        let mut intents = self.intents.lock();
+        convert::attempts(now).for_each(|(id, attempt)| intents.recall(id, attempt, true));
+    }
+
+    /// Members of `before` that are not in `now` any more are not acted on after all.
+    fn give_up(&self, before: &Transition, now: Option<&Transition>) {
+        let kept: HashSet<_> = now.into_iter().flat_map(convert::attempts).collect();
+        let gone = convert::attempts(before).filter(|attempt| !kept.contains(attempt));
+        let gone: Vec<_> = gone.collect();
+        {
+            let mut intents = self.intents.lock();
+            gone.iter().for_each(|(id, attempt)| intents.withdraw_attempt(id, *attempt));
+        }
+        for (id, _) in gone {
+            self.effects.cancel(&id);
+            self.queues.undecided.mark([id.clone()]);
+            self.queues.unread.mark([id]);
+        }
+    }
+
+    fn ended_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
+        self.notes.forget(&now.id);
+        if before.is_none() {
+            self.effects.begin(now);
+        }
+        match now.delivery() {
+            Delivery::Refused => convert::component_ids(&now.members).for_each(|id| self.effects.cancel(&id)),
+            Delivery::Finished => {
+                self.cancel_failed(now);
+                match self.driver.follows() {
+                    true => self.effects.ended(now, time::now()),
+                    false => self.effects.accepted(now, time::now()),
+                }
+            }
+            Delivery::Unspecified
+            | Delivery::Prepared
+            | Delivery::Sent
+            | Delivery::Unknown
+            | Delivery::Accepted => {}
+        }
+        let attempts: Vec<_> = convert::attempts(now).collect();
+        if before.is_none() {
+            let mut intents = self.intents.lock();
+            attempts.iter().for_each(|(id, attempt)| intents.recall(id.clone(), *attempt, false));
+        }
+        self.close(&attempts);
+    }
+
+    /// Nothing comes of an action on a node that has failed.
+    fn cancel_failed(&self, transition: &Transition) {
+        let failed = transition.members.iter().filter(|member| outcome::has_failed(member)).cloned();
+        convert::component_ids(&failed.collect::<Vec<_>>()).for_each(|id| self.effects.cancel(&id));
+    }
+
+    async fn take_over(&self, takeover: &Takeover) {
+        let all = self.journal.all();
+        // Notes are about what this replica has seen, and another has seen more since.
+        all.iter().filter(|one| takeover.concerns(&one.id)).for_each(|one| self.notes.forget(&one.id));
+        let came: Vec<_> = all.into_iter().filter(|one| takeover.gains(&one.id) && is_open(one)).collect();
+        for sent in came.iter().filter(|one| one.delivery() == Delivery::Sent) {
+            self.doubt(sent, takeover).await;
+        }
+        if takeover.is_from_others() {
+            let in_doubt = came.iter().filter(|one| is_in_doubt(one));
+            in_doubt.for_each(|one| self.notes.inherit_doubt(&one.id, Instant::now()));
+        }
+        self.known.custody.take(takeover);
+        came.iter().for_each(|transition| self.go_on_with(transition));
+        let nodes = self.known.nodes(|id| takeover.gains(id));
+        self.queues.unread.mark(nodes.iter().cloned());
+        self.queues.undecided.mark(nodes);
+    }
+
+    /// What was being sent may have arrived or not. Each transition is written down by itself: the loss of one shard
+    /// takes nothing from the others.
+    async fn doubt(&self, sent: &Transition, takeover: &Takeover) {
+        let Some(fence) = takeover.fence([sent.id.as_str()]) else { return };
+        let put = vec![unknown(sent, "the service stopped before the answer came")];
+        if let Err(lost) = self.journal.write(Changes { put, delete: Vec::new() }, &fence).await {
+            // That is the next thing to hear of.
+            tracing::info!(transition = sent.id, why = %lost, "what came has gone again");
+        }
+    }
+
+    fn go_on_with(&self, transition: &Transition) {
+        let id = [transition.id.as_str().into()];
+        match transition.delivery() {
+            Delivery::Prepared => {
+                if transition.error.starts_with(WAITING_FOR) {
+                    self.notes.show(&transition.id, &transition.error, Instant::now());
+                }
+                self.queues.undelivered.mark(id);
+            }
+            Delivery::Sent | Delivery::Unknown => self.queues.undelivered.mark(id),
+            Delivery::Accepted => self.queues.unfollowed.mark(id),
+            Delivery::Unspecified | Delivery::Refused | Delivery::Finished => {}
+        }
+    }
+}
+
+/// Whether a call may have been made whose answer is not on record.
+fn is_in_doubt(transition: &Transition) -> bool {
+    match transition.delivery() {
+        Delivery::Sent | Delivery::Unknown => true,
+        Delivery::Unspecified
+        | Delivery::Prepared
+        | Delivery::Accepted
+        | Delivery::Refused
+        | Delivery::Finished => false,
+    }
+}
