@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt};
 use parking_lot::RwLock;
 use tokio::time::Instant;
 
-use super::{Fence, Handover, Leases, Shard};
+use super::{Fence, Handover, Leases, Shard, epochs};
 
 /// The keys that this replica acts upon. Clones share it.
 ///
@@ -55,11 +55,7 @@ impl Takeover {
 
     /// Under what a change of `keys` has to be written before they are acted upon; none when one of them did not come.
     pub fn fence<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<Fence> {
-        let epochs = keys.into_iter().map(|key| {
-            let shard = Shard::of(key);
-            Some((shard, *self.gained.get(&shard)?))
-        });
-        let epochs = epochs.collect::<Option<_>>()?;
+        let epochs = epochs(keys, |shard| self.gained.get(&shard).copied())?;
         Some(Fence { part: self.part, holder: Arc::clone(&self.holder), epochs })
     }
 
@@ -83,11 +79,7 @@ impl Custody {
     /// Under what a change of `keys` has to be written; none when one of them is not acted upon here. To be asked
     /// before the change is decided: whoever asked before a hand-over cannot write after it.
     pub fn fence<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<Fence> {
-        let epochs = keys.into_iter().map(|key| {
-            let shard = Shard::of(key);
-            Some((shard, self.epoch(shard)?))
-        });
-        let epochs = epochs.collect::<Option<_>>()?;
+        let epochs = epochs(keys, |shard| self.epoch(shard))?;
         Some(Fence { part: self.leases.part, holder: Arc::clone(&self.leases.holder), epochs })
     }
 

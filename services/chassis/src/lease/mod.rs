@@ -109,6 +109,14 @@ impl Fence {
     }
 }
 
+/// The epochs of the shards of `keys`; none when one of the shards has none.
+fn epochs<'a>(
+    keys: impl IntoIterator<Item = &'a str>,
+    epoch: impl Fn(Shard) -> Option<u64>,
+) -> Option<BTreeMap<Shard, u64>> {
+    keys.into_iter().map(Shard::of).map(|shard| Some((shard, epoch(shard)?))).collect()
+}
+
 impl Handover {
     /// Whether the shard of `key` came or went.
     pub fn concerns(&self, key: &str) -> bool {
@@ -161,11 +169,7 @@ impl Leases {
     /// before the change is decided, not right before it is written.
     pub fn fence<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<Fence> {
         let held = self.held.borrow();
-        let epochs = keys.into_iter().map(|key| {
-            let shard = Shard::of(key);
-            Some((shard, held.epoch(shard)?))
-        });
-        let epochs = epochs.collect::<Option<_>>()?;
+        let epochs = epochs(keys, |shard| held.epoch(shard))?;
         Some(Fence { part: self.part, holder: Arc::clone(&self.holder), epochs })
     }
 

@@ -18,9 +18,11 @@
 
 mod bookkeeping;
 mod commit_ids;
+mod draft;
 mod fresh;
 mod indexes;
 mod serving;
+mod showing;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod store;
@@ -37,11 +39,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use bookkeeping::Migration;
 pub(crate) use commit_ids::Migration as CommitIds;
+pub use draft::Draft;
 pub use indexes::RevisionIndexes;
 pub use serving::{Responses, Selection};
 pub use view::View;
 pub use watching::LedgerWatch;
-pub use writer::Draft;
 
 use crate::{
     Context, Fault,
@@ -50,12 +52,13 @@ use crate::{
     pause,
     resource::{Batch, Resource},
 };
+use draft::{Command, Outcome, Run};
 use fresh::Freshness;
 #[cfg(feature = "simulation")]
 use simulated::{Store, Transaction};
 #[cfg(not(feature = "simulation"))]
 use store::{Store, Transaction};
-use writer::{Command, Outcome, Run, Writer};
+use writer::Writer;
 
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
 const WAITING: usize = 4096;

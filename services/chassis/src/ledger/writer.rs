@@ -1,10 +1,6 @@
 //! The one writer of a ledger: collects what callers ask for, commits it, shows it.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use sea_orm::{DbErr, RuntimeErr};
 use tokio::{
@@ -16,14 +12,16 @@ use uuid::Uuid;
 
 use super::{
     Store, Table, Transaction,
-    store::{Commit, Fate, Mark, Since, withdrawn},
-    view::{DELETIONS, State, UNREADABLE, View},
+    draft::{Changes, Command, Draft, Outcome, Reply, number},
+    showing::{show, show_since},
+    store::{Commit, Fate, Mark, Since},
+    view::{State, UNREADABLE, View},
 };
 use crate::{
     Fault, database, failpoint,
     lease::Fence,
     pause,
-    resource::{Batch, Deletion, Resource},
+    resource::{Batch, Resource},
 };
 
 /// Commands in one transaction. More would make the first ones wait longer than a commit takes.
@@ -63,93 +61,6 @@ pub(super) fn describe() {
         "Transactions that the database refused for a moment and that were tried again"
     );
     metrics::describe_gauge!(UNREADABLE, "Stored rows that cannot be read and are left aside");
-}
-
-/// A change that a caller asks for.
-pub(super) struct Command<R> {
-    /// Under which leases it was decided.
-    pub(super) fence: Option<Fence>,
-    /// Makes the change, or takes note why it cannot be made.
-    pub(super) run: Run<R>,
-}
-
-pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> Outcome + Send>;
-
-/// Tells a caller the revision of the commit, or why there was none.
-type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
-
-/// What to do with the draft of a command. Either way the caller is told after the commit: a refusal may rest
-/// on what an earlier command of the same transaction changed, and that is true only once it is durable.
-pub(super) enum Outcome {
-    /// Make it durable.
-    Keep(Reply),
-    /// Forget it.
-    Discard(Reply),
-}
-
-/// Changes by key: the new state, or none for a deletion.
-type Changes<R> = BTreeMap<Arc<str>, Option<R>>;
-
-/// The newest state as one caller sees it, with its own changes on top.
-pub struct Draft<'a, R> {
-    view: &'a View<R>,
-    /// What earlier commands of the same transaction changed.
-    earlier: &'a Changes<R>,
-    own: Changes<R>,
-}
-
-impl<R: Resource> Draft<'_, R> {
-    /// The resource of that key.
-    pub fn get(&self, key: &str) -> Option<Arc<R>> {
-        match self.own.get(key).or_else(|| self.earlier.get(key)) {
-            Some(changed) => changed.clone().map(Arc::new),
-            None => self.view.get(key),
-        }
-    }
-
-    /// Revision of the last commit before this draft. It only grows, also over deletions and restarts.
-    pub fn base_revision(&self) -> u64 {
-        self.view.revision()
-    }
-
-    /// Creates or overwrites a resource. Until it is committed its revision reads as 0: whoever writes next in
-    /// the same transaction and goes by an older revision has to see that the resource has changed.
-    pub fn put(&mut self, mut resource: R) {
-        resource.set_revision(0);
-        self.own.insert(resource.key().into(), Some(resource));
-    }
-
-    /// Whether there is a stored row of that key that cannot be read. To who reads it does not exist. Writing it anew
-    /// or deleting it mends it; what nobody asked for, such as a record for a node that seems to be new, should wait.
-    pub fn is_unreadable(&self, key: &str) -> bool {
-        !self.own.contains_key(key)
-            && !self.earlier.contains_key(key)
-            && self.view.read(|state| state.unreadable.contains_key(key))
-    }
-
-    /// Deletes a resource. Deleting what does not exist changes nothing.
-    pub fn delete(&mut self, key: &str) {
-        if self.get(key).is_some() || self.is_unreadable(key) {
-            self.own.insert(key.into(), None);
-        }
-    }
-
-    /// Every resource that `wanted` picks, ordered by key.
-    pub fn select(&self, wanted: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
-        let mut found: BTreeMap<Arc<str>, Arc<R>> = self.view.read(|state| {
-            let picked = state.resources.iter().filter(|(_, resource)| wanted(resource));
-            picked.map(|(key, resource)| (Arc::clone(key), Arc::clone(resource))).collect()
-        });
-        for (key, changed) in self.earlier.iter().chain(&self.own) {
-            match changed {
-                Some(resource) if wanted(resource) => {
-                    found.insert(Arc::clone(key), Arc::new(resource.clone()))
-                }
-                Some(_) | None => found.remove(key),
-            };
-        }
-        found.into_values().collect()
-    }
 }
 
 /// Under which leases the commands of a transaction were decided, and which of these held then.
@@ -513,24 +424,6 @@ fn refuse<R: Resource>(commands: Vec<Command<R>>, fault: &Fault) {
     }
 }
 
-/// Shows readers and watchers what the database has.
-fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
-    match since {
-        Since::Changes { mut batch, compacted, unreadable, last: _ } => {
-            let withdrawn = view.read(|state| withdrawn(&unreadable, state, batch.revision));
-            batch.deleted.extend(withdrawn);
-            let shown = batch.clone();
-            view.publish(batch, |state| {
-                show(state, &shown);
-                state.compacted = state.compacted.max(compacted);
-                state.deletions.retain(|deletion| deletion.revision > compacted);
-                state.put_aside(unreadable);
-            });
-        }
-        Since::Anew(everything) => view.start_over(everything),
-    }
-}
-
 async fn commit<T: Table>(transaction: Transaction<T>) -> Result<(), DbErr> {
     failpoint::pass(format_args!("commit.{}.before", T::Kind::KIND));
     transaction.commit().await?;
@@ -543,50 +436,4 @@ async fn within<A>(patience: Duration, call: impl Future<Output = Result<A, DbEr
     let answer = tokio::time::timeout(patience, call).await;
     answer
         .unwrap_or_else(|_| Err(DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))))
-}
-
-/// Gives every change its revision.
-fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
-    let mut batch = Batch {
-        changed: Vec::with_capacity(changes.len()),
-        deleted: Vec::new(),
-        revision: from,
-        synced: false,
-    };
-    for (key, change) in changes {
-        batch.revision += 1;
-        match change {
-            Some(mut resource) => {
-                resource.set_revision(batch.revision);
-                batch.changed.push(Arc::new(resource));
-            }
-            None => batch.deleted.push(Deletion { key, revision: batch.revision }),
-        }
-    }
-    batch
-}
-
-fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
-    state.mended(batch);
-    if let Some(up_to) = state.to_compact() {
-        state.deletions.retain(|deletion| deletion.revision > up_to);
-        state.compacted = up_to;
-    }
-    for deletion in &batch.deleted {
-        state.resources.remove(&deletion.key);
-        state.deletions.push(deletion.clone());
-    }
-    for resource in &batch.changed {
-        match state.resources.get_mut(resource.key()) {
-            Some(held) => *held = Arc::clone(resource),
-            None => drop(state.resources.insert(resource.key().into(), Arc::clone(resource))),
-        }
-    }
-}
-
-impl<R> State<R> {
-    /// Revision up to which deletions should be forgotten now, if any.
-    fn to_compact(&self) -> Option<u64> {
-        (self.deletions.len() >= 2 * DELETIONS).then(|| self.deletions[DELETIONS].revision)
-    }
 }

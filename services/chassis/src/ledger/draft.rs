@@ -1,0 +1,118 @@
+//! Changes on their way: what a caller asks for, on what it is computed, and the numbers it gets.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::view::View;
+use crate::{
+    Fault,
+    lease::Fence,
+    resource::{Batch, Deletion, Resource},
+};
+
+/// A change that a caller asks for.
+pub(super) struct Command<R> {
+    /// Under which leases it was decided.
+    pub(super) fence: Option<Fence>,
+    /// Makes the change, or takes note why it cannot be made.
+    pub(super) run: Run<R>,
+}
+
+pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> Outcome + Send>;
+
+/// Tells a caller the revision of the commit, or why there was none.
+pub(super) type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
+
+/// What to do with the draft of a command. Either way the caller is told after the commit: a refusal may rest
+/// on what an earlier command of the same transaction changed, and that is true only once it is durable.
+pub(super) enum Outcome {
+    /// Make it durable.
+    Keep(Reply),
+    /// Forget it.
+    Discard(Reply),
+}
+
+/// Changes by key: the new state, or none for a deletion.
+pub(super) type Changes<R> = BTreeMap<Arc<str>, Option<R>>;
+
+/// The newest state as one caller sees it, with its own changes on top.
+pub struct Draft<'a, R> {
+    pub(super) view: &'a View<R>,
+    /// What earlier commands of the same transaction changed.
+    pub(super) earlier: &'a Changes<R>,
+    pub(super) own: Changes<R>,
+}
+
+impl<R: Resource> Draft<'_, R> {
+    /// The resource of that key.
+    pub fn get(&self, key: &str) -> Option<Arc<R>> {
+        match self.own.get(key).or_else(|| self.earlier.get(key)) {
+            Some(changed) => changed.clone().map(Arc::new),
+            None => self.view.get(key),
+        }
+    }
+
+    /// Revision of the last commit before this draft. It only grows, also over deletions and restarts.
+    pub fn base_revision(&self) -> u64 {
+        self.view.revision()
+    }
+
+    /// Creates or overwrites a resource. Until it is committed its revision reads as 0: whoever writes next in
+    /// the same transaction and goes by an older revision has to see that the resource has changed.
+    pub fn put(&mut self, mut resource: R) {
+        resource.set_revision(0);
+        self.own.insert(resource.key().into(), Some(resource));
+    }
+
+    /// Whether there is a stored row of that key that cannot be read. To who reads it does not exist. Writing it anew
+    /// or deleting it mends it; what nobody asked for, such as a record for a node that seems to be new, should wait.
+    pub fn is_unreadable(&self, key: &str) -> bool {
+        !self.own.contains_key(key)
+            && !self.earlier.contains_key(key)
+            && self.view.read(|state| state.unreadable.contains_key(key))
+    }
+
+    /// Deletes a resource. Deleting what does not exist changes nothing.
+    pub fn delete(&mut self, key: &str) {
+        if self.get(key).is_some() || self.is_unreadable(key) {
+            self.own.insert(key.into(), None);
+        }
+    }
+
+    /// Every resource that `wanted` picks, ordered by key.
+    pub fn select(&self, wanted: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
+        let mut found: BTreeMap<Arc<str>, Arc<R>> = self.view.read(|state| {
+            let picked = state.resources.iter().filter(|(_, resource)| wanted(resource));
+            picked.map(|(key, resource)| (Arc::clone(key), Arc::clone(resource))).collect()
+        });
+        for (key, changed) in self.earlier.iter().chain(&self.own) {
+            match changed {
+                Some(resource) if wanted(resource) => {
+                    found.insert(Arc::clone(key), Arc::new(resource.clone()))
+                }
+                Some(_) | None => found.remove(key),
+            };
+        }
+        found.into_values().collect()
+    }
+}
+
+/// Gives every change its revision.
+pub(super) fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
+    let mut batch = Batch {
+        changed: Vec::with_capacity(changes.len()),
+        deleted: Vec::new(),
+        revision: from,
+        synced: false,
+    };
+    for (key, change) in changes {
+        batch.revision += 1;
+        match change {
+            Some(mut resource) => {
+                resource.set_revision(batch.revision);
+                batch.changed.push(Arc::new(resource));
+            }
+            None => batch.deleted.push(Deletion { key, revision: batch.revision }),
+        }
+    }
+    batch
+}
