@@ -63,6 +63,10 @@ fn shown(crashes: &[Crash]) -> String {
     crashes.iter().map(Crash::to_string).collect::<Vec<_>>().join(" and ")
 }
 
+/// How long a part that was started may take until it has passed every point of a start: as long as the pauses after
+/// failed connections, on a machine that is busy.
+const AFTER_A_START: Duration = Duration::from_secs(20);
+
 /// A mesh of processes in which points can be armed.
 struct Scene {
     mesh: Processes,
@@ -118,6 +122,11 @@ impl Scene {
             self.mesh.start_part(part);
             let bos = self.mesh.bos.clone();
             replacing(&mut self.mesh, bos.ready()).await;
+        }
+        // Who is ready may still be on its way to the point.
+        let until = Instant::now() + AFTER_A_START;
+        while self.armed(crashes).is_some_and(|crash| crash.time == 1) && Instant::now() < until {
+            replacing(&mut self.mesh, sleep(PAUSE)).await;
         }
         if let Some(crash) = self.armed(crashes) {
             // Nodes that are handled together at one time are handled apart at another.

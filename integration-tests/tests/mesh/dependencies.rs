@@ -24,7 +24,7 @@ fn services_do_not_know_each_other() {
         config-coordinator: chassis domain proto upstream; tests: test-databases
         domain:
         gateway: chassis proto
-        integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager
+        integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
         power-controller: chassis domain proto upstream; tests: test-databases
         proto:
         reveille: chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator upstreams

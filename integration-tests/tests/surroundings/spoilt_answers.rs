@@ -121,7 +121,8 @@ async fn are_contained(effect: Effect, rows: &[Row]) {
         };
         assert!(as_expected, "{} {effect:?}: {outcome:?}", service.word());
     }
-    let growth = peak() - before;
+    // The system counts the peak only roughly: it may even be lower than before.
+    let growth = peak().saturating_sub(before);
     assert!(growth < MOST_GROWTH, "{growth} KiB");
     scene.was_orderly();
     scene.end().await;

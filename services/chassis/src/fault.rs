@@ -2,7 +2,7 @@
 //!
 //! The kinds of resource are words, not variants: a new kind needs nothing here.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, error::Error as _, time::Duration};
 
 use domain::invalid::Invalid;
 use tonic::{Code, Status};
@@ -175,6 +175,10 @@ impl Fault {
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::ResourceExhausted => {
                 Self::Unavailable { what: "service".into(), reason: status.message().to_owned() }
             }
+            // Nobody sent this one: the connection broke while the answer was on its way.
+            Code::Unknown if status.source().is_some() => {
+                Self::Unavailable { what: "service".into(), reason: status.message().to_owned() }
+            }
             Code::InvalidArgument => Self::Invalid(Invalid::new("", status.message())),
             _ => Self::Internal(format!("{:?}: {}", status.code(), status.message())),
         }
@@ -200,6 +204,14 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn an_answer_that_broke_off_may_come_another_time() {
+        let broken = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert!(matches!(Fault::from(Status::from_error(broken.into())), Fault::Unavailable { .. }));
+        // What a service says is its own word.
+        assert!(matches!(Fault::from(Status::unknown("no idea")), Fault::Internal(_)));
+    }
 
     fn every_fault() -> Vec<Fault> {
         vec![
