@@ -5,7 +5,7 @@
 //! only tests. A thread that runs no simulation gets what the system has.
 //!
 //! The technique is that of madsim and mad-turmoil.
-#![allow(unsafe_code, reason = "the functions of the system have the signatures of C")]
+#![expect(unsafe_code, reason = "the functions of the system have the signatures of C")]
 
 use std::{
     cell::{Cell, RefCell},
