@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::targets::TARGETS;
+
 /// Measures what the mesh does on this machine and compares it with its targets.
 ///
 /// Everything shares the machine: the mesh, its databases, the systems around it, and who measures.
@@ -13,21 +15,21 @@ pub struct Command {
     /// Where the mesh keeps its data
     #[arg(long, value_enum, default_value = "sqlite")]
     pub database: Databases,
-    /// Rows to measure, such as T5,T7,O1
-    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    /// Rows to measure, such as T5,T7,O1; `none` measures nothing, for a page of what was measured before
+    #[arg(long, value_delimiter = ',', value_name = "IDS", value_parser = known)]
     pub only: Vec<String>,
-    /// Quick: some minutes, at most 10,000 components. Full: everything, most of an hour for each database
+    /// Quick: some minutes, at most 10,000 components. Full: everything, about 20 minutes for each database
     #[arg(long, value_enum, default_value = "quick")]
     pub scale: Scale,
     /// How often each figure is measured; the most expensive ones less often
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Measure a million components too (T18)
-    #[arg(long)]
-    pub million: bool,
     /// Measure this program, such as the one of an older commit, and not the one that is built from here
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
+    /// Also show the rows that earlier runs left in targets.json, each with its own time and commit
+    #[arg(long)]
+    pub merge: bool,
     /// Where targets.json and targets.svg go
     #[arg(long, default_value = "target/bench", value_name = "DIRECTORY")]
     pub out: PathBuf,
@@ -37,6 +39,15 @@ pub struct Command {
     /// `cargo bench` passes this to every benchmark
     #[arg(long, hide = true)]
     pub bench: bool,
+}
+
+/// What picks no row.
+const NONE: &str = "none";
+
+fn known(word: &str) -> Result<String, String> {
+    let words = [word.to_owned()];
+    let is_known = word == NONE || TARGETS.iter().any(|target| target.is_picked(&words));
+    if is_known { Ok(word.to_owned()) } else { Err("there is no such row".to_owned()) }
 }
 
 /// Which databases to measure on.

@@ -2,10 +2,12 @@
 
 use std::{
     future::Future,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use tokio::{task::JoinSet, time::sleep_until};
+use reqwest::RequestBuilder;
+use tokio::{sync::Semaphore, task::JoinSet, time::sleep_until};
 
 use crate::samples::milliseconds;
 
@@ -81,17 +83,36 @@ where
     Load { took: began.elapsed(), answers }
 }
 
-/// All of these calls at the same time; gives how long it took until the last was answered.
+/// All of these calls as soon as may be, so many of them at a time; gives how long it took until the last was answered.
 ///
 /// # Panics
 /// When a call does.
-pub async fn burst<F>(calls: impl Iterator<Item = F>) -> Duration
+pub async fn burst<F>(at_once: usize, calls: impl Iterator<Item = F>) -> Duration
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let began = Instant::now();
-    calls.collect::<JoinSet<()>>().join_all().await;
+    let places = Arc::new(Semaphore::new(at_once));
+    let placed = |call: F| {
+        let places = Arc::clone(&places);
+        async move {
+            let _place = places.acquire_owned().await.expect("nobody closes the places");
+            call.await;
+        }
+    };
+    calls.map(placed).collect::<JoinSet<()>>().join_all().await;
     began.elapsed()
+}
+
+/// Sends a request over REST and reads the whole answer.
+///
+/// # Panics
+/// When it is not a success.
+pub async fn taken(request: RequestBuilder) {
+    let answer = request.send().await.expect("an answer");
+    let status = answer.status();
+    let body = answer.bytes().await.expect("a whole answer");
+    assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
 }
 
 async fn answered(call: impl Future<Output = ()>) -> (Instant, f64) {

@@ -1,9 +1,9 @@
 //! What the mesh does on the machine this runs on, and how that compares with its targets.
 //!
 //! `cargo bench -p integration-tests` measures what some minutes allow on SQLite; what follows `--` chooses more:
-//! `--database both --scale full` everything there is, `--only T5,T7` single rows. `--help` says the rest. Most is
-//! measured on the program `reveille` as a process of its own, which shares the machine with its database, with the
-//! systems around it and with this program.
+//! `--database both --scale full` everything there is, `--only T5,T7` single rows, and with `--merge` what earlier runs
+//! left beside them. `--help` says the rest. Most is measured on the program `reveille` as a process of its own, which
+//! shares the machine with its database, with the systems around it and with this program.
 //!
 //! - `targets`: the table of what is measured and how good it has to be
 //! - `measure`: the measurements; `stage`: what they are made on; `records`, `load`, `watching`: what they do with it
@@ -28,7 +28,7 @@ use stage::{Database, Postgres, Stage};
 
 fn main() -> anyhow::Result<()> {
     let command = Command::parse();
-    let mut report = Report::new(command.clone());
+    let mut report = Report::new(command.clone())?;
     measure::without_database(&command, &mut report);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(on_databases(&command, &mut report));

@@ -5,11 +5,16 @@ use proto::component::{
     PutComponentsRequest, Status, patch_components_request::Selection,
 };
 use serde_json::{Value, json};
+use tonic::Code;
 
-use crate::stage::Server;
+use crate::stage::{Server, Stage};
 
 /// Components in one request that creates them.
 const AT_ONCE: usize = 5_000;
+
+/// How often such a request is sent before it counts as failed. On a loaded machine the pings of a connection may stay
+/// unanswered for too long while a million components are taken in; that is told, and no reason to measure nothing.
+const TRIES: u32 = 5;
 
 /// How much text each component has.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +28,16 @@ pub enum Size {
 /// Which components belong to a session of their own and have a status of their own.
 pub type Chosen = fn(usize) -> bool;
 
+/// A mesh with components that nobody acts on, as [`fill`] makes them.
+///
+/// # Panics
+/// When it does not start.
+pub async fn filled(stage: &Stage, count: usize, size: Size, chosen: Chosen) -> Server {
+    let server = Server::empty(stage).await;
+    fill(&server, count, size, chosen).await;
+    server
+}
+
 /// Creates components that nobody acts on. The chosen ones belong to the session `chosen` and failed, all others
 /// belong to `others`.
 ///
@@ -34,7 +49,12 @@ pub async fn fill(server: &Server, count: usize, size: Size, chosen: Chosen) {
     for chunk in ids.chunks(AT_ONCE) {
         let components = chunk.iter().map(|n| component(*n, size, chosen(*n))).collect();
         let request = PutComponentsRequest { components, ..Default::default() };
-        registry.put_components(request).await.expect("stored components");
+        let mut tries = 1;
+        while let Err(status) = registry.put_components(request.clone()).await {
+            assert!(tries < TRIES && status.code() == Code::Unavailable, "components not stored: {status}");
+            println!("    components not stored at try {tries}: {status}");
+            tries += 1;
+        }
     }
 }
 
@@ -74,7 +94,8 @@ fn artifacts(size: Size) -> BootArtifacts {
     }
 }
 
-fn parameters(size: Size) -> String {
+/// Kernel parameters.
+pub fn parameters(size: Size) -> String {
     let words = match size {
         Size::Usual => 12,
         Size::Long => 28,
@@ -86,6 +107,18 @@ fn parameters(size: Size) -> String {
 pub fn patch(numbers: impl Iterator<Item = usize>, noted: &str) -> PatchComponentsRequest {
     let patch = |n| Component { id: id(n), error: Some(noted.into()), ..Component::default() };
     each(numbers.map(patch).collect(), false)
+}
+
+/// A request that makes components those of a session, and failed.
+pub fn failed_of_session<'a>(ids: impl Iterator<Item = &'a String>, session: &str) -> PatchComponentsRequest {
+    let status = Status { status_override: Some("failed".into()), ..Status::default() };
+    let patch = |id: &String| Component {
+        id: id.clone(),
+        session: Some(session.into()),
+        status: Some(status.clone()),
+        ..Component::default()
+    };
+    each(ids.map(patch).collect(), false)
 }
 
 /// The report of one node over gRPC, as the gateway makes it.

@@ -40,6 +40,14 @@ impl Target {
         words.is_empty() || words.iter().any(names)
     }
 
+    /// How many times worse than `bar` a value is; below 1 it is better.
+    pub fn distance(&self, value: f64, bar: f64) -> f64 {
+        match self.better {
+            Better::Lower => value / bar,
+            Better::Higher => bar / value,
+        }
+    }
+
     /// Whether `value` is at least as good as `bar`.
     pub fn meets(&self, value: f64, bar: f64) -> bool {
         match self.better {
@@ -109,6 +117,7 @@ pub const TARGETS: &[Target] = &[
     lower("T11b", "session of 100,000, created to running", "s", 6.0).floor(20.0),
     lower("T12", "cold start to ready with 100,000 components", "s", 5.0).floor(15.0),
     lower("T12b", "kill of a replica until its nodes are served elsewhere", "s", 10.0).floor(30.0),
+    lower("T12b.handover", "end of a replica in order until others hold its work", "s", 1.0),
     lower("T12c", "restart of PostgreSQL until writes are taken again", "s", 5.0).floor(15.0),
     lower("T13.p50", "what the gateway adds to one GET at 1,000/s", "ms", 0.2),
     lower("T13.p99", "the same, 99th percentile", "ms", 1.0).floor(5.0),
@@ -127,24 +136,44 @@ pub const TARGETS: &[Target] = &[
     lower("T18.list", "list of 1,000,000 over gRPC", "s", 15.0),
     lower("T18.start", "cold start with 1,000,000 components", "s", 40.0),
     lower("T18.memory", "memory with 1,000,000 components", "MiB", 1229.0),
+    lower("O1.1k", "GET of all 1,000 components", "s", 0.008).original(0.08, 0.08),
     lower("O1", "GET of all 10,000 components", "s", 0.033).original(0.33, 0.71),
     lower("O1.50k", "GET of all 50,000 components", "s", 0.17).original(1.7, 2.9),
+    lower("O2.1k", "GET of all 1,000 in pages of 2,800", "s", 0.005).original(0.05, 0.05),
     lower("O2", "GET of all 10,000 in pages of 2,800", "s", 0.06).original(0.6, 1.0),
     lower("O2.50k", "GET of all 50,000 in pages of 2,800", "s", 0.5).original(5.0, 6.6),
+    lower("O3.1k", "GET of a session's tenth of 1,000", "s", 0.002).original(0.02, 0.02),
     lower("O3", "GET of a session's tenth of 10,000", "s", 0.014).original(0.14, 0.14),
     lower("O3.50k", "GET of a session's tenth of 50,000", "s", 0.067).original(0.67, 0.67),
+    lower("O3.none1k", "GET of a session of none of 1,000", "s", 0.002).original(0.02, 0.02),
     lower("O3.none", "GET of a session of none of 10,000", "s", 0.018).original(0.18, 0.18),
     lower("O3.none50k", "GET of a session of none of 50,000", "s", 0.056).original(0.56, 0.56),
     higher("O4.get", "single GETs, 8 at a time, 10,000 components", "/s", 5_200.0).original(520.0, 520.0),
+    higher("O4.get50k", "single GETs, 8 at a time, 50,000 components", "/s", 5_830.0).original(583.0, 583.0),
     higher("O4.patch", "single PATCHes, 8 at a time, 10,000 components", "/s", 4_910.0)
         .original(491.0, 491.0),
+    higher("O4.patch50k", "single PATCHes, 8 at a time, 50,000 components", "/s", 5_230.0)
+        .original(523.0, 523.0),
     lower("O5", "bulk PATCH of 2,000 of 10,000 over REST", "s", 0.08).original(0.16, 0.38),
+    lower("O5.50k", "bulk PATCH of 2,000 of 50,000 over REST", "s", 0.085).original(0.17, 0.17),
+    lower("O6.1k", "session of 1,000 over REST, created to running", "s", 0.16).original(1.6, 14.7),
     lower("O6", "session of 10,000 over REST, created to running", "s", 0.54).original(5.4, 15.0),
-    lower("O7", "boot of 10,000, on after 10 s, reported 10 s later, real protocols", "s", 22.0)
-        .original(58.0, 117.0),
-    lower("O8", "shutdown of 10,000, off after 10 s, real protocols", "s", 12.0).original(30.0, 119.0),
-    lower("O9", "CPU of everything for such a boot", "s", 4.5).original(45.0, 49.0),
+    lower("O6.30k", "session of 30,000 over REST, created to running", "s", 1.4).original(14.0, 18.0),
+    lower("O7.1k", "boot of 1,000, on after 10 s, reported 10 s later, real protocols", "s", 22.0)
+        .original(26.5, 89.7),
+    lower("O7", "such a boot of 10,000", "s", 22.0).original(58.0, 117.0),
+    lower("O7.30k", "such a boot of 30,000", "s", 22.0).original(171.0, 181.0),
+    lower("O8.1k", "shutdown of 1,000, off after 10 s, real protocols", "s", 12.0).original(12.7, 89.6),
+    lower("O8", "such a shutdown of 10,000", "s", 12.0).original(30.0, 119.0),
+    lower("O8.30k", "such a shutdown of 30,000", "s", 12.0).original(125.0, 125.0),
+    lower("O9.1k", "CPU of everything for such a boot of 1,000", "s", 0.5).original(5.0, 5.0),
+    lower("O9", "CPU of everything for such a boot of 10,000", "s", 4.5).original(45.0, 49.0),
+    lower("O9.30k", "CPU of everything for such a boot of 30,000", "s", 24.6).original(246.0, 246.0),
     lower("O10", "CPU in 15 s while 10,000 wait for configuration", "s", 0.37).original(3.7, 3.7),
     lower("O10.calls", "calls of the systems around it in a minute of that", "", 37.0).original(376.0, 376.0),
+    lower("O11.1k", "memory with 1,000 components after a boot", "MiB", 80.0).original(800.0, 900.0),
     lower("O11", "memory with 10,000 components after a boot", "MiB", 130.0).original(1_300.0, 1_500.0),
+    lower("O11.50k", "memory with 50,000 components", "MiB", 190.0).original(1_900.0, 1_900.0),
+    lower("O12", "reboot of three nodes with 6 s of hardware, real protocols", "s", 7.0)
+        .original(152.0, 152.0),
 ];

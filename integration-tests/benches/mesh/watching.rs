@@ -1,7 +1,7 @@
 //! Waiting for components and sessions on their watches, so that waiting costs the mesh nothing.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -40,8 +40,8 @@ pub async fn all_are(
     server: &Server,
     count: usize,
     wanted: impl Fn(&Component) -> bool,
-) -> std::collections::HashMap<String, Instant> {
-    let mut seen = std::collections::HashMap::new();
+) -> HashMap<String, Instant> {
+    let mut seen = HashMap::new();
     let mut batches = components(server, 0).await;
     while seen.len() < count {
         let batch = within(batches.message()).await;

@@ -1,12 +1,14 @@
-//! What a mesh costs that has nothing to do: memory, idle work, and how long it takes to start.
+//! A fleet of 100,000 nodes that has booted: what it takes when it has nothing to do, how long it takes to start, and
+//! how long its lists take.
 
 use std::time::Duration;
 
 use proto::session::Progress;
 use upstreams::Plan;
 
-use super::Bench;
+use super::{Bench, lists};
 use crate::{
+    records::{self, Size},
     samples::{median, timed},
     stage::Surroundings,
     watching::Sessions,
@@ -15,65 +17,70 @@ use crate::{
 const LARGE: u32 = 100_000;
 const QUARTER: u32 = 25_000;
 
-/// How long an idle mesh is watched, and how long it has to come to rest.
-const IDLE: Duration = Duration::from_secs(30);
-const REST: Duration = Duration::from_secs(15);
+/// Components that filtered lists show.
+const CHOSEN: usize = 1_000;
 
-/// What an idle mesh does.
-#[derive(Default)]
-struct Idle {
-    /// Per cent of a core.
-    cpu: Vec<f64>,
-    /// Calls of other systems in a second.
-    calls: Vec<f64>,
-    /// Transactions in a second, where they are counted.
-    commits: Vec<f64>,
-}
+/// How long an idle mesh is watched each time, and how long it has to come to rest.
+const IDLE: Duration = Duration::from_secs(20);
+const REST: Duration = Duration::from_secs(10);
+
+/// Below so many per cent of a core, what idle meshes use cannot be told from what the clock of processes, which has
+/// steps of 10 ms, makes of it.
+const NOISE: f64 = 0.5;
+
+/// After a start, until what the start needed is given back.
+const AFTER_START: Duration = Duration::from_secs(5);
+
+const MEMORY: [&str; 2] = ["T9", "T9.fresh"];
+const IDLING: [&str; 4] = ["T14", "T14.scale", "T14.calls", "T14.commits"];
+const STARTS: [&str; 2] = ["T12", "T9.fresh"];
 
 /// Measures a mesh with 100,000 nodes, all of which it has booted, and one with a quarter of them.
 pub async fn measure(bench: &mut Bench<'_>) {
-    let rows = ["T9", "T9.fresh", "T12", "T14", "T14.scale", "T14.calls", "T14.commits"];
+    let of_lists = [&lists::WHOLE[..], &lists::FILTERED].concat();
+    let rows = [&MEMORY[..], &IDLING, &STARTS, &of_lists].concat();
     if !bench.wants_full(&rows) {
         return;
     }
-    let nothing = Surroundings::start(bench.stage, Plan::generated(0)).await;
-    let empty = nothing.server.memory();
-    nothing.server.stop().await;
-
-    let mut site = booted(bench, LARGE).await;
-    let per_component = |memory: f64| (memory - empty) / f64::from(LARGE);
-    bench.note("T9", LARGE as usize, vec![per_component(site.server.memory())]);
-    let idle = watch_idle(bench, &site).await;
-    let (mut starts, mut memory) = (Vec::new(), Vec::new());
-    for _ in 0..bench.runs() {
-        starts.push(site.server.start_again().await.as_secs_f64());
-        tokio::time::sleep(REST).await;
-        memory.push(per_component(site.server.memory()));
-    }
-    bench.note("T12", LARGE as usize, starts);
-    bench.note("T9.fresh", LARGE as usize, memory);
-    site.server.stop().await;
-
-    if bench.wants(&["T14.scale"]) {
-        let site = booted(bench, QUARTER).await;
-        let of_quarter = median(&watch_idle(bench, &site).await.cpu);
-        // The clock of processes has steps of 10 ms, below which nothing can be told apart.
-        let step = 100.0 * 0.01 / IDLE.as_secs_f64();
-        bench.note("T14.scale", LARGE as usize, vec![median(&idle.cpu).max(step) / of_quarter.max(step)]);
-        site.server.stop().await;
-    }
-    bench.note("T14", LARGE as usize, idle.cpu);
-    bench.note("T14.calls", LARGE as usize, idle.calls);
-    match idle.commits.is_empty() {
-        true => bench.leave(&["T14.commits"], "SQLite does not count transactions"),
-        false => bench.note("T14.commits", LARGE as usize, idle.commits),
-    }
+    let empty =
+        bench.attempt("memory of an empty mesh", &MEMORY, 2, memory_of_empty).await.unwrap_or_default();
+    let booting = async |bench: &mut Bench<'_>| booted(bench, LARGE).await;
+    let Some(mut site) = bench.attempt("reboot of 100,000 to measure on", &rows, 10, booting).await else {
+        return;
+    };
+    let memory = |site: &Surroundings| (site.server.memory() - empty) / f64::from(LARGE);
+    bench.attempt("memory", &["T9"], 1, async |bench| bench.note("T9", LARGE as usize, memory(&site))).await;
+    bench.attempt("idling", &IDLING, 5, async |bench| idling(bench, &site).await).await;
+    let starts = async |bench: &mut Bench<'_>| {
+        for _ in 0..bench.runs() {
+            bench.note("T12", LARGE as usize, site.server.start_again().await.as_secs_f64());
+            tokio::time::sleep(AFTER_START).await;
+            bench.note("T9.fresh", LARGE as usize, memory(&site));
+        }
+    };
+    bench.attempt("cold starts", &STARTS, 10, starts).await;
+    let whole = async |bench: &mut Bench<'_>| lists::whole(bench, &site.server, LARGE as usize).await;
+    bench.attempt("whole lists", &lists::WHOLE, 5, whole).await;
+    let filtered = async |bench: &mut Bench<'_>| {
+        choose(&site).await;
+        lists::filtered(bench, &site.server, CHOSEN, LARGE as usize).await;
+    };
+    bench.attempt("filtered lists", &lists::FILTERED, 5, filtered).await;
 }
 
-/// A mesh at rest that has rebooted so many nodes.
+async fn memory_of_empty(bench: &mut Bench<'_>) -> f64 {
+    let nothing = Surroundings::start(bench.stage, Plan::generated(0)).await;
+    tokio::time::sleep(AFTER_START).await;
+    nothing.server.memory()
+}
+
+/// A mesh at rest that has rebooted so many nodes, with as much text as on a large machine.
 async fn booted(bench: &Bench<'_>, nodes: u32) -> Surroundings {
     let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::generated(nodes) }).await;
-    site.server.bos.template("image").await;
+    let lengthen = |template: &mut serde_json::Value| {
+        template["boot_sets"]["compute"]["kernel_parameters"] = records::parameters(Size::Long).into();
+    };
+    site.server.bos.template_with("image", lengthen).await;
     let mut sessions = Sessions::of(&site.server).await;
     let name = site.server.bos.session("image", "reboot").await;
     sessions.reach(&name, Progress::Complete).await;
@@ -81,19 +88,48 @@ async fn booted(bench: &Bench<'_>, nodes: u32) -> Surroundings {
     site
 }
 
-async fn watch_idle(bench: &Bench<'_>, site: &Surroundings) -> Idle {
-    let mut idle = Idle::default();
-    for _ in 0..bench.few_runs() {
+/// Makes some components those of a session of their own that failed.
+async fn choose(site: &Surroundings) {
+    let all = site.upstreams.ids();
+    let chosen = all.iter().step_by(all.len() / CHOSEN).take(CHOSEN);
+    let request = records::failed_of_session(chosen, "chosen");
+    site.server.registry().patch_components(request).await.expect("patched components");
+}
+
+async fn idling(bench: &mut Bench<'_>, site: &Surroundings) {
+    let note = |bench: &mut Bench<'_>, row: &str, value| bench.note(row, LARGE as usize, value);
+    let cpu = watch_idle(bench, site, bench.few_runs(), note).await;
+    if bench.commits().await.is_none() {
+        bench.leave(&["T14.commits"], "SQLite does not count transactions");
+    }
+    if bench.wants(&["T14.scale"]) {
+        let quarter = booted(bench, QUARTER).await;
+        let of_quarter = watch_idle(bench, &quarter, 1, |_, _, _| {}).await;
+        bench.note("T14.scale", LARGE as usize, cpu.max(NOISE) / of_quarter.max(NOISE));
+    }
+}
+
+/// Gives the CPU, in per cent of a core, and passes on every figure.
+async fn watch_idle(
+    bench: &mut Bench<'_>,
+    site: &Surroundings,
+    runs: u32,
+    note: impl Fn(&mut Bench<'_>, &str, f64),
+) -> f64 {
+    let mut cpu = Vec::new();
+    for _ in 0..runs {
         site.upstreams.reset_counts();
-        let (cpu, commits) = (site.server.cpu(), bench.commits().await);
+        let (before, commits) = (site.server.cpu(), bench.commits().await);
         let ((), took) = timed(tokio::time::sleep(IDLE)).await;
-        let used = site.server.cpu() - cpu;
+        let used = site.server.cpu() - before;
         let in_a_second = |count: u64| count as f64 / took.as_secs_f64();
         let (looks, others) = site.calls();
-        idle.cpu.push(100.0 * used.as_secs_f64() / took.as_secs_f64());
-        idle.calls.push(in_a_second(looks + others));
-        let after = bench.commits().await;
-        idle.commits.extend(commits.zip(after).map(|(before, after)| in_a_second(after - before)));
+        cpu.push(100.0 * used.as_secs_f64() / took.as_secs_f64());
+        note(bench, "T14", 100.0 * used.as_secs_f64() / took.as_secs_f64());
+        note(bench, "T14.calls", in_a_second(looks + others));
+        if let Some((before, after)) = commits.zip(bench.commits().await) {
+            note(bench, "T14.commits", in_a_second(after - before));
+        }
     }
-    idle
+    median(&cpu)
 }

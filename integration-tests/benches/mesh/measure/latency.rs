@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use prost_types::Timestamp;
 use proto::{
     power::PowerReading,
     session::Progress,
@@ -22,70 +23,106 @@ use crate::{
     watching::{Sessions, all_are},
 };
 
-/// Nodes of the measurement of single decisions, and how fast their hardware is: their shutdowns end at about 200 a
-/// second.
-const STAGGERED: u32 = 2_000;
-const STAGGERED_SPEED: f64 = 0.15;
+/// Nodes of the measurement of single decisions, and how fast their hardware is: in the middle of their shutdowns some
+/// 200 of them end in a second.
+const STAGGERED: u32 = 700;
+const STAGGERED_SPEED: f64 = 0.05;
+
+/// Share of the nodes whose shutdown is waited for: the hardware of the last ones takes very long.
+const SHUT_DOWN: f64 = 0.98;
+
+/// Nothing more happens when nothing did for so long.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// What was seen off has that long to be switched on; what was not by then counts as if it was at the end.
+const LATE: Duration = Duration::from_secs(3);
+
+/// Nodes that shut down at once.
+const AT_ONCE: u32 = 10_000;
 
 /// Seed of simulated hardware where nobody sets another.
 const SEED: u64 = 1;
 
+/// When something happened to nodes, in milliseconds since 1970.
+type Times = HashMap<String, i64>;
+
 /// Measures single decisions and whole reboots on hardware that takes its time.
 pub async fn measure(bench: &mut Bench<'_>) {
-    if bench.wants(&["T4.p50", "T4.p99"]) {
-        single_decisions(bench).await;
-    }
-    if bench.wants(&["T3.p50", "T3.p99", "T3.max"]) {
-        whole_reboots(bench).await;
-    }
+    bench.attempt("single decisions", &["T4.p50", "T4.p99"], 8, single_decisions).await;
+    bench.attempt("decisions on 10,000 at once", &["T4b.p99"], 5, all_at_once).await;
+    bench.attempt("reboots at the hardware's pace", &["T3.p50", "T3.p99", "T3.max"], 15, whole_reboots).await;
 }
 
 async fn single_decisions(bench: &mut Bench<'_>) {
-    let (mut p50, mut p99) = (Vec::new(), Vec::new());
-    for _ in 0..bench.few_runs() {
+    for _ in 0..bench.runs() {
+        // A new one each time, because the end of the slowest boots is not waited for.
         let server = sessions::fleet(bench.stage, STAGGERED, STAGGERED_SPEED).await;
-        let mut times = from_off_to_on(&server, STAGGERED).await;
-        p50.push(percentile(&mut times, 50.0));
-        p99.push(percentile(&mut times, 99.0));
-        server.stop().await;
+        let began = now();
+        let (_, off) = rebooting(&server, STAGGERED).await;
+        tokio::time::sleep(LATE).await;
+        let mut times = waits(&server, off, began).await;
+        bench.note("T4.p50", STAGGERED as usize, percentile(&mut times, 50.0));
+        bench.note("T4.p99", STAGGERED as usize, percentile(&mut times, 99.0));
     }
-    bench.note("T4.p50", STAGGERED as usize, p50);
-    bench.note("T4.p99", STAGGERED as usize, p99);
 }
 
-/// Reboots a fleet and gives for its nodes the time from being seen off until the upstream was asked to switch them on,
-/// which comes after their boot data were prepared, in milliseconds. Both ends are the simulated upstream's.
-///
-/// # Panics
-/// When most nodes are never switched on.
-pub async fn from_off_to_on(server: &Server, nodes: u32) -> Vec<f64> {
-    let channel = chassis::channel(&server.settings.simulator.url).expect("an address");
-    let mut fleet = FleetServiceClient::new(channel).max_decoding_message_size(usize::MAX);
-    let mut readings = fleet.watch_power(WatchPowerRequest {}).await.expect("a watch").into_inner();
-    server.bos.session("image", "reboot").await;
-    let mut off: HashMap<String, i64> = HashMap::new();
-    // Nodes that take very long to shut down are not waited for.
-    let until = Instant::now() + Duration::from_secs(90);
-    while off.len() < nodes as usize && Instant::now() < until {
-        let Ok(batch) = tokio::time::timeout(Duration::from_secs(20), readings.message()).await else {
-            break;
-        };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis() as i64;
-        let batch = batch.expect("a batch").expect("no end");
-        for node in batch.nodes.into_iter().filter(|node| node.reading() == PowerReading::Off) {
-            off.entry(node.id).or_insert(now);
+async fn all_at_once(bench: &mut Bench<'_>) {
+    let server = sessions::fleet(bench.stage, AT_ONCE, 0.0).await;
+    for _ in 0..bench.runs() {
+        let began = now();
+        let mut watched = Sessions::of(&server).await;
+        let (session, off) = rebooting(&server, AT_ONCE).await;
+        watched.reach(&session, Progress::Complete).await;
+        let mut times = waits(&server, off, began).await;
+        bench.note("T4b.p99", AT_ONCE as usize, percentile(&mut times, 99.0) / 1e3);
+    }
+    server.stop().await;
+}
+
+/// Begins to reboot a fleet and gives the session and when nodes were seen off.
+async fn rebooting(server: &Server, nodes: u32) -> (String, Times) {
+    let members = sessions::members(nodes);
+    let request = WatchPowerRequest {};
+    let mut readings = simulated(server).watch_power(request).await.expect("a watch").into_inner();
+    let session = server.bos.session("image", "reboot").await;
+    let mut off = Times::new();
+    while (off.len() as f64) < SHUT_DOWN * members as f64 {
+        let Ok(batch) = tokio::time::timeout(SILENCE, readings.message()).await else { break };
+        let seen = now();
+        for node in batch.expect("a batch").expect("no end").nodes {
+            if node.reading() == PowerReading::Off {
+                off.entry(node.id).or_insert(seen);
+            }
         }
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let request = ListTransitionsRequest { since: None };
-    let accepted = fleet.list_transitions(request).await.expect("transitions").into_inner().transitions;
-    let mut times = Vec::new();
-    for transition in accepted.iter().filter(|one| one.operation() == TransitionOperation::On) {
-        let waits = transition.ids.iter().filter_map(|id| off.remove(id));
-        times.extend(waits.map(|since| (created(transition) - since).max(0) as f64));
+    assert!(2 * off.len() > members, "only {} of {members} nodes were seen off", off.len());
+    (session, off)
+}
+
+/// For nodes that were seen off, how many milliseconds later the upstream was asked to switch them on, which comes after
+/// their boot data were prepared. Both ends are the simulated upstream's.
+async fn waits(server: &Server, off: Times, began: i64) -> Vec<f64> {
+    let since = Timestamp { seconds: began / 1000, nanos: 0 };
+    let request = ListTransitionsRequest { since: Some(since) };
+    let answer = simulated(server).list_transitions(request).await.expect("transitions").into_inner();
+    let mut on = Times::new();
+    for transition in answer.transitions {
+        let at = created(&transition);
+        if transition.operation() == TransitionOperation::On && at >= began {
+            on.extend(transition.ids.into_iter().map(|id| (id, at)));
+        }
     }
-    assert!(times.len() * 2 > nodes as usize, "only {} of {nodes} nodes were switched on", times.len());
-    times
+    let end = now();
+    off.iter().map(|(id, since)| (on.get(id).unwrap_or(&end) - since).max(0) as f64).collect()
+}
+
+fn simulated(server: &Server) -> FleetServiceClient<chassis::Channel> {
+    let channel = chassis::channel(&server.settings.simulator.url).expect("an address");
+    FleetServiceClient::new(channel).max_decoding_message_size(usize::MAX)
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis() as i64
 }
 
 /// When the upstream took a transition, in milliseconds since 1970.
@@ -96,16 +133,12 @@ fn created(transition: &AcceptedTransition) -> i64 {
 /// What nodes of a reboot take longer than their hardware.
 async fn whole_reboots(bench: &mut Bench<'_>) {
     let (nodes, speed) = bench.command.scale.of((2_500, 0.01), (10_000, 0.05));
-    let (mut p50, mut p99, mut max) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..bench.few_runs() {
         let mut added = added_by_the_mesh(bench, nodes, speed).await;
-        p50.push(percentile(&mut added, 50.0));
-        p99.push(percentile(&mut added, 99.0));
-        max.push(percentile(&mut added, 100.0));
+        for (row, percent) in [("T3.p50", 50.0), ("T3.p99", 99.0), ("T3.max", 100.0)] {
+            bench.note(row, nodes as usize, percentile(&mut added, percent));
+        }
     }
-    bench.note("T3.p50", nodes as usize, p50);
-    bench.note("T3.p99", nodes as usize, p99);
-    bench.note("T3.max", nodes as usize, max);
 }
 
 /// Seconds for each node that takes part.

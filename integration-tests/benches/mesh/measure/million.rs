@@ -2,30 +2,28 @@
 
 use proto::component::ListComponentsRequest;
 
-use super::{Bench, lists};
-use crate::{
-    records::{self, Size},
-    stage::Server,
-};
+use super::{Bench, ONE_DATABASE, lists};
+use crate::records::{self, Size};
 
 const MILLION: usize = 1_000_000;
 const ROWS: [&str; 3] = ["T18.list", "T18.start", "T18.memory"];
 
-/// Measures a list, a start and the memory, once.
+/// Measures a list, a start and the memory, once; where both databases are measured, on PostgreSQL.
 pub async fn measure(bench: &mut Bench<'_>) {
-    if !bench.wants(&ROWS) {
+    if !bench.wants_full(&ROWS) {
         return;
     }
-    if !bench.command.million {
-        return bench.leave(&ROWS, "takes --million");
+    if bench.is_first_of_two() {
+        return bench.leave(&ROWS, ONE_DATABASE);
     }
-    let mut server = Server::empty(bench.stage).await;
-    records::fill(&server, MILLION, Size::Usual, |_| false).await;
-    let start = server.start_again().await;
+    bench.attempt("a million components", &ROWS, 10, million).await;
+}
+
+async fn million(bench: &mut Bench<'_>) {
+    let mut server = records::filled(bench.stage, MILLION, Size::Usual, |_| false).await;
+    bench.note("T18.start", MILLION, server.start_again().await.as_secs_f64());
     let (_, list) = lists::grpc(&server.registry(), ListComponentsRequest::default(), MILLION).await;
-    let memory = server.memory() / (1 << 20) as f64;
-    bench.note("T18.list", MILLION, vec![list.as_secs_f64()]);
-    bench.note("T18.start", MILLION, vec![start.as_secs_f64()]);
-    bench.note("T18.memory", MILLION, vec![memory]);
+    bench.note("T18.list", MILLION, list.as_secs_f64());
+    bench.note("T18.memory", MILLION, server.memory() / (1 << 20) as f64);
     server.stop().await;
 }

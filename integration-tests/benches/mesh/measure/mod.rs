@@ -1,10 +1,12 @@
 //! The measurements, one module for each group of rows.
 
+mod attempt;
 mod calls;
 mod footprint;
 mod latency;
 mod lists;
 mod million;
+mod original;
 mod overload;
 mod recovery;
 mod rules;
@@ -13,12 +15,20 @@ mod site;
 mod watches;
 mod writes;
 
+use std::time::Duration;
+
 use crate::{
-    command::{Command, Scale},
+    command::{Command, Databases, Scale},
     report::Report,
     stage::{Database, Stage},
     targets::target,
 };
+
+/// For how long callers call.
+const LASTING: Duration = Duration::from_secs(2);
+
+/// Why a row has a value on one of two databases alone.
+const ONE_DATABASE: &str = "takes long, and so is measured on one database only";
 
 /// What every measurement gets.
 pub struct Bench<'a> {
@@ -39,7 +49,7 @@ pub fn without_database(command: &Command, report: &mut Report) {
 pub async fn on(mut bench: Bench<'_>) {
     let bench = &mut bench;
     writes::measure(bench).await;
-    lists::measure(bench).await;
+    original::measure(bench).await;
     calls::measure(bench).await;
     watches::measure(bench).await;
     latency::measure(bench).await;
@@ -71,24 +81,29 @@ impl Bench<'_> {
         self.command.runs
     }
 
-    /// How often to measure something that takes minutes.
+    /// How often to measure something that takes a minute or more.
     pub fn few_runs(&self) -> u32 {
         self.runs().min(self.command.scale.of(1, 3))
     }
 
-    /// Notes the values of a row.
-    pub fn note(&mut self, id: &str, count: usize, values: Vec<f64>) {
-        self.report.note(id, Some(&self.stage.database), count, values);
+    /// Whether another database follows, on which to measure what takes too long to be measured on both.
+    pub fn is_first_of_two(&self) -> bool {
+        self.command.database == Databases::Both && matches!(self.stage.database, Database::Sqlite)
     }
 
-    /// Notes why rows have no values.
+    /// Notes a value of a row.
+    pub fn note(&mut self, id: &str, count: usize, value: f64) {
+        self.report.note(id, Some(&self.stage.database), count, value);
+    }
+
+    /// Notes why rows have no values, or not more.
     pub fn leave(&mut self, ids: &[&str], why: &str) {
         for id in ids {
             self.report.leave(id, Some(&self.stage.database), why);
         }
     }
 
-    /// Transactions so far.
+    /// Transactions so far; none where nobody counts them.
     pub async fn commits(&self) -> Option<u64> {
         Database::commits(&self.stage.database).await
     }

@@ -2,52 +2,97 @@
 
 use std::time::{Duration, Instant};
 
-use proto::component::{Component, GetComponentRequest};
-use tokio::sync::watch;
+use proto::{
+    component::{Component, GetComponentRequest},
+    session::Progress,
+};
+use tokio::{sync::watch, task::JoinSet};
+use upstreams::Plan;
 
 use super::Bench;
 use crate::{
     records::{self, Size},
-    stage::{Database, Registry, Server},
+    samples::timed,
+    stage::{Database, Registry, Server, Surroundings},
+    watching::Sessions,
 };
 
 const COMPONENTS: usize = 100;
 
-/// Measures a crash of the database. A crash of a replica has nothing to be measured on yet.
+/// Nodes that two replicas share.
+const SHARED: u32 = 1_000;
+
+/// Between two looks at who holds what.
+const LOOK: Duration = Duration::from_millis(20);
+
+const REPLICAS: [&str; 2] = ["T12b", "T12b.handover"];
+
+/// Measures a crash of a replica and of the database.
 pub async fn measure(bench: &mut Bench<'_>) {
-    if bench.wants(&["T12b"]) {
-        bench.leave(&["T12b"], "a mesh in one process has no replicas");
-    }
-    if bench.wants(&["T12c"]) {
-        crash_of_database(bench).await;
+    if let Database::Sqlite = bench.stage.database {
+        bench.leave(&REPLICAS, "replicas share a PostgreSQL");
+        bench.leave(&["T12c"], "SQLite has no server that could be restarted");
+    } else {
+        bench.attempt("an end of a replica", &REPLICAS, 5, end_of_replica).await;
+        bench.attempt("crashes of the database", &["T12c"], 5, crash_of_database).await;
     }
 }
 
+/// The one that dies leaves half of the work, and a session of all nodes is created at that moment.
+async fn end_of_replica(bench: &mut Bench<'_>) {
+    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::generated(SHARED) }).await;
+    site.server.bos.template("image").await;
+    let all = site.server.shards().await;
+    for _ in 0..bench.runs() {
+        let other = sharing(&site.server, all).await;
+        let mut watched = Sessions::of(&site.server).await;
+        let died = Instant::now();
+        other.kill().await;
+        let name = site.server.bos.session("image", "reboot").await;
+        watched.reach(&name, Progress::Complete).await;
+        bench.note("T12b", SHARED as usize, died.elapsed().as_secs_f64());
+        let other = sharing(&site.server, all).await;
+        let held = async {
+            while site.server.shards().await < all {
+                tokio::time::sleep(LOOK).await
+            }
+        };
+        let (_, took) = tokio::join!(other.stop(), timed(held));
+        bench.note("T12b.handover", SHARED as usize, took.1.as_secs_f64());
+    }
+    site.server.stop().await;
+}
+
+/// A second replica, as soon as it holds a third of the work or more.
+async fn sharing(server: &Server, all: u32) -> Server {
+    let other = server.replica().await;
+    while other.shards().await < all / 3 || other.shards().await + server.shards().await != all {
+        tokio::time::sleep(LOOK).await;
+    }
+    other
+}
+
 async fn crash_of_database(bench: &mut Bench<'_>) {
-    let Database::Postgresql(database) = &bench.stage.database else {
-        return bench.leave(&["T12c"], "SQLite has no server that could be restarted");
-    };
-    let server = Server::empty(bench.stage).await;
-    records::fill(&server, COMPONENTS, Size::Usual, |_| false).await;
-    let mut times = Vec::new();
+    let Database::Postgresql(database) = &bench.stage.database else { return };
+    let server = records::filled(bench.stage, COMPONENTS, Size::Usual, |_| false).await;
     for _ in 0..bench.runs() {
         let (stop, stopped) = watch::channel(false);
-        let writing = tokio::spawn(write(server.registry(), stopped));
+        let mut writing = JoinSet::new();
+        writing.spawn(write(server.registry(), stopped));
         tokio::time::sleep(Duration::from_millis(500)).await;
         let back = database.crash_and_recover().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut registry = server.registry();
         while registry.patch_components(records::patch(std::iter::once(0), "again")).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(LOOK).await;
         }
         stop.send(true).expect("a writer");
-        let written = writing.await.expect("a writer that ends");
-        let first = written.iter().find(|(at, _)| *at > back);
-        times.push(first.map_or(0.0, |(at, _)| (*at - back).as_secs_f64()));
+        let written = writing.join_next().await.expect("a writer").expect("a writer that ends");
+        let first = written.iter().find(|(at, _)| *at > back).expect("a write after the crash");
+        bench.note("T12c", COMPONENTS, (first.0 - back).as_secs_f64());
         let (_, last) = written.last().expect("writes");
         assert_eq!(noted(&server).await.as_ref(), Some(last), "an acknowledged write was lost");
     }
-    bench.note("T12c", COMPONENTS, times);
     server.stop().await;
 }
 

@@ -1,9 +1,10 @@
-//! The report for programs.
+//! The report for programs, and for runs that are added to it.
 
+use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, Report, table::verdict};
-use crate::targets::{Better, Target};
+use super::{DATABASES, Outcome, Outcomes, Report, table::verdict};
+use crate::targets::{Better, TARGETS, Target};
 
 /// The whole report as JSON.
 pub fn document(report: &Report) -> Value {
@@ -38,24 +39,38 @@ pub fn document(report: &Report) -> Value {
             "load_after": host.load_after,
         },
         "rows": rows.collect::<Vec<_>>(),
+        "times": report.times,
     })
 }
 
+/// One outcome, and what follows from its values.
 fn result(target: &Target, outcome: &Outcome) -> Value {
-    match outcome {
-        Outcome::Left(why) => json!({"not_measured": why}),
-        Outcome::Measured(figure) => {
-            let (least, median, most) = figure.spread();
-            json!({
-                "n": figure.count,
-                "runs": figure.values.len(),
-                "min": least,
-                "median": median,
-                "max": most,
-                "values": figure.values,
-                "load": figure.load,
-                "verdict": verdict(target, median),
-            })
+    let mut result = json!(outcome);
+    if outcome.is_measured() {
+        let (least, median, most) = outcome.spread();
+        result["min"] = json!(least);
+        result["median"] = json!(median);
+        result["max"] = json!(most);
+        result["verdict"] = json!(verdict(target, median));
+    }
+    result
+}
+
+/// The outcomes of a report that was written before. Rows that are no longer measured are left out.
+///
+/// # Errors
+/// When it is no such report.
+pub fn outcomes(text: &str) -> anyhow::Result<Outcomes> {
+    let document: Value = serde_json::from_str(text)?;
+    let rows = document["rows"].as_array().context("no rows")?;
+    let mut outcomes = Outcomes::new();
+    for row in rows {
+        let Some(target) = TARGETS.iter().find(|target| row["id"] == target.id) else { continue };
+        for database in DATABASES {
+            if let Some(result) = row["results"].get(database) {
+                outcomes.insert((target.id, database), serde_json::from_value(result.clone())?);
+            }
         }
     }
+    Ok(outcomes)
 }

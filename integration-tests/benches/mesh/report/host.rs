@@ -9,7 +9,7 @@ use prost_types::Timestamp;
 pub struct Host {
     /// When it began, in UTC.
     pub date: String,
-    /// The commit, with `+` where something was changed since; `unknown` without a repository.
+    /// The commit, with `+` where something but results was changed since; `unknown` without a repository.
     pub commit: String,
     /// How the measured program was built.
     pub profile: &'static str,
@@ -35,7 +35,7 @@ impl Host {
             memory_info.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().split(' ').next());
         let kibibytes: f64 = total.and_then(|text| text.parse().ok()).unwrap_or_default();
         Self {
-            date: Timestamp { nanos: 0, ..SystemTime::now().into() }.to_string(),
+            date: now(),
             commit: commit().unwrap_or_else(|| "unknown".to_owned()),
             profile: if cfg!(debug_assertions) { "dev" } else { "release" },
             cores: std::thread::available_parallelism().map_or(0, usize::from),
@@ -57,6 +57,11 @@ impl fmt::Display for Host {
     }
 }
 
+/// The time, in UTC.
+pub fn now() -> String {
+    Timestamp { nanos: 0, ..SystemTime::now().into() }.to_string()
+}
+
 /// The average load of the last minute.
 pub fn load() -> f64 {
     read("/proc/loadavg").split(' ').next().and_then(|text| text.parse().ok()).unwrap_or_default()
@@ -73,6 +78,7 @@ fn commit() -> Option<String> {
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
-    let changed = if git(&["status", "--porcelain"])?.is_empty() { "" } else { "+" };
+    let but_results = ["status", "--porcelain", "--", ":/", ":!benches/RESULTS.md", ":!benches/targets.svg"];
+    let changed = if git(&but_results)?.is_empty() { "" } else { "+" };
     Some(git(&["rev-parse", "--short", "HEAD"])? + changed)
 }

@@ -2,95 +2,120 @@
 
 mod document;
 mod host;
+mod outcome;
 mod page;
 mod plot;
 mod table;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 
 pub use host::Host;
+pub use outcome::Outcome;
 
 use crate::{
     command::Command,
-    samples::{median, percentile},
     stage::Database,
     targets::{TARGETS, Target, target},
 };
 
-/// What came of one row on one database, or where no database matters.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    /// It was measured.
-    Measured(Figure),
-    /// It was not, and why.
-    Left(String),
-}
+/// Outcomes by row and database.
+type Outcomes = BTreeMap<(&'static str, &'static str), Outcome>;
 
-/// The measured values of one row.
-#[derive(Clone, Debug)]
-pub struct Figure {
-    /// What it was measured on: components, nodes, streams or decisions.
-    pub count: usize,
-    /// One for each run.
-    pub values: Vec<f64>,
-    /// The average load of the last minute when it was measured.
-    pub load: f64,
-}
+/// Stands for the database where none matters.
+const NO_DATABASE: &str = "any";
 
-impl Figure {
-    /// The smallest value, the one in the middle, and the largest.
-    pub fn spread(&self) -> (f64, f64, f64) {
-        let mut values = self.values.clone();
-        (percentile(&mut values, 0.0), median(&self.values), percentile(&mut values, 100.0))
-    }
-}
+/// The names that a row's outcomes have.
+const DATABASES: [&str; 3] = ["sqlite", "postgresql", NO_DATABASE];
 
 /// Everything that was measured.
 pub struct Report {
     command: Command,
     host: Host,
-    outcomes: BTreeMap<(&'static str, &'static str), Outcome>,
+    /// Where files go.
+    out: PathBuf,
+    /// What earlier runs left.
+    earlier: Outcomes,
+    outcomes: Outcomes,
+    /// What took how many seconds.
+    times: Vec<(String, f64)>,
 }
-
-/// Stands for the database where none matters.
-const NO_DATABASE: &str = "any";
 
 impl Report {
     /// An empty report of measurements on this machine.
-    pub fn new(command: Command) -> Self {
+    ///
+    /// # Errors
+    /// When it is to be merged with what earlier runs left and that cannot be read.
+    pub fn new(command: Command) -> anyhow::Result<Self> {
         let host = Host::look();
         println!("{host}");
-        Self { command, host, outcomes: BTreeMap::new() }
+        let out = root().join(&command.out);
+        let earlier = if command.merge { earlier(&out.join(JSON))? } else { Outcomes::new() };
+        Ok(Self { command, host, out, earlier, outcomes: Outcomes::new(), times: Vec::new() })
     }
 
-    /// Notes the values of a row, unless nobody asked for it.
-    pub fn note(&mut self, id: &str, database: Option<&Database>, count: usize, values: Vec<f64>) {
-        let target = target(id);
-        if !target.is_picked(&self.command.only) || values.is_empty() {
-            return;
+    /// Notes a value of a row, unless nobody asked for it.
+    pub fn note(&mut self, id: &str, database: Option<&Database>, count: usize, value: f64) {
+        let Some(outcome) = self.outcome(id, database) else { return };
+        outcome.n = count;
+        outcome.values.push(value);
+        outcome.load = host::load();
+    }
+
+    /// Notes why a row has no values, or not more.
+    pub fn leave(&mut self, id: &str, database: Option<&Database>, why: &str) {
+        let Some(outcome) = self.outcome(id, database) else { return };
+        outcome.trouble = Some(why.to_owned());
+    }
+
+    /// Notes how long it took to measure some rows, prints them, and writes everything so far for programs: a run that
+    /// is ended early has not been for nothing.
+    ///
+    /// # Panics
+    /// When that cannot be written.
+    pub fn close(&mut self, what: &str, ids: &[&str], database: Option<&Database>, took: Duration) {
+        let seconds = took.as_secs_f64();
+        for (id, outcome) in self.outcomes.iter_mut().filter(|((_, of), _)| *of == name(database)) {
+            if ids.contains(&id.0) {
+                outcome.seconds = seconds;
+                println!("{}", table::line(target(id.0), id.1, outcome));
+            }
         }
-        let figure = Figure { count, values, load: host::load() };
-        println!("{}", table::line(target, name(database), &figure));
-        self.outcomes.insert((target.id, name(database)), Outcome::Measured(figure));
+        println!("    {what} on {} took {seconds:.1} s", name(database));
+        self.times.push((format!("{what} ({})", name(database)), seconds));
+        self.write_document().expect("a writable directory");
     }
 
-    /// Notes why a row has no values.
-    pub fn leave(&mut self, id: &str, database: Option<&Database>, why: impl Into<String>) {
+    fn outcome(&mut self, id: &str, database: Option<&Database>) -> Option<&mut Outcome> {
         let target = target(id);
-        if target.is_picked(&self.command.only) {
-            self.outcomes.insert((target.id, name(database)), Outcome::Left(why.into()));
-        }
+        let asked = target.is_picked(&self.command.only);
+        let empty = || Outcome::new(&self.host, self.command.scale.word());
+        asked.then(|| self.outcomes.entry((target.id, name(database))).or_insert_with(empty))
     }
 
-    /// The rows that were asked for, each with what came of it.
+    /// The rows that were asked for or have an outcome, each with what came of it. What an earlier run left counts where
+    /// this one did not try.
     fn rows(&self) -> impl Iterator<Item = (&'static Target, Vec<(&'static str, &Outcome)>)> {
-        let picked = TARGETS.iter().filter(|target| target.is_picked(&self.command.only));
-        picked.map(|target| {
-            let of_row = self.outcomes.iter().filter(|((id, _), _)| *id == target.id);
-            (target, of_row.map(|((_, database), outcome)| (*database, outcome)).collect())
+        TARGETS.iter().filter_map(|target| {
+            let of_row = |database| Some((database, self.of((target.id, database))?));
+            let outcomes: Vec<_> = DATABASES.into_iter().filter_map(of_row).collect();
+            let shown = target.is_picked(&self.command.only) || !outcomes.is_empty();
+            shown.then_some((target, outcomes))
         })
+    }
+
+    fn of(&self, key: (&'static str, &'static str)) -> Option<&Outcome> {
+        let (new, earlier) = (self.outcomes.get(&key), self.earlier.get(&key));
+        new.filter(|new| new.was_tried())
+            .or(earlier.filter(|earlier| earlier.is_measured()))
+            .or(new)
+            .or(earlier)
     }
 
     /// Prints the table and writes the files.
@@ -99,19 +124,38 @@ impl Report {
     /// When a file cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.host.load_after = host::load();
-        print!("\n{}", table::table(&self));
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let out = root.join(&self.command.out);
+        print!("\n{}\n{}", table::table(&self), table::times(&self.times));
         let plot = plot::plot(&self);
-        write(&out.join("targets.json"), &serde_json::to_string_pretty(&document::document(&self))?)?;
-        write(&out.join("targets.svg"), &plot)?;
+        self.write_document()?;
+        write(&self.out.join(SVG), &plot)?;
         if self.command.publish {
-            let published = root.join("integration-tests/benches");
+            let published = root().join("integration-tests/benches");
             write(&published.join("RESULTS.md"), &page::page(&self))?;
-            write(&published.join("targets.svg"), &plot)?;
+            write(&published.join(SVG), &plot)?;
         }
+        println!("wrote {}", self.out.display());
         Ok(())
     }
+
+    fn write_document(&self) -> anyhow::Result<()> {
+        write(&self.out.join(JSON), &serde_json::to_string_pretty(&document::document(self))?)
+    }
+}
+
+const JSON: &str = "targets.json";
+const SVG: &str = "targets.svg";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// What earlier runs left in a file, if there is one.
+fn earlier(file: &Path) -> anyhow::Result<Outcomes> {
+    if !file.exists() {
+        return Ok(Outcomes::new());
+    }
+    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    document::outcomes(&text).with_context(|| format!("{} is no report", file.display()))
 }
 
 fn name(database: Option<&Database>) -> &'static str {
@@ -122,7 +166,5 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().context("a file in no folder")?;
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(path, text))
-        .with_context(|| format!("{} cannot be written", path.display()))?;
-    println!("wrote {}", path.display());
-    Ok(())
+        .with_context(|| format!("{} cannot be written", path.display()))
 }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::{Figure, Outcome, Report, table::number};
-use crate::targets::{Better, Target};
+use super::{Outcome, Report, table::number};
+use crate::targets::Target;
 
 /// Places on the picture, in pixels.
-const LEFT: f64 = 470.0;
+const LEFT: f64 = 520.0;
 const WIDTH: f64 = 520.0;
 const TOP: f64 = 64.0;
 const LINE: f64 = 22.0;
@@ -54,7 +54,7 @@ pub fn plot(report: &Report) -> String {
 }
 
 fn is_measured(outcome: &(&str, &Outcome)) -> bool {
-    matches!(outcome.1, Outcome::Measured(_))
+    outcome.1.is_measured()
 }
 
 fn legend(svg: &mut String) {
@@ -82,28 +82,25 @@ fn grid(svg: &mut String, height: f64) {
 
 /// One database's figure in a row; gives its median as text.
 fn bar(svg: &mut String, target: &Target, outcome: &(&str, &Outcome), y: f64) -> Option<String> {
-    let (database, Outcome::Measured(figure)) = outcome else { return None };
-    let (_, shift, colour) = DATABASES.iter().find(|(name, ..)| name == database)?;
-    let (least, middle, most) = Figure::spread(figure);
+    let (database, outcome) = outcome;
+    let (_, shift, colour) = DATABASES.iter().find(|(name, ..)| name == database && outcome.is_measured())?;
+    let (least, middle, most) = outcome.spread();
     let y = y + shift;
-    line(svg, (place(distance(target, least)), y), (place(distance(target, most)), y), colour);
-    circle(svg, place(distance(target, middle)), y, colour);
+    line(
+        svg,
+        (place(target.distance(least, target.goal)), y),
+        (place(target.distance(most, target.goal)), y),
+        colour,
+    );
+    circle(svg, place(target.distance(middle, target.goal)), y, colour);
     Some(number(middle))
 }
 
 fn diamond(svg: &mut String, target: &Target, (best, worst): (f64, f64), y: f64) {
-    let (from, to) = (place(distance(target, best)), place(distance(target, worst)));
+    let (from, to) = (place(target.distance(best, target.goal)), place(target.distance(worst, target.goal)));
     line(svg, (from, y), (to, y), "#7b3294");
     for x in [from, to] {
         text(svg, x, y + 4.0, "#7b3294", "middle", "\u{25c6}");
-    }
-}
-
-/// How many times worse than its goal a value is; below 1 it is better.
-fn distance(target: &Target, value: f64) -> f64 {
-    match target.better {
-        Better::Lower => value / target.goal,
-        Better::Higher => target.goal / value,
     }
 }
 

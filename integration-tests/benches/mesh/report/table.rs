@@ -2,15 +2,24 @@
 
 use std::fmt::Write;
 
-use super::{Figure, Outcome, Report};
+use super::{Outcome, Report};
 use crate::targets::Target;
 
-/// One measured row on one database.
-pub fn line(target: &Target, database: &str, figure: &Figure) -> String {
-    let (least, middle, most) = figure.spread();
+/// One row on one database, as soon as it is there.
+pub fn line(target: &Target, database: &str, outcome: &Outcome) -> String {
     let Target { id, unit, .. } = target;
-    let (least, middle, most) = (number(least), number(middle), number(most));
-    format!("{id:11} {database:10} {middle:>9} {unit} ({least} to {most}, {} runs)", figure.values.len())
+    let mut line = format!("{id:11} {database:10} ");
+    if outcome.is_measured() {
+        let (least, middle, most) = outcome.spread();
+        let (least, middle, most) = (number(least), number(middle), number(most));
+        let (runs, load) = (outcome.values.len(), outcome.load);
+        let verdict = verdict(target, outcome.spread().1);
+        line += &format!("{middle:>9} {unit} ({least} to {most}, {runs} runs, load {load}), {verdict} ");
+    }
+    if let Some(trouble) = &outcome.trouble {
+        line += trouble;
+    }
+    line
 }
 
 /// Every row.
@@ -25,7 +34,7 @@ pub fn table(report: &Report) -> String {
             table += &row(target, database, outcome);
         }
         if outcomes.is_empty() {
-            table += &row(target, "", &Outcome::Left("not part of this run".to_owned()));
+            table += &format!("{:11} not part of this run ({})\n", target.id, target.what);
         }
     }
     table
@@ -34,36 +43,48 @@ pub fn table(report: &Report) -> String {
 fn row(target: &Target, database: &str, outcome: &Outcome) -> String {
     let Target { id, what, unit, goal, .. } = target;
     let mut row = format!("{id:11} {database:10} ");
-    // Writing to a text cannot fail.
-    let _infallible = match outcome {
-        Outcome::Left(why) => writeln!(row, "not measured: {why} ({what})"),
-        Outcome::Measured(figure) => {
-            let (least, middle, most) = figure.spread();
-            writeln!(
-                row,
-                "{:>9} {:>9} {:>9} {unit:12} {:>4} {:>8} {:>8} {:>12}  {:6}  {what}",
-                number(least),
-                number(middle),
-                number(most),
-                figure.values.len(),
-                number(*goal),
-                target.floor.map(number).unwrap_or_default(),
-                original(target),
-                verdict(target, middle),
-            )
-        }
-    };
-    row
+    if outcome.is_measured() {
+        let (least, middle, most) = outcome.spread();
+        // Writing to a text cannot fail.
+        let _infallible = write!(
+            row,
+            "{:>9} {:>9} {:>9} {unit:12} {:>4} {:>8} {:>8} {:>12}  {:24}  ",
+            number(least),
+            number(middle),
+            number(most),
+            outcome.values.len(),
+            number(*goal),
+            target.floor.map(number).unwrap_or_default(),
+            original(target),
+            verdict(target, middle),
+        );
+    }
+    if let Some(trouble) = &outcome.trouble {
+        row += &format!("NOT MEASURED: {trouble}; ");
+    }
+    row + what + "\n"
 }
 
-/// How a value stands to goal and floor.
-pub fn verdict(target: &Target, value: f64) -> &'static str {
-    let meets = |bar| target.meets(value, bar);
-    match (meets(target.goal), target.floor.map(meets)) {
-        (true, _) => "goal",
-        (false, Some(true)) => "floor",
-        (false, Some(false)) => "MISSED",
-        (false, None) => "missed",
+/// What took the most time, first.
+pub fn times(times: &[(String, f64)]) -> String {
+    let mut times = times.to_vec();
+    times.sort_by(|one, other| other.1.total_cmp(&one.1));
+    // The sum of no numbers is minus zero.
+    let sum = times.iter().map(|(_, seconds)| seconds).sum::<f64>().abs();
+    let lines = times.iter().map(|(what, seconds)| format!("{seconds:8.1} s  {what}\n"));
+    lines.chain([format!("{sum:8.1} s  together\n")]).collect()
+}
+
+/// How a value stands to goal and floor, and by how much it misses them.
+pub fn verdict(target: &Target, value: f64) -> String {
+    let misses = |bar| format!("{}x", number(target.distance(value, bar)));
+    if target.meets(value, target.goal) {
+        return "goal met".to_owned();
+    }
+    match target.floor {
+        Some(floor) if target.meets(value, floor) => format!("goal missed {}", misses(target.goal)),
+        Some(floor) => format!("FLOOR MISSED {}, goal {}", misses(floor), misses(target.goal)),
+        None => format!("goal missed {}", misses(target.goal)),
     }
 }
 

@@ -19,7 +19,7 @@ use super::{Database, Stage};
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Longest that anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Client of the registry.
 pub type Registry = ComponentServiceClient<chassis::Channel>;
@@ -51,10 +51,25 @@ impl Server {
             }
         }
         adjust(&mut settings).await;
+        Self::launch(stage.program.display().to_string(), directory, settings).await
+    }
+
+    /// Starts one more process that shares the databases and so the work, and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn replica(&self) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut settings = self.settings.clone();
+        settings.data_dir = directory.path().to_owned();
+        give_ports(&mut settings);
+        Self::launch(self.arguments[0].clone(), directory, settings).await
+    }
+
+    async fn launch(program: String, directory: TempDir, settings: Settings) -> Self {
         let file = directory.path().join("reveille.toml");
         fs::write(&file, toml::to_string(&settings).expect("settings as text"))
             .expect("a writable directory");
-        let program = stage.program.display().to_string();
         let arguments = vec![program, "serve".into(), "--config".into(), file.display().to_string()];
         let bos = Bos::new(&settings.gateway.url);
         let child = spawn(&arguments, directory.path());
@@ -107,6 +122,25 @@ impl Server {
         self.end().await;
     }
 
+    /// Ends the process without warning, as a crash does.
+    ///
+    /// # Panics
+    /// When it had ended before.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("a running process");
+    }
+
+    /// Shards of the work of all parts that the process holds.
+    ///
+    /// # Panics
+    /// When it does not tell.
+    pub async fn shards(&self) -> u32 {
+        let asked = reqwest::get(format!("{}/metrics", self.settings.gateway.url)).await.expect("an answer");
+        let text = asked.text().await.expect("a whole answer");
+        let held = text.lines().filter(|line| line.starts_with("reveille_shards_held{"));
+        held.filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).sum()
+    }
+
     async fn end(&mut self) {
         let id = self.child.id().expect("a running process").to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
@@ -156,8 +190,10 @@ impl Server {
 
 fn spawn(arguments: &[String], directory: &Path) -> Child {
     let log = File::options().create(true).append(true).open(directory.join("log")).expect("a log file");
-    Command::new(&arguments[0])
-        .args(&arguments[1..])
+    // However this program ends, the process does not stay.
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL"])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)

@@ -49,4 +49,14 @@ impl Surroundings {
         }
         (looks, others)
     }
+
+    /// What was called how often since the counts began, most often first.
+    pub fn operations(&self) -> String {
+        let mut counts = self.upstreams.counts();
+        counts.sort_by_key(|count| std::cmp::Reverse(count.requests));
+        let called = counts.iter().filter(|count| count.requests > 0);
+        let words =
+            called.map(|count| format!("{} x {:?} {}", count.requests, count.service, count.operation));
+        format!("    {}", words.collect::<Vec<_>>().join(", "))
+    }
 }
