@@ -122,7 +122,8 @@ impl Subscriber for Hosts {
         event.record(&mut words);
         let host = ENTERED.with_borrow(|entered| entered.last().map_or(NOBODY, |(host, _)| *host));
         crate::trace::say(|| {
-            let name = crate::world::PARTS.get(host.wrapping_sub(1)).map_or("-", |part| part.name());
+            let name =
+                crate::replica::Replica::of_host(host).map_or("-".to_owned(), |replica| replica.name());
             format!("  {name}: {} {}{}", event.metadata().level(), event.metadata().target(), words.0)
         });
     }

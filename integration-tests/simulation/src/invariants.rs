@@ -1,12 +1,19 @@
 //! What must hold, each as a function of what was seen. A test shows for each that it bites.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use chassis::lease::SHARDS;
 use domain::component::Component;
 use proto::{
     component::Action,
     power::{Delivery, PowerReading, PowerState, Transition},
 };
+
+/// Kinds of which everything is written under the lease of its key.
+const FENCED: [&str; 4] = ["transition", "power_state", "configuration_state", "boot_preparation"];
 
 /// Something that must not happen, and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,6 +263,24 @@ pub fn watch_moves_on(delivered: u64, revision: u64, changed: &[u64]) -> Result<
 /// I9: a session that is complete stays so.
 pub fn completion_stays(was_complete: bool, is_complete: bool, name: &str) -> Result<(), String> {
     if was_complete && !is_complete { Err(format!("session {name} was complete and is not")) } else { Ok(()) }
+}
+
+/// I10: what a fence keeps is written by the replica whose shard it is: whoever had it before changes nothing any more.
+/// `foreign` are the keys that somebody wrote whose shards another has taken.
+pub fn written_by_who_holds_it(kind: &str, foreign: &[String]) -> Result<(), String> {
+    match foreign.first() {
+        Some(key) if FENCED.contains(&kind) => Err(format!("{kind} {key} was written without its shard")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// I10: once nothing has happened to replicas and their database for a while, each shard is held by one of them, and
+/// none has more than its share. Those of each are `held` by the numbers of their starts.
+pub fn shared_out(held: &BTreeMap<u64, usize>, able: &BTreeSet<u64>) -> Result<(), String> {
+    let all: usize = held.values().sum();
+    let share = usize::from(SHARDS).div_ceil(able.len().max(1));
+    let fair = held.iter().all(|(start, shards)| able.contains(start) && *shards <= share);
+    if all == usize::from(SHARDS) && fair { Ok(()) } else { Err(format!("{able:?} hold {held:?}")) }
 }
 
 /// I14: once nothing goes wrong any more, every node settles and every session completes.

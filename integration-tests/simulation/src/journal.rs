@@ -2,7 +2,6 @@
 //! the machine took.
 
 use std::{
-    any::Any,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
@@ -11,6 +10,7 @@ use std::{
 use chassis::{
     kinds::OptionsRecord,
     resource::{Batch, Resource},
+    simulation::Commit,
 };
 use domain::component::Component;
 use parking_lot::Mutex;
@@ -79,8 +79,10 @@ impl<R> History<R> {
 
 impl Journal {
     /// A host has stored something.
-    pub fn kept(&self, part: Part, kind: &'static str, batch: &dyn Any) {
+    pub fn kept(&self, part: Part, commit: &Commit<'_>) {
+        let Commit { kind, batch, .. } = *commit;
         let mut state = self.state.lock();
+        state.judge("I10", invariants::written_by_who_holds_it(kind, &commit.foreign));
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
             state.told(part, batch);
             note(&mut state.components, batch);
@@ -138,6 +140,15 @@ impl Journal {
             }
         }
         self.tell(&state);
+    }
+
+    /// The transition that the power service is asked for now.
+    pub fn asked(&self, action: proto::component::Action, nodes: &[String]) -> Option<String> {
+        let state = self.state.lock();
+        let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
+        let asked = |transition: &&Arc<Transition>| Open::of(transition, nodes.first()?).map(is_it);
+        let mut all = state.transitions.values();
+        all.find(|transition| asked(transition).unwrap_or(false)).map(|transition| transition.id.clone())
     }
 
     /// The database of a part has lost commits.

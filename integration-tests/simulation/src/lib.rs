@@ -2,8 +2,8 @@
 //! and people that a seed decides about. The same seed is the same run, to the last microsecond.
 //!
 //! - [`seed`] runs one seed; [`table`] runs many, each in a process of its own, and sums up
-//! - [`world`] starts and kills hosts; [`machine`] plays nodes and upstreams; [`story`] plays people; [`weather`] and
-//!   [`trouble`] make things go wrong
+//! - [`world`] has the [replicas](replica), starts and kills them; [`machine`] plays nodes and upstreams; [`story`] plays
+//!   people; [`weather`] and [`trouble`] make things go wrong
 //! - [`journal`] sees everything, and [`invariants`] judge it; [`watcher`] judges watches
 //! - [`chance`], [`host`] and [`trace`] make runs repeatable and readable
 //!
@@ -11,9 +11,11 @@
 
 pub mod chance;
 pub mod host;
+mod hosts;
 pub mod invariants;
 pub mod journal;
 pub mod machine;
+pub mod replica;
 pub mod seed;
 pub mod story;
 pub mod table;

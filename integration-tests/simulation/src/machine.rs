@@ -30,7 +30,7 @@ use tonic::{Request, Response, Status};
 use crate::{
     trace,
     trouble::{Concern, Oddity},
-    world::{Part, World},
+    world::{Part, Replica, World},
 };
 
 /// How far behind a stale power state is.
@@ -49,7 +49,7 @@ pub async fn start(context: Context, listener: Listener, world: Arc<World>) -> a
     server.add(FleetServiceServer::new(upstreams).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
     context.tasks.spawn_until_shutdown("node-reports", report(registry, reports));
-    ready.now().await;
+    ready.now();
     Ok(())
 }
 
@@ -128,8 +128,8 @@ impl Upstreams {
     }
 
     /// The host of a caller dies before it hears the answer.
-    async fn unless_dead(&self, caller: Part, what: &'static str) {
-        if self.world.trouble.caller_dies() {
+    async fn unless_dead(&self, caller: Option<Replica>, what: &'static str) {
+        if let Some(caller) = caller.filter(|_| self.world.trouble.caller_dies()) {
             self.world.trouble.count(what);
             self.world.crash(caller, self.world.trouble.downtime());
             std::future::pending().await
@@ -252,8 +252,10 @@ impl FleetService for Upstreams {
         let answer = self.fleet.create_transition(request).await?;
         let id = &answer.get_ref().transition_id;
         trace::note(|| format!("machine takes {action:?} of {ids:?} as {id}"));
+        let asked = self.world.journal.asked(action, &ids);
+        let caller = asked.and_then(|transition| self.world.holder(Part::Power, &transition));
         self.world.journal.accepted(id, action, &ids);
-        self.unless_dead(Part::Power, "power controller dies after acceptance").await;
+        self.unless_dead(caller, "power controller dies after acceptance").await;
         self.world.trouble.after(Concern::Power).await?;
         Ok(answer)
     }
@@ -279,7 +281,8 @@ impl FleetService for Upstreams {
         let token = &answer.get_ref().referral_token;
         trace::note(|| format!("machine takes boot data {kernel} of {hosts:?} as {token}"));
         self.world.journal.prepared(&hosts, &kernel, &params, token);
-        self.unless_dead(Part::Configuration, "config coordinator dies after boot data were taken").await;
+        let caller = hosts.first().and_then(|host| self.world.holder(Part::Configuration, host));
+        self.unless_dead(caller, "config coordinator dies after boot data were taken").await;
         self.world.trouble.after(Concern::Boot).await?;
         Ok(answer)
     }

@@ -1,6 +1,10 @@
 //! One seed: a mesh, its people and its troubles, from the start until everything has settled.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use chassis::{Settings, kinds::OptionsRecord};
 use domain::component::Component;
@@ -10,12 +14,13 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use crate::{
     chance, host,
     invariants::{self, Violation},
+    replica::{self, Replicas},
     story::People,
     trace,
     trouble::Trouble,
     watcher::Watcher,
     weather::{self, Fault},
-    world::{PARTS, Part, World},
+    world::{Part, SERVICES, World},
 };
 
 /// How long everything may take to settle once nothing goes wrong any more: three attempts each of switching off, by
@@ -74,8 +79,10 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
             settings.simulator.faults
         )
     });
-    let world = World::new(seed, settings, Arc::new(Trouble::new(seed)));
-    PARTS.into_iter().for_each(|part| world.start(part));
+    let replicas = replicas(&mut chance, &only);
+    trace::note(|| format!("replicas {replicas:?}"));
+    let world = World::new(seed, settings, Arc::new(Trouble::new(seed)), &replicas);
+    world.replicas().into_iter().for_each(|replica| world.start(replica));
     let people = People::new(Arc::clone(&world), nodes.clone());
     let components = Watcher::<Component>::new(&world, Part::Registry);
     let options = Watcher::<OptionsRecord>::new(&world, Part::Registry);
@@ -99,6 +106,7 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
         biased;
         () = world.journal.bad() => {}
         told = story => told?,
+        () = watch_shards(&world) => {}
         Err(error) = components.watch() => return Err(error),
         Err(error) = options.watch() => return Err(error),
         Err(error) = powers.watch() => return Err(error),
@@ -112,6 +120,40 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
         took: trace::now(),
         faults: world.trouble.counted(),
     })
+}
+
+/// How many replicas there are: parts that share their databases, in every other seed.
+fn replicas(chance: &mut SmallRng, only: &[Fault]) -> Replicas {
+    let (shared, drawn) = (chance.random(), replica::draw(chance));
+    let needed = only.iter().any(|fault| fault.needs_replicas());
+    (shared && only.is_empty() || needed).then_some(drawn)
+}
+
+/// I10: how long it may take until every shard is somebody's again.
+const TAKEOVER: Duration = Duration::from_secs(10);
+
+/// I10: looks at who has which shards, without end.
+async fn watch_shards(world: &World) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if world.trouble.commits_well_for() > TAKEOVER {
+            shared_out(world);
+        }
+    }
+}
+
+/// I10: where nothing has happened for long enough, every shard is somebody's.
+fn shared_out(world: &World) {
+    for part in SERVICES.into_iter().filter(|_| world.is_shared()) {
+        let able: BTreeSet<u64> = world.able(part).into_keys().collect();
+        let Some(disk) = world.disk(part).filter(|disk| !disk.is_away()) else { continue };
+        if able.is_empty() || world.at_rest(part) < TAKEOVER {
+            continue;
+        }
+        if let Err(what) = invariants::shared_out(&disk.held(), &able) {
+            world.journal.violated("I10", format!("{}: {what}", part.name()));
+        }
+    }
 }
 
 /// Every component as it is stored.

@@ -1,6 +1,6 @@
 //! What people do meanwhile: sessions that begin, overlap, are taken away; components that are switched off and on.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{Channel, within};
@@ -31,6 +31,9 @@ use crate::{
 
 /// How long people wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long somebody looks at the sessions before they look away for a moment.
+const WINDOW: Duration = Duration::from_secs(20);
 
 /// Templates that people use.
 const TEMPLATES: [&str; 2] = ["halves", "plain"];
@@ -267,20 +270,32 @@ impl People {
         Some(running)
     }
 
-    /// I9: follows every session, and sees that none that was complete goes on.
+    /// I9: follows every session, and sees that none that was complete goes on. It resumes where it broke off; where
+    /// deletions were forgotten since, it is told so and begins anew.
     pub async fn follow_sessions(&self) -> anyhow::Result<()> {
-        let mut complete: BTreeMap<String, bool> = BTreeMap::new();
+        let (mut complete, mut resume) = (BTreeMap::new(), 0);
         loop {
-            // Whatever ends the watch, it begins anew.
-            let _ended = self.follow_once(&mut complete).await;
+            let Err(ended) = self.follow_on(&mut complete, &mut resume).await;
+            if ended.code() == Code::OutOfRange {
+                self.world.trouble.count("watch resumed too late");
+                resume = 0;
+            }
+            // People close their windows.
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
     }
 
-    async fn follow_once(&self, complete: &mut BTreeMap<String, bool>) -> anyhow::Result<()> {
-        let mut messages =
-            self.sessions()?.watch_sessions(WatchSessionsRequest::default()).await?.into_inner();
-        while let Some(message) = messages.message().await? {
+    async fn follow_on(
+        &self,
+        complete: &mut BTreeMap<String, bool>,
+        resume: &mut u64,
+    ) -> Result<Infallible, Status> {
+        let mut sessions = self.sessions().map_err(|error| Status::internal(error.to_string()))?;
+        let request = WatchSessionsRequest { resume_revision: *resume };
+        let mut messages = sessions.watch_sessions(request).await?.into_inner();
+        let over = tokio::time::Instant::now() + WINDOW;
+        while let Ok(message) = tokio::time::timeout_at(over, messages.message()).await {
+            let Some(message) = message? else { break };
             for session in message.sessions {
                 let is_complete = session.progress() == Progress::Complete;
                 let was_complete = complete.insert(session.id.clone(), is_complete).unwrap_or(false);
@@ -288,8 +303,13 @@ impl People {
                     self.world.journal.violated("I9", what);
                 }
             }
+            let changed = message.deletions.iter().map(|deletion| deletion.revision).collect::<Vec<_>>();
+            if let Err(what) = invariants::watch_moves_on(*resume, message.revision, &changed) {
+                self.world.journal.violated("I8", format!("watch of sessions: {what}"));
+            }
+            *resume = message.revision;
         }
-        Ok(())
+        Err(Status::unavailable("the window was closed"))
     }
 }
 

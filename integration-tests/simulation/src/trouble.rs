@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::{trace, world::Part};
+use crate::{replica::Part, trace};
 
 /// What an upstream is asked for. Each has troubles of its own, as each is a service of its own in reality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,6 +113,10 @@ pub struct Odds {
     pub dies_before: f64,
     /// The host dies right after.
     pub dies_after: f64,
+    /// The host is stopped for a while before.
+    pub pauses_before: f64,
+    /// The host is stopped for a while right after.
+    pub pauses_after: f64,
     /// The host that called dies after an upstream has done what it was asked.
     pub caller_dies: f64,
 }
@@ -125,6 +129,7 @@ pub struct Trouble {
 struct State {
     chance: SmallRng,
     odds: Odds,
+    odds_since: Option<Instant>,
     moods: BTreeMap<Concern, Mood>,
     odd: BTreeMap<String, BTreeSet<Oddity>>,
     /// Boot data that the boot script server refuses: those whose kernel contains this.
@@ -140,6 +145,7 @@ impl Trouble {
         let state = State {
             chance: SmallRng::seed_from_u64(seed ^ 0x7472_6f75_626c_6573),
             odds: Odds::default(),
+            odds_since: None,
             moods: BTreeMap::new(),
             odd: BTreeMap::new(),
             refused_kernel: None,
@@ -166,7 +172,8 @@ impl Trouble {
 
     /// Sets how likely commits go wrong.
     pub fn set_odds(&self, odds: Odds) {
-        self.state.lock().odds = odds;
+        let mut state = self.state.lock();
+        (state.odds, state.odds_since) = (odds, Some(Instant::now()));
     }
 
     /// Puts an upstream into some mood, or out of any.
@@ -212,7 +219,7 @@ impl Trouble {
     /// Ends every trouble for good.
     pub fn end(&self) {
         let mut state = self.state.lock();
-        state.odds = Odds::default();
+        (state.odds, state.odds_since) = (Odds::default(), Some(Instant::now()));
         state.moods.clear();
         state.odd.clear();
         state.refused_kernel = None;
@@ -228,6 +235,24 @@ impl Trouble {
         })
     }
 
+    /// How long a host is stopped: mostly three times as long as a lease lasts, and sometimes about as long.
+    pub fn pause(&self) -> Duration {
+        self.draw(|chance| match chance.random_range(0..4) {
+            0 => Duration::from_millis(chance.random_range(500..9_000)),
+            _ => Duration::from_millis(chance.random_range(18_000..22_000)),
+        })
+    }
+
+    /// How long commits have gone as they should.
+    pub fn commits_well_for(&self) -> Duration {
+        let state = self.state.lock();
+        let Odds { fails, unheard, dies_before, dies_after, pauses_before, pauses_after, caller_dies: _ } =
+            state.odds;
+        let well = fails + unheard + dies_before + dies_after + pauses_before + pauses_after == 0.0;
+        let since = state.odds_since.map_or(Duration::MAX, |since| since.elapsed());
+        if well { since } else { Duration::ZERO }
+    }
+
     /// How long a commit takes and what becomes of it.
     pub fn commit(&self, part: Part, kind: &'static str) -> (Duration, Fate) {
         let mut state = self.state.lock();
@@ -238,6 +263,8 @@ impl Trouble {
             (odds.unheard, Fate::Unheard, "commit unheard"),
             (odds.dies_before, Fate::DiesBefore, "dies before commit"),
             (odds.dies_after, Fate::DiesAfter, "dies after commit"),
+            (odds.pauses_before, Fate::PausesBefore, "stopped before commit"),
+            (odds.pauses_after, Fate::PausesAfter, "stopped after commit"),
         ];
         let mut draw: f64 = state.chance.random();
         for (likely, fate, name) in fates {

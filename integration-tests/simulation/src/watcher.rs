@@ -44,6 +44,7 @@ impl<R: Mirrored> Watcher<R> {
                 && status.code() == Code::OutOfRange
             {
                 trace::note(|| format!("watch of {} begins anew: {}", R::KIND, status.message()));
+                self.world.trouble.count("watch resumed too late");
                 let mut copy = self.copy.lock();
                 *copy = Copy { stale: std::mem::take(&mut copy.revisions), ..Copy::default() };
             }

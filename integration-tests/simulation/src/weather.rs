@@ -8,7 +8,7 @@ use rand::{Rng, seq::IndexedRandom};
 use crate::{
     host, trace,
     trouble::{CONCERNS, ODDITIES, Odds},
-    world::{OPERATOR, PARTS, Part, SERVICES, World},
+    world::{OPERATOR, Part, Replica, SERVICES, World},
 };
 
 /// A way to disturb the mesh.
@@ -42,11 +42,24 @@ pub enum Fault {
     Database,
     /// A database is away for a moment and comes back without its last commits.
     Failover,
+    /// Replicas come and go, in order or not.
+    Replicas,
+    /// A replica is stopped for longer than its leases last, and then goes on.
+    Pause,
+    /// The same right before and right after commits.
+    PauseAtCommits,
+}
+
+impl Fault {
+    /// Whether it takes parts that may have several replicas.
+    pub fn needs_replicas(self) -> bool {
+        matches!(self, Self::Replicas | Self::Pause | Self::PauseAtCommits)
+    }
 }
 
 /// Those that seeds choose from. A clock that is wrong by hours hides much of what else goes wrong, and is looked at by
 /// itself.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 16] = [
     Fault::Crash,
     Fault::Commits,
     Fault::DeathAtCommits,
@@ -60,6 +73,9 @@ const FAULTS: [Fault; 13] = [
     Fault::Clock,
     Fault::Database,
     Fault::Failover,
+    Fault::Replicas,
+    Fault::Pause,
+    Fault::PauseAtCommits,
 ];
 
 /// Disturbs `world`, whose nodes are `nodes`, until it is dropped: by the faults of `only`, or, where there are none,
@@ -67,6 +83,7 @@ const FAULTS: [Fault; 13] = [
 pub async fn disturb(world: Arc<World>, nodes: Vec<String>, only: Vec<Fault>) {
     let chosen: Vec<Fault> =
         world.trouble.draw(|chance| FAULTS.into_iter().filter(|_| chance.random_bool(0.4)).collect());
+    let chosen = chosen.into_iter().filter(|fault| world.is_shared() || !fault.needs_replicas()).collect();
     let chosen = if only.is_empty() { chosen } else { only };
     trace::note(|| format!("faults of this seed: {chosen:?}"));
     loop {
@@ -87,9 +104,9 @@ pub async fn disturb(world: Arc<World>, nodes: Vec<String>, only: Vec<Fault>) {
 fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
     match fault {
         Fault::Crash => {
-            let part = any(world, &SERVICES);
+            let replica = any_service(world);
             world.trouble.count("crash");
-            world.crash(part, world.trouble.downtime());
+            world.crash(replica, world.trouble.downtime());
         }
         Fault::Commits => odds(world, lasts, Odds { fails: 0.05, unheard: 0.05, ..Odds::default() }),
         Fault::DeathAtCommits => {
@@ -116,28 +133,28 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
         }
         Fault::Partition => partition(world, lasts.min(Duration::from_secs(20))),
         Fault::Cut => {
-            let (one, other) = (any(world, &PARTS).name(), any(world, &PARTS).name());
+            let (one, other) = (any_host(world), any_host(world));
             trace::note(|| format!("connections between {one} and {other} break"));
             world.trouble.count("connections cut");
-            world.network.cut(one, other);
+            world.network.cut(&one, &other);
         }
         Fault::Slow => {
-            let (one, other) = (any(world, &PARTS).name(), any(world, &PARTS).name());
+            let (one, other) = (any_host(world), any_host(world));
             world.trouble.count("network slow");
             let way = Way { most: Duration::from_millis(800), ..Way::default() };
             trace::note(|| format!("slow from {one} to {other} for {lasts:?}"));
-            world.network.set_way(one, other, way);
-            later(world, lasts, move |world| world.network.set_way(one, other, Way::default()));
+            world.network.set_way(&one, &other, way);
+            later(world, lasts, move |world| world.network.set_way(&one, &other, Way::default()));
         }
         Fault::Clock | Fault::ClockJump => {
-            let part = any(world, &PARTS);
+            let replica = any(world, &world.replicas());
             let by: &[i64] =
                 if fault == Fault::Clock { &[2, 1, -1, -2] } else { &[3600, -3600, 30, -30, 7200] };
             let ahead = any(world, by);
-            trace::note(|| format!("clock of {} is ahead by {ahead} s for {lasts:?}", part.name()));
+            trace::note(|| format!("clock of {} is ahead by {ahead} s for {lasts:?}", replica.name()));
             world.trouble.count(format!("wall clock wrong by {ahead} s"));
-            host::set_ahead(part.number(), ahead);
-            later(world, lasts, move |_| host::set_ahead(part.number(), 0));
+            host::set_ahead(replica.host(), ahead);
+            later(world, lasts, move |_| host::set_ahead(replica.host(), 0));
         }
         Fault::Failover => {
             let part = any(world, &SERVICES);
@@ -145,28 +162,57 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             let lost = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(1..200)));
             trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
             world.trouble.count("failover");
-            disk.set_away(true);
+            set_away(world, part, true);
             disk.set_back(lost);
             world.journal.set_back(part);
-            later(world, Duration::from_secs(1), move |world| {
-                if let Some(disk) = world.disk(part) {
-                    disk.set_away(false);
-                }
-            });
+            later(world, Duration::from_secs(1), move |world| set_away(world, part, false));
         }
         Fault::Database => {
             let part = any(world, &SERVICES);
-            let Some(disk) = world.disk(part) else { return };
             trace::note(|| format!("database of {} is away for {lasts:?}", part.name()));
             world.trouble.count("database away");
-            disk.set_away(true);
-            later(world, lasts, move |world| {
-                if let Some(disk) = world.disk(part) {
-                    disk.set_away(false);
-                }
-            });
+            set_away(world, part, true);
+            later(world, lasts, move |world| set_away(world, part, false));
+        }
+        Fault::Replicas => come_and_go(world),
+        Fault::Pause => {
+            let replica = any_service(world);
+            world.trouble.count("replica stopped for a while");
+            world.pause(replica, world.trouble.pause());
+        }
+        Fault::PauseAtCommits => {
+            odds(world, lasts, Odds { pauses_before: 0.01, pauses_after: 0.02, ..Odds::default() })
         }
     }
+}
+
+/// One replica of a part more, or one less.
+fn come_and_go(world: &World) {
+    let replica = any_service(world);
+    let what = match world.trouble.draw(|chance| chance.random_range(0..4)) {
+        0 | 1 => world.add(replica.part).map(|_| "replica added"),
+        2 => world.remove(replica, true).then_some("replica stopped in order"),
+        _ => world.remove(replica, false).then_some("replica killed for good"),
+    };
+    if let Some(what) = what {
+        world.trouble.count(what);
+    }
+}
+
+fn set_away(world: &World, part: Part, away: bool) {
+    if let Some(disk) = world.disk(part) {
+        disk.set_away(away);
+        world.stir(part);
+    }
+}
+
+fn any_service(world: &World) -> Replica {
+    let replicas = world.replicas().into_iter().filter(|replica| replica.part != Part::Machine);
+    any(world, &replicas.collect::<Vec<_>>())
+}
+
+fn any_host(world: &World) -> String {
+    any(world, &world.replicas()).name()
 }
 
 fn any<T: Clone>(world: &World, all: &[T]) -> T {
@@ -182,9 +228,9 @@ fn odds(world: &Arc<World>, lasts: Duration, odds: Odds) {
 
 /// Cuts one host off, from everybody or from one other, in one direction or in both.
 fn partition(world: &Arc<World>, lasts: Duration) {
-    let one = any(world, &PARTS).name();
-    let mut others: Vec<&'static str> =
-        PARTS.into_iter().map(Part::name).chain([OPERATOR]).filter(|name| *name != one).collect();
+    let one = any_host(world);
+    let hosts = world.replicas().into_iter().map(Replica::name).chain([OPERATOR.to_owned()]);
+    let mut others: Vec<String> = hosts.filter(|name| *name != one).collect();
     if world.trouble.draw(|chance| chance.random_bool(0.6)) {
         others = vec![any(world, &others)];
     }
@@ -199,10 +245,10 @@ fn partition(world: &Arc<World>, lasts: Duration) {
         let way = Way { blocked, ..Way::default() };
         for other in &others {
             if there {
-                world.network.set_way(one, other, way);
+                world.network.set_way(&one, other, way);
             }
             if back {
-                world.network.set_way(other, one, way);
+                world.network.set_way(other, &one, way);
             }
         }
     };
@@ -210,25 +256,19 @@ fn partition(world: &Arc<World>, lasts: Duration) {
     later(world, lasts, move |world| set(world, false));
 }
 
-fn later(world: &Arc<World>, after: Duration, end: impl FnOnce(&World) + Send + 'static) {
-    let world = Arc::downgrade(world);
-    tokio::spawn(async move {
-        tokio::time::sleep(after).await;
-        if let Some(world) = world.upgrade() {
-            end(&world);
-        }
-    });
+fn later(world: &World, after: Duration, end: impl FnOnce(&World) + Send + 'static) {
+    world.later(after, end);
 }
 
 /// Ends everything that goes wrong, and starts what does not run.
 pub fn clear(world: &World) {
     world.trouble.end();
     world.network.heal();
-    for part in PARTS {
-        host::set_ahead(part.number(), 0);
-        if let Some(disk) = world.disk(part) {
-            disk.set_away(false);
-        }
-        world.start(part);
+    for part in SERVICES {
+        set_away(world, part, false);
+    }
+    for replica in world.replicas() {
+        host::set_ahead(replica.host(), 0);
+        world.start(replica);
     }
 }

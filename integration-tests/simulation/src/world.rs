@@ -1,79 +1,26 @@
-//! The hosts of a mesh: how they are started, how they die, and what is left of them.
+//! A mesh with all that is around it: who is there, and what each part keeps.
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use anyhow::Context as _;
 use chassis::{
-    Channel, Context, Listener, Settings,
-    simulation::{Custodian, Disk, Fate, NO_DATABASE, Network},
+    Channel, Settings,
+    simulation::{Commit, Custodian, Disk, Fate, NO_DATABASE, Network},
 };
 use parking_lot::Mutex;
-use tokio::task::AbortHandle;
-use tracing::Instrument;
+use tokio::time::Instant;
 
-use crate::{host, journal::Journal, machine, trace, trouble::Trouble};
+pub use crate::replica::{PARTS, Part, Replica, SERVICES};
+use crate::{hosts::Running, journal::Journal, replica::Replicas, trouble::Trouble};
 
-/// How long a part that stops in order may take.
-const GRACE: Duration = Duration::from_secs(10);
-
-/// After how long a process that ended is started again.
-const RESTART: Duration = Duration::from_secs(1);
-
-/// A part of the mesh, on a host of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// The component registry.
-    Registry,
-    /// The session manager.
-    Sessions,
-    /// The status evaluator.
-    Evaluator,
-    /// The power controller.
-    Power,
-    /// The config coordinator.
-    Configuration,
-    /// The nodes and every upstream. It never dies.
-    Machine,
-}
-
-/// Every part.
-pub const PARTS: [Part; 6] =
-    [Part::Registry, Part::Sessions, Part::Evaluator, Part::Power, Part::Configuration, Part::Machine];
-
-/// Those that can die: the services.
-pub const SERVICES: [Part; 5] =
-    [Part::Registry, Part::Sessions, Part::Evaluator, Part::Power, Part::Configuration];
+/// Deletions that ledgers remember: so few that watches of what is deleted now and then resume too late.
+const REMEMBERED: usize = 1;
 
 /// Where people and their tools are.
 pub const OPERATOR: &str = "operator";
-
-impl Part {
-    /// The name of its host.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Registry => "component-registry",
-            Self::Sessions => "session-manager",
-            Self::Evaluator => "status-evaluator",
-            Self::Power => "power-controller",
-            Self::Configuration => "config-coordinator",
-            Self::Machine => "machine",
-        }
-    }
-
-    /// The number of its host.
-    pub fn number(self) -> usize {
-        self as usize + 1
-    }
-
-    fn keeps(self) -> bool {
-        !matches!(self, Self::Evaluator | Self::Machine)
-    }
-}
 
 /// A mesh and everything around it.
 pub struct World {
@@ -84,40 +31,46 @@ pub struct World {
     /// What goes wrong.
     pub trouble: Arc<Trouble>,
     settings: Settings,
-    disks: BTreeMap<Part, Disk>,
-    hosts: Mutex<BTreeMap<Part, Host>>,
-    itself: Weak<World>,
-}
-
-#[derive(Default)]
-struct Host {
-    starts: u32,
-    running: Option<Running>,
-}
-
-struct Running {
-    start: String,
-    context: Context,
-    supervisor: AbortHandle,
+    is_shared: bool,
+    pub(crate) disks: BTreeMap<Part, Disk>,
+    /// Those that there should be, and what runs of them.
+    pub(crate) hosts: Mutex<BTreeMap<Replica, Option<Running>>>,
+    /// How often each was started.
+    pub(crate) starts: Mutex<BTreeMap<Replica, u32>>,
+    /// When something happened to the hosts or the database of a part last.
+    stirred: Mutex<BTreeMap<Part, Instant>>,
+    pub(crate) itself: Weak<World>,
 }
 
 impl World {
     /// A world in which nothing runs yet.
-    pub fn new(seed: u64, settings: Settings, trouble: Arc<Trouble>) -> Arc<Self> {
+    pub fn new(seed: u64, settings: Settings, trouble: Arc<Trouble>, replicas: &Replicas) -> Arc<Self> {
         let network = Network::new(seed);
         network.enter();
+        let is_shared = replicas.is_some();
+        let wanted = PARTS.into_iter().flat_map(|part| {
+            let most = replicas.as_ref().and_then(|replicas| replicas.get(&part).copied()).unwrap_or(1);
+            (0..most).map(move |number| (part.replica(number), None))
+        });
         Arc::new_cyclic(|itself: &Weak<World>| {
-            let disk =
-                |part| Disk::new(Keeper { world: Weak::clone(itself), trouble: Arc::clone(&trouble), part });
-            let disks =
-                PARTS.into_iter().filter(|part| part.keeps()).map(|part| (part, disk(part))).collect();
+            let disk = |part| {
+                let keeper = Keeper { world: Weak::clone(itself), trouble: Arc::clone(&trouble), part };
+                let disk = if is_shared { Disk::shared(keeper) } else { Disk::new(keeper) };
+                disk.remember(REMEMBERED);
+                disk
+            };
+            // Where the evaluator is alone it has no database.
+            let keeps = |part: &Part| is_shared || *part != Part::Evaluator;
             Self {
                 network,
                 journal: Arc::new(Journal::default()),
                 trouble: Arc::clone(&trouble),
                 settings,
-                disks,
-                hosts: Mutex::new(PARTS.into_iter().map(|part| (part, Host::default())).collect()),
+                is_shared,
+                disks: SERVICES.into_iter().filter(keeps).map(|part| (part, disk(part))).collect(),
+                hosts: Mutex::new(wanted.collect()),
+                starts: Mutex::default(),
+                stirred: Mutex::default(),
                 itself: Weak::clone(itself),
             }
         })
@@ -133,83 +86,53 @@ impl World {
         chassis::channel(&Network::url(OPERATOR, to.name()))
     }
 
-    /// Whether a part runs.
-    pub fn is_up(&self, part: Part) -> bool {
-        self.hosts.lock().get(&part).is_some_and(|host| host.running.is_some())
+    /// Every replica that there should be.
+    pub fn replicas(&self) -> Vec<Replica> {
+        self.hosts.lock().keys().copied().collect()
     }
 
-    /// Starts a part, if it does not run.
-    pub fn start(&self, part: Part) {
-        let mut hosts = self.hosts.lock();
-        let host = hosts.entry(part).or_default();
-        if host.running.is_some() {
-            return;
-        }
-        host.starts += 1;
-        host::forget_clock(part.number());
-        let start = format!("{}-{}", part.name(), host.starts);
-        trace::note(|| format!("start {start}"));
-        let mut context = Context::new(self.settings_of(&start));
-        context.disk = self.disks.get(&part).map(Disk::mount);
-        let listener = Listener::Memory(self.network.listen(part.name(), &start));
-        let running = run(part, context.clone(), listener, Weak::clone(&self.itself));
-        let running = running.instrument(host::span(part.number()));
-        let (world, name) = (Weak::clone(&self.itself), start.clone());
-        let supervisor = tokio::spawn(async move {
-            let ended = running.await;
-            if let Some(world) = world.upgrade() {
-                world.ended(part, &name, ended);
-            }
+    /// Whether parts may have several replicas.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// The replicas of a part that can do something, by the number of the start by which its disk knows them.
+    pub fn able(&self, part: Part) -> BTreeMap<u64, Replica> {
+        let hosts = self.hosts.lock();
+        let of_part = hosts.iter().filter(|(replica, _)| replica.part == part);
+        let able = of_part.filter_map(|(replica, running)| {
+            let running = running.as_ref().filter(|running| !running.paused && !running.leaves)?;
+            Some((running.disk()?.start(), *replica))
         });
-        host.running = Some(Running { start, context, supervisor: supervisor.abort_handle() });
+        able.collect()
     }
 
-    /// Ends a part where it is, as a loss of power does.
-    pub fn kill(&self, part: Part) {
-        let Some(running) = self.hosts.lock().get_mut(&part).and_then(|host| host.running.take()) else {
-            return;
+    /// Who has the work on `key` now.
+    pub fn holder(&self, part: Part, key: &str) -> Option<Replica> {
+        let Some(disk) = self.disk(part).filter(|_| self.is_shared) else { return Some(part.replica(0)) };
+        self.of_start(part, disk.holder(key)?)
+    }
+
+    fn of_start(&self, part: Part, start: u64) -> Option<Replica> {
+        let hosts = self.hosts.lock();
+        let is = |running: &Option<Running>| {
+            running.as_ref().and_then(Running::disk).is_some_and(|disk| disk.start() == start)
         };
-        trace::note(|| format!("kill {}", running.start));
-        self.network.kill(&running.start);
-        if let Some(disk) = self.disks.get(&part) {
-            disk.unmount();
-        }
-        running.supervisor.abort();
-        running.context.tasks.abort();
+        let found = hosts.iter().find(|(replica, running)| replica.part == part && is(running));
+        found.map(|(replica, _)| *replica)
     }
 
-    /// Kills a part and starts it again after a while.
-    pub fn crash(&self, part: Part, down: Duration) {
-        if !self.is_up(part) {
-            return;
-        }
-        self.kill(part);
-        self.start_after(part, down);
+    /// Notes that something happened to the hosts or the database of a part.
+    pub fn stir(&self, part: Part) {
+        self.stirred.lock().insert(part, Instant::now());
     }
 
-    fn start_after(&self, part: Part, down: Duration) {
-        let world = Weak::clone(&self.itself);
-        tokio::spawn(async move {
-            tokio::time::sleep(down).await;
-            if let Some(world) = world.upgrade() {
-                world.start(part);
-            }
-        });
+    /// How long nothing has happened to the hosts and the database of a part.
+    pub fn at_rest(&self, part: Part) -> Duration {
+        self.stirred.lock().get(&part).map(Instant::elapsed).unwrap_or_default()
     }
 
-    /// A process has ended by itself. Whoever watches over it starts it again.
-    fn ended(&self, part: Part, start: &str, ended: Result<(), Ended>) {
-        match ended {
-            Ok(()) => trace::note(|| format!("{start} has ended")),
-            Err(Ended::Starting(error)) => trace::note(|| format!("{start} could not start: {error:#}")),
-            Err(Ended::Running(error)) => {
-                self.journal.violated("process", format!("{start} ended by itself: {error:#}"));
-            }
-        }
-        self.crash(part, RESTART);
-    }
-
-    fn settings_of(&self, start: &str) -> Settings {
+    pub(crate) fn settings_of(&self, start: &str) -> Settings {
         let mut settings = self.settings.clone();
         let url = |part: Part| Network::url(start, part.name());
         settings.component_registry.url = url(Part::Registry);
@@ -218,6 +141,9 @@ impl World {
         settings.power_controller.url = url(Part::Power);
         settings.config_coordinator.url = url(Part::Configuration);
         settings.simulator.url = url(Part::Machine);
+        if self.is_shared {
+            settings.status_evaluator.database_url = NO_DATABASE.to_owned();
+        }
         for database in [
             &mut settings.component_registry.database_url,
             &mut settings.session_manager.database_url,
@@ -228,29 +154,6 @@ impl World {
         }
         settings
     }
-}
-
-/// How a process ended.
-enum Ended {
-    Starting(anyhow::Error),
-    Running(anyhow::Error),
-}
-
-async fn run(part: Part, context: Context, listener: Listener, world: Weak<World>) -> Result<(), Ended> {
-    let tasks = context.tasks.clone();
-    let started = match part {
-        Part::Registry => component_registry::start(context, listener).await,
-        Part::Sessions => session_manager::start(context, listener).await,
-        Part::Evaluator => status_evaluator::start(context, listener).await,
-        Part::Power => power_controller::start(context, listener).await,
-        Part::Configuration => config_coordinator::start(context, listener).await,
-        Part::Machine => match world.upgrade().context("the world is gone") {
-            Ok(world) => machine::start(context, listener, world).await,
-            Err(gone) => Err(gone),
-        },
-    };
-    started.map_err(Ended::Starting)?;
-    tasks.finished(GRACE).await.map_err(Ended::Running)
 }
 
 /// Says what happens to the disk of a part.
@@ -265,15 +168,25 @@ impl Custodian for Keeper {
         self.trouble.commit(self.part, kind)
     }
 
-    fn kept(&self, kind: &'static str, batch: &dyn Any) {
+    fn kept(&self, commit: &Commit<'_>) {
         if let Some(world) = self.world.upgrade() {
-            world.journal.kept(self.part, kind, batch);
+            world.journal.kept(self.part, commit);
         }
     }
 
-    fn dies(&self) {
-        if let Some(world) = self.world.upgrade() {
-            world.crash(self.part, self.trouble.downtime());
+    fn dies(&self, start: u64) {
+        if let Some(world) = self.world.upgrade()
+            && let Some(replica) = world.of_start(self.part, start)
+        {
+            world.crash(replica, self.trouble.downtime());
+        }
+    }
+
+    fn pauses(&self, start: u64) {
+        if let Some(world) = self.world.upgrade()
+            && let Some(replica) = world.of_start(self.part, start)
+        {
+            world.pause(replica, self.trouble.pause());
         }
     }
 }

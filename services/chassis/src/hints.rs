@@ -21,7 +21,7 @@ use crate::{Context, database, pause};
 pub(crate) const CHANNEL: &str = "reveille";
 
 /// How often to look where every kind stands, in case that a hint was lost.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a look may take before the connection is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,46 +29,55 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The databases that the parts of this process share with other replicas. Clones share it.
 #[derive(Clone, Default)]
 pub struct Hubs {
-    hubs: Arc<Mutex<Vec<Arc<Hub>>>>,
+    lines: Arc<Mutex<Vec<Arc<Line>>>>,
+    #[cfg(feature = "simulation")]
+    of_disk: Arc<std::sync::OnceLock<Arc<Hub>>>,
 }
 
 /// What is heard from the other replicas on one database.
+#[derive(Default)]
 pub(crate) struct Hub {
-    /// Shared by all clones of a pool, and so tells it from others.
-    identity: Arc<PgConnectOptions>,
-    /// A connection of its own: however busy the others are, reads are fresh. Hints come on one more.
-    database: DatabaseConnection,
     topics: Mutex<HashMap<String, watch::Sender<u64>>>,
 }
 
+/// The connections over which is heard what a hub tells.
+pub(crate) struct Line {
+    pub(crate) hub: Arc<Hub>,
+    /// Shared by all clones of a pool, and so tells it from others.
+    identity: Arc<PgConnectOptions>,
+    /// A connection of its own: however busy the others are, reads are fresh. Hints come on one more.
+    pub(crate) database: DatabaseConnection,
+}
+
 impl Hubs {
-    /// The hub of `database`, which must be shared; its task starts with the first one who asks.
-    pub(crate) fn of(&self, context: &Context, database: &DatabaseConnection) -> Arc<Hub> {
+    /// The line to `database`, which must be shared; its task starts with the first one who asks.
+    pub(crate) fn of(&self, context: &Context, database: &DatabaseConnection) -> Arc<Line> {
         let identity = database.get_postgres_connection_pool().connect_options();
-        let mut hubs = self.hubs.lock();
-        if let Some(known) = hubs.iter().find(|hub| Arc::ptr_eq(&hub.identity, &identity)) {
+        let mut lines = self.lines.lock();
+        if let Some(known) = lines.iter().find(|line| Arc::ptr_eq(&line.identity, &identity)) {
             return Arc::clone(known);
         }
-        let database = database::reserved(database, 1);
-        let hub = Arc::new(Hub { identity, database, topics: Mutex::default() });
-        hubs.push(Arc::clone(&hub));
-        context.tasks.spawn_until_shutdown("hints", Arc::clone(&hub).run());
-        hub
+        let line = Line { hub: Arc::default(), identity, database: database::reserved(database, 1) };
+        let line = Arc::new(line);
+        lines.push(Arc::clone(&line));
+        context.tasks.spawn_until_shutdown("hints", Arc::clone(&line).run());
+        line
+    }
+
+    /// The same for a disk in memory, of which a context has one.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn of_disk(&self, context: &Context, disk: &crate::simulation::Disk) -> Arc<Hub> {
+        let start = || {
+            let hub = Arc::<Hub>::default();
+            let listening = crate::simulation::listen(Arc::clone(&hub), disk.clone());
+            context.tasks.spawn_until_shutdown("hints", listening);
+            hub
+        };
+        Arc::clone(self.of_disk.get_or_init(start))
     }
 }
 
-impl Hub {
-    /// The newest revision that was heard of a kind; for any other topic a number that changes with every hint.
-    pub(crate) fn subscribe(&self, topic: &str) -> watch::Receiver<u64> {
-        let mut topics = self.topics.lock();
-        topics.entry(topic.to_owned()).or_insert_with(|| watch::Sender::new(0)).subscribe()
-    }
-
-    /// The connection for looks that must not wait for the others.
-    pub(crate) fn database(&self) -> &DatabaseConnection {
-        &self.database
-    }
-
+impl Line {
     async fn run(self: Arc<Self>) -> anyhow::Result<Infallible> {
         let mut failures = 0;
         loop {
@@ -91,20 +100,19 @@ impl Hub {
             listener.listen(CHANNEL).await.map(|()| listener)
         };
         let listener = timeout(PATIENCE, connect).await;
-        let mut listener = listener.map_err(|_| silent())?.map_err(broken)?;
-        // Whatever was told before may have been missed.
-        self.tell_all();
+        let mut listener = listener.map_err(|_| database::silent())?.map_err(broken)?;
+        self.hub.tell_all();
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 heard = listener.try_recv() => match heard.map_err(broken)? {
-                    Some(hint) => self.heard(hint.payload()),
+                    Some(hint) => self.hub.heard(hint.payload()),
                     None => return Err(DbErr::Custom("the connection broke".to_owned())),
                 },
                 _ = looks.tick() => {
                     let look = timeout(PATIENCE, self.look()).await;
-                    look.map_err(|_| silent())??;
+                    look.map_err(|_| database::silent())??;
                     *failures = 0;
                 }
             }
@@ -116,9 +124,17 @@ impl Hub {
         let all = Statement::from_string(DbBackend::Postgres, "SELECT kind, revision FROM revisions");
         for row in self.database.query_all_raw(all).await? {
             let (kind, revision): (String, i64) = (row.try_get("", "kind")?, row.try_get("", "revision")?);
-            self.tell(&kind, Some(revision.cast_unsigned()));
+            self.hub.tell(&kind, Some(revision.cast_unsigned()));
         }
         Ok(())
+    }
+}
+
+impl Hub {
+    /// The newest revision that was heard of a kind; for any other topic a number that changes with every hint.
+    pub(crate) fn subscribe(&self, topic: &str) -> watch::Receiver<u64> {
+        let mut topics = self.topics.lock();
+        topics.entry(topic.to_owned()).or_insert_with(|| watch::Sender::new(0)).subscribe()
     }
 
     fn heard(&self, payload: &str) {
@@ -140,13 +156,10 @@ impl Hub {
         }
     }
 
-    fn tell_all(&self) {
+    /// Whatever was told before may have been missed.
+    pub(crate) fn tell_all(&self) {
         for told in self.topics.lock().values() {
             told.send_modify(|_| {});
         }
     }
-}
-
-fn silent() -> DbErr {
-    DbErr::Custom("the database does not answer".to_owned())
 }

@@ -131,6 +131,26 @@ fn gaps_repetitions_and_steps_back_are_found() {
 }
 
 #[test]
+fn who_writes_without_the_shard_is_found() {
+    let keys = [NODE.to_owned()];
+    assert!(written_by_who_holds_it("transition", &[]).is_ok());
+    assert!(written_by_who_holds_it("session", &keys).is_ok(), "people write it anywhere");
+    assert!(written_by_who_holds_it("transition", &keys).is_err());
+}
+
+#[test]
+fn shards_that_are_nobodys_or_too_many_are_found() {
+    let told = |held: &[(u64, usize)], able: &[u64]| {
+        shared_out(&held.iter().copied().collect(), &able.iter().copied().collect()).is_ok()
+    };
+    assert!(told(&[(1, 64)], &[1]) && told(&[(1, 32), (4, 32)], &[1, 4]));
+    assert!(told(&[(1, 22), (2, 22), (3, 20)], &[1, 2, 3]));
+    assert!(!told(&[(1, 63)], &[1]), "one is nobody's");
+    assert!(!told(&[(1, 32), (2, 32)], &[1]), "half is with one that is gone");
+    assert!(!told(&[(1, 40), (2, 24)], &[1, 2]), "one has too many");
+}
+
+#[test]
 fn completion_that_is_undone_is_found() {
     assert!(completion_stays(true, true, "s").is_ok() && completion_stays(false, false, "s").is_ok());
     assert!(completion_stays(true, false, "s").is_err());

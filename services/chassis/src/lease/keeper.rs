@@ -3,15 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use metrics::{counter, gauge};
-use sea_orm::{DatabaseConnection, DbErr, TransactionTrait};
+use sea_orm::{DatabaseConnection, DbErr};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Held, SHARDS, Shard, table, table::Rows};
-use crate::{Context, database};
+use super::{Held, Rows, SHARDS, Shard};
+use crate::{
+    Context, database,
+    health::{Health, Work},
+};
 
 /// How soon to look again when there are shards to be had that could not be taken.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -24,13 +27,15 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Owns the leases of this replica.
 pub(super) struct Keeper {
+    part: &'static str,
     rows: Rows,
+    ttl: Duration,
     renewal: Duration,
     margin: Duration,
-    /// A connection of its own: however busy the others are, leases are renewed.
-    database: DatabaseConnection,
     hints: watch::Receiver<u64>,
     told: watch::Sender<Arc<Held>>,
+    /// Is told what becomes of renewals.
+    health: Health,
 }
 
 /// What one round found.
@@ -52,11 +57,11 @@ impl Keeper {
         metrics::describe_counter!(HANDOVERS, "Shards that came to this replica and that went from it");
         let settings = &context.settings.leases;
         settings.check().map_err(|why| DbErr::Custom(format!("leases: {why}")))?;
-        let rows = Rows { part, holder, ttl: settings.ttl() };
-        let hints = context.hubs.of(context, database).subscribe(&table::topic(part));
-        let database = database::reserved(database, 1);
-        rows.make(&database).await?;
-        Ok(Self { rows, renewal: settings.renewal(), margin: settings.margin(), database, hints, told })
+        let (ttl, renewal, margin) = (settings.ttl(), settings.renewal(), settings.margin());
+        let rows = Rows::new(context, part, holder, ttl, database);
+        let hints = rows.hints();
+        rows.make().await?;
+        Ok(Self { part, rows, ttl, renewal, margin, hints, told, health: context.health.clone() })
     }
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
@@ -70,10 +75,11 @@ impl Keeper {
             let pause = match round {
                 Ok(Ok(round)) => {
                     failures = 0;
+                    self.health.took(Work::Leases);
                     if self.tell_unless_lapsed(round.held) { round.next } else { Duration::ZERO }
                 }
                 Ok(Err(error)) => self.failed(&mut failures, &error),
-                Err(_) => self.failed(&mut failures, &"the database does not answer"),
+                Err(_) => self.failed(&mut failures, &database::silent()),
             };
             self.rest(pause, &shutdown).await;
         }
@@ -93,14 +99,18 @@ impl Keeper {
             () = shutdown.cancelled() => {}
         }
         if until.is_some_and(|until| until <= Instant::now()) {
-            tracing::warn!(part = self.rows.part, "leases ran out");
+            tracing::warn!(part = self.part, "leases ran out");
             self.tell(Held::nothing());
         }
     }
 
-    fn failed(&self, failures: &mut u32, error: &dyn std::fmt::Display) -> Duration {
+    fn failed(&self, failures: &mut u32, error: &DbErr) -> Duration {
         *failures += 1;
-        tracing::warn!(part = self.rows.part, %error, "leases cannot be renewed");
+        // Replicas that get into each other's way once do not make the database one that renews nothing.
+        if *failures > 1 || !database::is_transient(error) {
+            self.health.refused(Work::Leases, error);
+        }
+        tracing::warn!(part = self.part, %error, "leases cannot be renewed");
         crate::pause::after(*failures).min(self.renewal)
     }
 
@@ -109,9 +119,9 @@ impl Keeper {
         // Before anything is asked, so that the lease lasts longer in the database than here.
         let began = Instant::now();
         let acted_upon = self.told.borrow().acted_upon();
-        let transaction = self.database.begin().await?;
-        let (alive, is_new) = self.rows.live(&transaction).await?;
-        let mut epochs = self.rows.renew(&transaction, &acted_upon).await?;
+        let transaction = self.rows.begin().await?;
+        let (alive, is_new) = transaction.live().await?;
+        let mut epochs = transaction.renew(&acted_upon).await?;
         let share = fair_share(alive);
         let mut surplus = Vec::new();
         while epochs.len() > share {
@@ -122,16 +132,16 @@ impl Keeper {
         }
         let missing = share.saturating_sub(epochs.len());
         if missing > 0 {
-            epochs.extend(self.rows.take(&transaction, missing, &acted_upon).await?);
+            epochs.extend(transaction.take(missing, &acted_upon).await?);
         }
         let held = epochs.keys().copied().collect::<Vec<_>>();
-        let released = self.rows.release_others(&transaction, &held).await?;
-        let change = self.rows.next_change(&transaction, &held, held.len() < share).await?;
+        let released = transaction.release_others(&held).await?;
+        let change = transaction.next_change(&held, held.len() < share).await?;
         if is_new || released > 0 {
-            table::hint(&transaction, self.rows.part).await?;
+            transaction.hint().await?;
         }
         transaction.commit().await?;
-        let until = Some(began + self.rows.ttl - self.margin);
+        let until = Some(began + self.ttl - self.margin);
         let next = change.map_or(self.renewal, |change| self.renewal.min(change.max(AGAIN)));
         Ok(Round { held: Held { epochs, until }, next })
     }
@@ -154,7 +164,7 @@ impl Keeper {
             *told = Arc::new(if lapsed { Held::nothing() } else { held });
         });
         if lapsed {
-            tracing::warn!(part = self.rows.part, "leases were renewed too late, taking them anew");
+            tracing::warn!(part = self.part, "leases were renewed too late, taking them anew");
         }
         self.count(&before);
         !lapsed
@@ -168,7 +178,7 @@ impl Keeper {
     /// Counts what has changed since `before` was told.
     fn count(&self, before: &Held) {
         let held = Arc::clone(&self.told.borrow());
-        let (part, before) = (self.rows.part, &before.epochs);
+        let (part, before) = (self.part, &before.epochs);
         let lost = before.iter().filter(|(shard, epoch)| held.epochs.get(shard) != Some(epoch)).count();
         let gained = held.epochs.iter().filter(|(shard, epoch)| before.get(shard) != Some(epoch)).count();
         if gained + lost > 0 {
@@ -183,9 +193,9 @@ impl Keeper {
     async fn leave(&self) {
         self.tell(Held::nothing());
         let leave = async {
-            let transaction = self.database.begin().await?;
-            self.rows.leave(&transaction).await?;
-            table::hint(&transaction, self.rows.part).await?;
+            let transaction = self.rows.begin().await?;
+            transaction.leave().await?;
+            transaction.hint().await?;
             transaction.commit().await
         };
         match timeout(FAREWELL, leave).await {

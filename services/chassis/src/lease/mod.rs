@@ -15,6 +15,8 @@ mod custody;
 mod keeper;
 mod migrator;
 mod shard;
+#[cfg(feature = "simulation")]
+mod simulated;
 mod table;
 
 use std::{collections::BTreeMap, pin::pin, sync::Arc};
@@ -30,8 +32,12 @@ pub use shard::{SHARDS, Shard};
 pub use table::Migration;
 pub(crate) use table::check;
 
-use crate::{Context, database};
+use crate::Context;
 use keeper::Keeper;
+#[cfg(feature = "simulation")]
+use simulated::{Rows, is_shared};
+#[cfg(not(feature = "simulation"))]
+use table::{Rows, is_shared};
 
 /// The shards that this replica holds. Clones share it.
 #[derive(Clone)]
@@ -137,7 +143,7 @@ impl Leases {
         part: &'static str,
         database: &DatabaseConnection,
     ) -> Result<Self, DbErr> {
-        if !database::is_shared(database) {
+        if !is_shared(context, database) {
             return Ok(Self::everything());
         }
         let holder: Arc<str> = Uuid::now_v7().to_string().into();

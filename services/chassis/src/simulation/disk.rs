@@ -1,8 +1,9 @@
-//! A database in memory: a disk that survives the death of its host.
+//! A database in memory: a disk that survives the death of its host. One that is shared has several hosts at a time,
+//! which are told of each other's commits.
 
 use std::{
     any::Any,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -12,15 +13,23 @@ use sea_orm::{
     DatabaseConnection, DbErr, RuntimeErr, SqlxSqliteConnector,
     sqlx::{self, sqlite::SqlitePoolOptions},
 };
-use tokio::time::Instant;
+use tokio::{
+    sync::{Notify, broadcast},
+    time::Instant,
+};
 
-use crate::resource::{Deletion, Resource};
+use super::{
+    leases::LeaseRows,
+    shelf::{Earlier, Kept, Shelf},
+    transaction::Open,
+};
+use crate::{lease::Shard, resource::Resource};
 
 /// The address of a database that there is not: everything is kept on the disk of the context.
 pub const NO_DATABASE: &str = "sqlite:none";
 
-/// How far back a disk can be set.
-const REMEMBERED: Duration = Duration::from_secs(1);
+/// Hints that a host may be behind.
+const HINTS: usize = 256;
 
 /// What becomes of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +44,22 @@ pub enum Fate {
     DiesBefore,
     /// It is kept, and the host dies before it learns of that.
     DiesAfter,
+    /// The host is stopped for a while with the commit in its hands.
+    PausesBefore,
+    /// It is kept, and the host is stopped for a while before it learns of that.
+    PausesAfter,
+}
+
+/// A commit that was kept.
+pub struct Commit<'a> {
+    /// The start that made it.
+    pub start: u64,
+    /// The kind of what was changed.
+    pub kind: &'static str,
+    /// A [`crate::resource::Batch`] of its resources.
+    pub batch: &'a dyn Any,
+    /// The keys of those that were written and not deleted, the shard of which another start has taken.
+    pub foreign: Vec<String>,
 }
 
 /// Says what happens to a disk, and is told.
@@ -42,114 +67,154 @@ pub trait Custodian: Send + Sync {
     /// How long the next commit of `kind` takes, and what becomes of it.
     fn fate(&self, kind: &'static str) -> (Duration, Fate);
 
-    /// A commit of `kind` was kept: a [`crate::resource::Batch`] of its resources.
-    fn kept(&self, kind: &'static str, batch: &dyn Any);
+    /// A commit was kept.
+    fn kept(&self, commit: &Commit<'_>);
 
-    /// The host of the disk dies, now.
-    fn dies(&self);
+    /// The host dies, now, that `start` is of.
+    fn dies(&self, start: u64);
+
+    /// The host is stopped for a while, from now on, that `start` is of.
+    fn pauses(&self, start: u64);
 }
 
-/// What one host keeps, by kind. Clones share it, as starts of the host do, of which only the last has access.
+/// What the hosts of one part keep, by kind. Clones share it, as starts of the hosts do. Only those that run have access.
 #[derive(Clone)]
 pub struct Disk {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     start: u64,
 }
 
-struct Shared {
-    custodian: Box<dyn Custodian>,
-    state: Mutex<Contents>,
+pub(super) struct Shared {
+    pub(super) custodian: Box<dyn Custodian>,
+    pub(super) state: Mutex<Contents>,
+    /// Something has changed for which somebody may be waiting.
+    pub(super) changed: Notify,
+    /// What has changed, for the other hosts: a kind and its revision, or some other topic.
+    pub(super) hints: broadcast::Sender<(String, Option<u64>)>,
+    is_shared: bool,
 }
 
-struct Contents {
+#[derive(Default)]
+pub(super) struct Contents {
     kinds: BTreeMap<&'static str, Box<dyn Kept>>,
-    /// The start that has access.
-    start: u64,
+    pub(super) leases: LeaseRows,
+    earlier_leases: Earlier<LeaseRows>,
+    pub(super) transactions: BTreeMap<u64, Open>,
+    /// The last number that was given to a transaction.
+    pub(super) last_transaction: u64,
+    last_start: u64,
+    /// The starts that have access.
+    mounted: BTreeSet<u64>,
+    /// Those of them that are stopped.
+    paused: BTreeSet<u64>,
     /// Nothing can be read or written: the database is away.
     away: bool,
-}
-
-/// Everything of one kind.
-pub(crate) struct Shelf<R> {
-    pub(crate) resources: BTreeMap<Arc<str>, Arc<R>>,
-    pub(crate) deletions: Vec<Deletion>,
-    pub(crate) revision: u64,
-    pub(crate) compacted: u64,
-    earlier: VecDeque<(Instant, Box<Shelf<R>>)>,
-}
-
-/// A shelf of any kind.
-trait Kept: Any + Send {
-    fn set_back(&mut self, to: Instant);
-}
-
-impl<R: Resource> Kept for Shelf<R> {
-    fn set_back(&mut self, to: Instant) {
-        let mut earlier = std::mem::take(&mut self.earlier);
-        while let Some((_, before)) = earlier.pop_back_if(|(at, _)| *at > to) {
-            *self = *before;
-        }
-        self.earlier = earlier;
-    }
-}
-
-impl<R> Default for Shelf<R> {
-    fn default() -> Self {
-        Self {
-            resources: BTreeMap::new(),
-            deletions: Vec::new(),
-            revision: 0,
-            compacted: 0,
-            earlier: VecDeque::new(),
-        }
-    }
-}
-
-impl<R> Shelf<R> {
-    fn copy(&self) -> Self {
-        Self {
-            resources: self.resources.clone(),
-            deletions: self.deletions.clone(),
-            revision: self.revision,
-            compacted: self.compacted,
-            earlier: VecDeque::new(),
-        }
-    }
+    /// Deletions that ledgers remember; none: as many as with a database.
+    remembers: Option<usize>,
 }
 
 impl Disk {
-    /// An empty disk.
+    /// An empty disk of one host, as SQLite is.
     #[must_use]
     pub fn new(custodian: impl Custodian + 'static) -> Self {
-        let contents = Contents { kinds: BTreeMap::new(), start: 0, away: false };
-        Self {
-            shared: Arc::new(Shared { custodian: Box::new(custodian), state: Mutex::new(contents) }),
-            start: 0,
-        }
+        Self::of(custodian, false)
     }
 
-    /// Access for a new start of the host. All earlier ones have none any more.
+    /// An empty disk that several hosts may have at a time, as PostgreSQL is.
+    #[must_use]
+    pub fn shared(custodian: impl Custodian + 'static) -> Self {
+        Self::of(custodian, true)
+    }
+
+    fn of(custodian: impl Custodian + 'static, is_shared: bool) -> Self {
+        let shared = Shared {
+            custodian: Box::new(custodian),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            hints: broadcast::Sender::new(HINTS),
+            is_shared,
+        };
+        Self { shared: Arc::new(shared), start: 0 }
+    }
+
+    /// Whether several hosts may have it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_shared
+    }
+
+    /// From now on ledgers remember so few deletions. To be set before anything is kept.
+    pub fn remember(&self, deletions: usize) {
+        self.shared.state.lock().remembers = Some(deletions);
+    }
+
+    /// How many deletions ledgers remember, where that is not as many as with a database.
+    pub(crate) fn remembers(&self) -> Option<usize> {
+        self.shared.state.lock().remembers
+    }
+
+    /// Access for a new start of a host. Where the disk is not shared, all earlier ones have none any more.
     #[must_use]
     pub fn mount(&self) -> Self {
         let mut contents = self.shared.state.lock();
-        contents.start += 1;
-        Self { shared: Arc::clone(&self.shared), start: contents.start }
+        contents.last_start += 1;
+        if !self.is_shared() {
+            contents.mounted.clear();
+        }
+        let start = contents.last_start;
+        contents.mounted.insert(start);
+        Self { shared: Arc::clone(&self.shared), start }
     }
 
-    /// Takes the access away from every start.
+    /// Tells this start from all others.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Takes the access away from this start.
     pub fn unmount(&self) {
-        self.shared.state.lock().start += 1;
+        let mut contents = self.shared.state.lock();
+        contents.mounted.remove(&self.start);
+        contents.paused.remove(&self.start);
+        contents.transactions.retain(|_, open| open.start != self.start);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Lets this start wait for whatever it asks, until [`Self::go_on`].
+    pub fn pause(&self) {
+        self.shared.state.lock().paused.insert(self.start);
+    }
+
+    /// Ends [`Self::pause`].
+    pub fn go_on(&self) {
+        self.shared.state.lock().paused.remove(&self.start);
+        self.shared.changed.notify_waiters();
     }
 
     /// Lets every read and write fail, or no more.
     pub fn set_away(&self, away: bool) {
-        self.shared.state.lock().away = away;
+        let mut contents = self.shared.state.lock();
+        contents.away = away;
+        contents.transactions.clear();
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Whether every read and write fails.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        self.shared.state.lock().away
     }
 
     /// Loses what was committed in the last `lost`, at most a second, as a stand-in does that takes over.
     pub fn set_back(&self, lost: Duration) {
         let to = Instant::now().checked_sub(lost).unwrap_or_else(Instant::now);
-        self.shared.state.lock().kinds.values_mut().for_each(|shelf| shelf.set_back(to));
+        let mut contents = self.shared.state.lock();
+        contents.kinds.values_mut().for_each(|shelf| shelf.set_back(to));
+        if let Some(leases) = contents.earlier_leases.take_back(to) {
+            contents.leases = leases;
+        }
+        contents.transactions.clear();
+        self.shared.changed.notify_waiters();
     }
 
     /// Looks at what is kept of one kind.
@@ -162,91 +227,73 @@ impl Disk {
         self.shared.state.lock().shelf::<R>().revision
     }
 
+    /// How many shards each start holds now, as the rows of leases say.
+    pub fn held(&self) -> BTreeMap<u64, usize> {
+        let held = self.shared.state.lock().leases.held(Instant::now());
+        held.into_iter().map(|(start, shards)| (start, shards.len())).collect()
+    }
+
+    /// Which start took the shard of `key` last.
+    pub fn holder(&self, key: &str) -> Option<u64> {
+        self.shared.state.lock().leases.start_of(Shard::of(key))
+    }
+
     /// Reads what is kept of one kind.
     pub(crate) async fn read<R: Resource, T>(&self, read: impl FnOnce(&Shelf<R>) -> T) -> Result<T, DbErr> {
         self.access().await?;
         Ok(read(self.shared.state.lock().shelf()))
     }
 
-    /// Changes what is kept of one kind. `change` answers none if it changed nothing, and otherwise what to tell the
-    /// custodian.
-    pub(crate) async fn commit<R: Resource, B: Any>(
-        &self,
-        change: impl FnOnce(&mut Shelf<R>) -> Option<B>,
-    ) -> Result<bool, DbErr> {
+    /// Where every kind stands.
+    pub(super) async fn positions(&self) -> Result<Vec<(&'static str, u64)>, DbErr> {
         self.access().await?;
-        let custodian = &self.shared.custodian;
-        let (takes, fate) = custodian.fate(R::KIND);
-        tokio::time::sleep(takes).await;
-        self.access().await?;
-        match fate {
-            Fate::Failed => return Err(broken("the disk is full")),
-            Fate::DiesBefore => {
-                custodian.dies();
-                return self.never().await;
+        let contents = self.shared.state.lock();
+        Ok(contents.kinds.iter().map(|(kind, shelf)| (*kind, shelf.revision())).collect())
+    }
+
+    /// A start that is over learns nothing any more, and one that is stopped nothing now.
+    pub(super) async fn access(&self) -> Result<(), DbErr> {
+        loop {
+            let changed = self.shared.changed.notified();
+            let (over, paused, away) = {
+                let contents = self.shared.state.lock();
+                let (mounted, paused) = (&contents.mounted, &contents.paused);
+                (!mounted.contains(&self.start), paused.contains(&self.start), contents.away)
+            };
+            match (over, paused) {
+                (true, _) => return self.never().await,
+                (false, true) => changed.await,
+                (false, false) if away => return Err(self.broken("connection refused")),
+                (false, false) => return Ok(()),
             }
-            Fate::Kept | Fate::Unheard | Fate::DiesAfter => {}
-        }
-        let kept = {
-            let mut contents = self.shared.state.lock();
-            let shelf = contents.shelf::<R>();
-            let before = shelf.copy();
-            let kept = change(shelf);
-            if kept.is_some() {
-                shelf.remember(before);
-            }
-            kept
-        };
-        if let Some(batch) = &kept {
-            custodian.kept(R::KIND, batch);
-        }
-        match fate {
-            Fate::Unheard => Err(broken("the connection broke before the commit was confirmed")),
-            Fate::DiesAfter => {
-                custodian.dies();
-                self.never().await
-            }
-            Fate::Kept | Fate::Failed | Fate::DiesBefore => Ok(kept.is_some()),
         }
     }
 
-    /// A start that is over learns nothing any more.
-    async fn access(&self) -> Result<(), DbErr> {
-        let (over, away) = {
-            let contents = self.shared.state.lock();
-            (contents.start != self.start, contents.away)
-        };
-        if over {
-            return self.never().await;
-        }
-        if away { Err(broken("connection refused")) } else { Ok(()) }
-    }
-
-    async fn never<T>(&self) -> T {
+    pub(super) async fn never<T>(&self) -> T {
         std::future::pending().await
+    }
+
+    /// A connection to a server may be made anew, which a ledger does by itself.
+    pub(super) fn broken(&self, reason: &'static str) -> DbErr {
+        DbErr::Conn(match self.is_shared() {
+            true => RuntimeErr::SqlxError(Arc::new(sqlx::Error::Io(std::io::Error::other(reason)))),
+            false => RuntimeErr::Internal(reason.to_owned()),
+        })
     }
 }
 
 impl Contents {
-    fn shelf<R: Resource>(&mut self) -> &mut Shelf<R> {
+    pub(super) fn shelf<R: Resource>(&mut self) -> &mut Shelf<R> {
         let shelf = self.kinds.entry(R::KIND).or_insert_with(|| Box::new(Shelf::<R>::default()));
         let shelf: &mut dyn Any = shelf.as_mut();
         shelf.downcast_mut().expect("kinds have names of their own")
     }
-}
 
-impl<R> Shelf<R> {
-    fn remember(&mut self, before: Self) {
-        let now = Instant::now();
-        self.earlier.push_back((now, Box::new(before)));
-        while self.earlier.front().is_some_and(|(at, _)| *at + REMEMBERED < now) {
-            self.earlier.pop_front();
-        }
+    /// Replaces the rows of leases by those of a commit.
+    pub(super) fn keep_leases(&mut self, rows: LeaseRows) {
+        let before = std::mem::replace(&mut self.leases, rows);
+        self.earlier_leases.remember(before);
     }
-}
-
-fn broken(reason: &'static str) -> DbErr {
-    DbErr::Conn(RuntimeErr::Internal(reason.to_owned()))
 }
 
 /// What stands for the connection where everything is kept on a disk in memory. Nobody uses it.

@@ -5,15 +5,25 @@
 //! it takes, and what becomes of a commit is said by whoever runs the simulation.
 
 mod disk;
+mod gate;
+mod hearing;
+mod leases;
 mod network;
+mod shelf;
+mod transaction;
 
 use std::{cell::Cell, sync::Arc};
 
-pub use disk::{Custodian, Disk, Fate, NO_DATABASE};
+pub use disk::{Commit, Custodian, Disk, Fate, NO_DATABASE};
 pub use network::{Listening, Network, Way};
 
-pub(crate) use disk::{Shelf, database};
+pub(crate) use disk::database;
+pub(crate) use gate::Gate;
+pub(crate) use hearing::listen;
+pub(crate) use leases::Holder;
 pub(crate) use network::{unhurried, way};
+pub(crate) use shelf::Shelf;
+pub(crate) use transaction::{LeaseTransaction, Lock, Transaction};
 
 use crate::convert::time::Clock;
 

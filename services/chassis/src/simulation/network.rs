@@ -14,7 +14,7 @@ use std::{
 
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, split},
     sync::{Notify, mpsc},
@@ -51,13 +51,23 @@ struct Shared {
 
 struct State {
     chance: SmallRng,
-    /// Who listens, by the name of the host, with the name of the start.
-    listening: BTreeMap<Arc<str>, (Arc<str>, mpsc::UnboundedSender<DuplexStream>)>,
+    /// Who listens, by the name of the host.
+    listening: BTreeMap<Arc<str>, Socket>,
     /// Starts that are over.
     dead: BTreeSet<Arc<str>>,
+    /// Starts that are stopped.
+    paused: BTreeSet<Arc<str>>,
     /// By host that sends and host that receives; any other way is fair.
     ways: BTreeMap<(Arc<str>, Arc<str>), Way>,
     connections: Vec<Connection>,
+}
+
+struct Socket {
+    /// The start that listens.
+    start: Arc<str>,
+    /// What it does. Whoever calls a service gets any of the hosts that do it.
+    service: Arc<str>,
+    connections: mpsc::UnboundedSender<DuplexStream>,
 }
 
 struct Connection {
@@ -106,6 +116,7 @@ impl Network {
             chance: SmallRng::seed_from_u64(seed),
             listening: BTreeMap::new(),
             dead: BTreeSet::new(),
+            paused: BTreeSet::new(),
             ways: BTreeMap::new(),
             connections: Vec::new(),
         };
@@ -117,17 +128,18 @@ impl Network {
         CURRENT.set(Some(self.clone()));
     }
 
-    /// The address by which `start`, a start of some host, calls `host`.
+    /// The address by which `start`, a start of some host, calls `service`.
     #[must_use]
-    pub fn url(start: &str, host: &str) -> String {
-        format!("http://{host}.{start}")
+    pub fn url(start: &str, service: &str) -> String {
+        format!("http://{service}.{start}")
     }
 
-    /// Lets `start` take the connections to `host`.
+    /// Lets `start` take the connections to `host`, one of those that do what `service` is.
     #[must_use]
-    pub fn listen(&self, host: &str, start: &str) -> Listening {
+    pub fn listen(&self, service: &str, host: &str, start: &str) -> Listening {
         let (connections, incoming) = mpsc::unbounded_channel();
-        self.shared.state.lock().listening.insert(host.into(), (start.into(), connections));
+        let socket = Socket { start: start.into(), service: service.into(), connections };
+        self.shared.state.lock().listening.insert(host.into(), socket);
         Listening { incoming }
     }
 
@@ -135,8 +147,21 @@ impl Network {
     pub fn kill(&self, start: &str) {
         let mut state = self.shared.state.lock();
         state.dead.insert(start.into());
-        state.listening.retain(|_, (listener, _)| **listener != *start);
+        state.paused.remove(start);
+        state.listening.retain(|_, socket| *socket.start != *start);
         state.cut(|connection| *connection.client == *start || *connection.server == *start);
+    }
+
+    /// Stops `start`: from now on it sends nothing, and what others send it is kept, until [`Self::go_on`]. What was
+    /// sent before is on its way.
+    pub fn pause(&self, start: &str) {
+        self.shared.state.lock().paused.insert(start.into());
+    }
+
+    /// Ends [`Self::pause`].
+    pub fn go_on(&self, start: &str) {
+        self.shared.state.lock().paused.remove(start);
+        self.shared.changed.notify_waiters();
     }
 
     /// Breaks every connection between two hosts, whoever made it. What was under way is lost.
@@ -162,11 +187,21 @@ impl Network {
 
     /// Waits as long as something takes from one host to another, however long that is.
     async fn pass(&self, sender: &str, receiver: &str) {
-        let pause = self.pause(sender, receiver);
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(self.latency(sender, receiver)).await;
         loop {
             let changed = self.shared.changed.notified();
             if !self.way(sender, receiver).blocked {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until `start` is not stopped.
+    async fn runs(&self, start: &str) {
+        loop {
+            let changed = self.shared.changed.notified();
+            if !self.shared.state.lock().paused.contains(start) {
                 return;
             }
             changed.await;
@@ -178,12 +213,14 @@ impl Network {
         self.shared.state.lock().ways.get(&ends).copied().unwrap_or_default()
     }
 
-    fn pause(&self, sender: &str, receiver: &str) -> Duration {
+    fn latency(&self, sender: &str, receiver: &str) -> Duration {
         let way = self.way(sender, receiver);
         self.shared.state.lock().chance.random_range(way.least..=way.most)
     }
 
-    async fn connect(self, start: Arc<str>, host: Arc<str>) -> io::Result<TokioIo<DuplexStream>> {
+    async fn connect(self, start: Arc<str>, service: Arc<str>) -> io::Result<TokioIo<DuplexStream>> {
+        self.runs(&start).await;
+        let host = self.shared.state.lock().any_host(&service).unwrap_or(service);
         self.pass(&start, &host).await;
         self.pass(&host, &start).await;
         let (client, near) = tokio::io::duplex(UNDER_WAY);
@@ -192,9 +229,9 @@ impl Network {
         let listener = {
             let mut state = self.shared.state.lock();
             let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
-            let (listener, connections) = state.listening.get(&host).ok_or_else(refused)?;
-            let listener = Arc::clone(listener);
-            if state.dead.contains(&start) || connections.send(server).is_err() {
+            let socket = state.listening.get(&host).ok_or_else(refused)?;
+            let listener = Arc::clone(&socket.start);
+            if state.dead.contains(&start) || socket.connections.send(server).is_err() {
                 return Err(refused());
             }
             state.connections.retain(|connection| !connection.cut.is_cancelled());
@@ -235,7 +272,9 @@ impl Network {
         let mut segment = vec![0; SEGMENT];
         loop {
             let read = from.read(&mut segment).await?;
+            self.runs(sender).await;
             self.pass(sender, receiver).await;
+            self.runs(receiver).await;
             if read == 0 {
                 return to.shutdown().await;
             }
@@ -245,6 +284,13 @@ impl Network {
 }
 
 impl State {
+    /// One of the hosts that do what `service` is.
+    fn any_host(&mut self, service: &str) -> Option<Arc<str>> {
+        let hosts = self.listening.iter().filter(|(_, socket)| *socket.service == *service);
+        let hosts: Vec<_> = hosts.map(|(host, _)| Arc::clone(host)).collect();
+        hosts.choose(&mut self.chance).cloned()
+    }
+
     fn cut(&mut self, whom: impl Fn(&Connection) -> bool) {
         self.connections.retain(|connection| {
             let cut = whom(connection);
@@ -267,8 +313,8 @@ fn host_of(start: &str) -> &str {
 /// The way to `uri` through the network of this thread, if it has one.
 pub(crate) fn way(uri: &Uri) -> Option<Connector> {
     let network = CURRENT.with_borrow(Clone::clone)?;
-    let (host, start) = uri.host()?.split_once('.')?;
-    Some(Connector { network, start: start.into(), host: host.into() })
+    let (service, start) = uri.host()?.split_once('.')?;
+    Some(Connector { network, start: start.into(), service: service.into() })
 }
 
 /// Makes the connections of one channel.
@@ -276,7 +322,7 @@ pub(crate) fn way(uri: &Uri) -> Option<Connector> {
 pub(crate) struct Connector {
     network: Network,
     start: Arc<str>,
-    host: Arc<str>,
+    service: Arc<str>,
 }
 
 impl Service<Uri> for Connector {
@@ -289,8 +335,8 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let Self { network, start, host } = self.clone();
-        Box::pin(network.connect(start, host))
+        let Self { network, start, service } = self.clone();
+        Box::pin(network.connect(start, service))
     }
 }
 

@@ -1,0 +1,47 @@
+//! What a host hears of the others that have the same disk.
+
+use std::{convert::Infallible, sync::Arc};
+
+use sea_orm::DbErr;
+use tokio::{
+    sync::broadcast::error::RecvError,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::Disk;
+use crate::{
+    hints::{Hub, LOOK},
+    pause,
+};
+
+/// Tells `hub` what is heard of `disk`, without end.
+pub(crate) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallible> {
+    let mut failures = 0;
+    loop {
+        let Err(error) = listen_once(&hub, &disk, &mut failures).await;
+        failures += 1;
+        tracing::warn!(%error, "cannot hear of other replicas");
+        tokio::time::sleep(pause::after(failures)).await;
+    }
+}
+
+async fn listen_once(hub: &Hub, disk: &Disk, failures: &mut u32) -> Result<Infallible, DbErr> {
+    let mut hints = disk.shared.hints.subscribe();
+    hub.tell_all();
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            heard = hints.recv() => match heard {
+                Ok((topic, revision)) => hub.tell(&topic, revision),
+                Err(RecvError::Lagged(_) | RecvError::Closed) => hub.tell_all(),
+            },
+            _ = looks.tick() => {
+                for (kind, revision) in disk.positions().await? {
+                    hub.tell(kind, Some(revision));
+                }
+                *failures = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a disk keeps of one kind.
+
+use std::{
+    any::Any,
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::resource::{Deletion, Resource};
+
+/// How far back a disk can be set.
+const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// Everything of one kind.
+pub(crate) struct Shelf<R> {
+    pub(crate) resources: BTreeMap<Arc<str>, Arc<R>>,
+    pub(crate) deletions: Vec<Deletion>,
+    pub(crate) revision: u64,
+    pub(crate) compacted: u64,
+    /// The id of the commit that took it to its revision.
+    pub(crate) last_commit: Uuid,
+    earlier: Earlier<Box<Shelf<R>>>,
+}
+
+/// A shelf of any kind.
+pub(super) trait Kept: Any + Send {
+    fn revision(&self) -> u64;
+
+    /// Loses what was committed after `to`.
+    fn set_back(&mut self, to: Instant);
+}
+
+impl<R: Resource> Kept for Shelf<R> {
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn set_back(&mut self, to: Instant) {
+        let mut earlier = std::mem::take(&mut self.earlier);
+        if let Some(before) = earlier.take_back(to) {
+            *self = *before;
+        }
+        self.earlier = earlier;
+    }
+}
+
+impl<R> Default for Shelf<R> {
+    fn default() -> Self {
+        Self {
+            resources: BTreeMap::new(),
+            deletions: Vec::new(),
+            revision: 0,
+            compacted: 0,
+            last_commit: Uuid::nil(),
+            earlier: Earlier::default(),
+        }
+    }
+}
+
+impl<R> Shelf<R> {
+    pub(super) fn copy(&self) -> Self {
+        Self {
+            resources: self.resources.clone(),
+            deletions: self.deletions.clone(),
+            revision: self.revision,
+            compacted: self.compacted,
+            last_commit: self.last_commit,
+            earlier: Earlier::default(),
+        }
+    }
+
+    /// Remembers how it was before the commit that was made now.
+    pub(super) fn remember(&mut self, before: Self) {
+        self.earlier.remember(Box::new(before));
+    }
+}
+
+/// States of before, each with the time of the commit that replaced it.
+pub(super) struct Earlier<S>(VecDeque<(Instant, S)>);
+
+impl<S> Default for Earlier<S> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<S> Earlier<S> {
+    /// Remembers a state that is replaced now, as long as anybody goes back so far.
+    pub(super) fn remember(&mut self, before: S) {
+        let now = Instant::now();
+        self.0.push_back((now, before));
+        while self.0.front().is_some_and(|(at, _)| *at + REMEMBERED < now) {
+            self.0.pop_front();
+        }
+    }
+
+    /// The state at `to`, if it was replaced since. What came after is forgotten.
+    pub(super) fn take_back(&mut self, to: Instant) -> Option<S> {
+        let mut state = None;
+        while let Some((_, before)) = self.0.pop_back_if(|(at, _)| *at > to) {
+            state = Some(before);
+        }
+        state
+    }
+}
