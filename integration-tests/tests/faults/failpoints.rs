@@ -14,7 +14,7 @@ use proto::simulation::{ListTransitionsRequest, fleet_service_client::FleetServi
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use upstreams::{Plan, Upstreams};
+use upstreams::{Pace, Plan, Upstreams};
 
 use crate::{
     history::{Mark, is_safe},
@@ -26,6 +26,10 @@ const NODES: u32 = 3;
 /// How often a reboot passes what it does for each power action: once for off and once for on. What it passes more
 /// often is passed in the same situations.
 const TIMES: u32 = 2;
+
+/// Longer than a part mostly takes to be started again and to look at what it had asked for; power services give up soon
+/// after.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// How long a point that a session left out may take to be passed by what goes on beside it.
 const BESIDE: Duration = Duration::from_secs(1);
@@ -224,6 +228,21 @@ async fn a_crash_at_any_point_repeats_nothing_second_third() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_at_any_point_repeats_nothing_last_third() {
     survives(2, 3).await;
+}
+
+/// Where power changes at once, a look at it after the crash shows that nothing is left to ask for. Where it does not, only
+/// a look at the transitions shows that it was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_after_a_slow_power_action_was_taken_repeats_nothing() {
+    let mut scene = Scene::prepare();
+    let pace = Pace { soft_off: SLOW, power_on: SLOW, ..Pace::default() };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) };
+    let upstreams = scene.mesh.among(plan).await;
+    scene.begin(upstreams.ids().len()).await;
+    for time in 1..=TIMES {
+        let crash = Crash { point: "PCS.transitions_create.after".to_owned(), time };
+        round(&mut scene, &upstreams, &[crash]).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

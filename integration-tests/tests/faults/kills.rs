@@ -1,8 +1,11 @@
 //! Processes that are killed, or stopped in order, at any time while nodes are under way.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime},
+};
 
-use integration_tests::processes::Processes;
+use integration_tests::{bos::Bos, processes::Processes};
 use tokio::time::{Instant, sleep};
 use upstreams::{Pace, Plan, Upstreams};
 
@@ -11,20 +14,26 @@ use crate::{
     stage::{Writer, attempted_once, create, furnish, see_through},
 };
 
-const NODES: u32 = 60;
-
-/// Kills, unless the environment says otherwise.
-const KILLS: u64 = 20;
+/// What the environment may set instead of the defaults below, and where the randomness begins, otherwise anew each
+/// time.
+const NODES_VARIABLE: &str = "REVEILLE_TEST_NODES";
 const KILLS_VARIABLE: &str = "REVEILLE_TEST_KILLS";
-
-/// Where the randomness begins, unless the environment says otherwise: anew each time.
+const BETWEEN_VARIABLE: &str = "REVEILLE_TEST_BETWEEN_KILLS";
+const STEP_VARIABLE: &str = "REVEILLE_TEST_STEP";
 const SEED_VARIABLE: &str = "REVEILLE_TEST_SEED";
 
-/// Milliseconds between two kills.
-const BETWEEN: std::ops::Range<u64> = 20..800;
+const NODES: u64 = 60;
 
-/// How long each step of a node takes, so that a boot lasts about as long as all the kills.
-const STEP: Duration = Duration::from_secs(2);
+const KILLS: u64 = 20;
+
+/// Milliseconds between two kills at most; at least it is a fortieth of that.
+const BETWEEN: u64 = 800;
+
+/// Milliseconds that a node takes to boot, and to be configured, so that all of it lasts about as long as all the kills.
+const STEP: u64 = 2000;
+
+/// How long its power takes to change. The power service gives up after little more.
+const POWER: Duration = Duration::from_secs(2);
 
 /// A source of numbers that anybody can repeat (SplitMix64).
 struct Random(u64);
@@ -39,55 +48,77 @@ impl Random {
     }
 }
 
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().unwrap())
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+fn nodes() -> u32 {
+    number(NODES_VARIABLE, NODES).try_into().unwrap()
 }
 
 /// Nodes that are up, each of whose steps takes a while.
 fn plan() -> Plan {
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) }
+    let step = Duration::from_millis(number(STEP_VARIABLE, STEP));
+    let pace = Pace { soft_off: POWER, power_on: POWER, boot: step, configuration: step, ..Pace::default() };
+    Plan { up: true, pace: Some(pace), ..Plan::generated(nodes()) }
 }
 
 async fn prepared() -> (Processes, Upstreams) {
     let mut mesh = Processes::prepare();
     let upstreams = mesh.among(plan()).await;
     mesh.begin().await;
-    furnish(&mesh.bos, NODES as usize).await;
+    furnish(&mesh.bos, nodes() as usize).await;
     (mesh, upstreams)
+}
+
+/// Reboots everything, and gives how long that took.
+async fn reboot(bos: &Bos, upstreams: &Upstreams, name: &str) -> Duration {
+    let (began, mark) = (Instant::now(), Mark::now(upstreams));
+    see_through(bos, "reboot", name).await;
+    let took = began.elapsed();
+    is_safe(upstreams, &mark, &["Soft-Off", "On"]);
+    took
+}
+
+/// Kills parts by chance, and starts each again at once.
+async fn kill(mesh: &mut Processes, kills: u64, mut random: Random) {
+    let (parts, most) = (mesh.parts(), number(BETWEEN_VARIABLE, BETWEEN));
+    for _ in 0..kills {
+        sleep(Duration::from_millis(most / 40 + random.next((most - most / 40).max(1)))).await;
+        let part = parts[random.next(parts.len() as u64) as usize];
+        mesh.kill_part(part).await;
+        mesh.start_part(part);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_are_killed_at_random_repeat_nothing_and_lose_nothing() {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let seed = number(SEED_VARIABLE).unwrap_or(since_epoch.as_nanos() as u64);
-    let kills = number(KILLS_VARIABLE).unwrap_or(KILLS);
+    let seed = number(SEED_VARIABLE, since_epoch.as_nanos() as u64);
+    let kills = number(KILLS_VARIABLE, KILLS);
     eprintln!("{SEED_VARIABLE}={seed}");
-    let mut random = Random(seed);
     let (mut mesh, upstreams) = prepared().await;
-    let (bos, parts) = (mesh.bos.clone(), mesh.parts());
+    let bos = mesh.bos.clone();
+    let undisturbed = reboot(&bos, &upstreams, "undisturbed").await;
 
-    let began = Instant::now();
-    let mark = Mark::now(&upstreams);
-    see_through(&bos, "reboot", "undisturbed").await;
-    let undisturbed = began.elapsed();
-    is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
-
-    let (began, mark, writer) = (Instant::now(), Mark::now(&upstreams), Writer::start(&bos));
-    create(&bos, "reboot", "disturbed").await;
-    for _ in 0..kills {
-        sleep(Duration::from_millis(BETWEEN.start + random.next(BETWEEN.end - BETWEEN.start))).await;
-        let part = parts[random.next(parts.len() as u64) as usize];
-        mesh.kill_part(part).await;
-        mesh.start_part(part);
-    }
-    see_through(&bos, "reboot", "disturbed").await;
-    let disturbed = began.elapsed();
+    let writer = Writer::start(&bos);
+    let over = AtomicBool::new(false);
+    let killing = async {
+        kill(&mut mesh, kills, Random(seed)).await;
+        over.store(true, Ordering::Relaxed);
+    };
+    let rebooting = async {
+        let mut disturbed = Vec::new();
+        while !over.load(Ordering::Relaxed) {
+            disturbed.push(reboot(&bos, &upstreams, &format!("disturbed-{}", disturbed.len())).await);
+        }
+        disturbed
+    };
+    let ((), disturbed) = tokio::join!(killing, rebooting);
     bos.ready().await;
     writer.stop().await.is_kept(&bos).await;
-    is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
     attempted_once(&mesh).await;
-    eprintln!("{undisturbed:.1?} without kills, {disturbed:.1?} with {kills}");
+    eprintln!("{} nodes: {undisturbed:.1?} without kills, {disturbed:.1?} with {kills}", nodes());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,11 +12,19 @@ use integration_tests::{
     bos::Bos,
     replicas::{ACTING, Replicas},
 };
+use proto::simulation::TransitionOperation::{On, SoftOff};
 use reqwest::Method;
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use crate::handover::no_postgres;
+use crate::{
+    fleet::Told,
+    handover::{SPEED, no_postgres, whole},
+};
+
+/// Nodes, unless the environment says otherwise.
+const NODES: u32 = 48;
+const NODES_VARIABLE: &str = "REVEILLE_TEST_NODES";
 
 /// How often a client repeats a call that was refused for now.
 const REPEATS: u32 = 10;
@@ -30,9 +38,16 @@ struct Fared {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_client_fails_while_every_replica_is_replaced_in_turn() {
-    let Some(mut mesh) = Replicas::start(2, 2, 8, 0.0).await else { return no_postgres() };
+async fn no_client_fails_while_every_replica_is_replaced_in_turn_during_a_reboot() {
+    let nodes = std::env::var(NODES_VARIABLE).map_or(NODES, |text| text.parse().expect("a number"));
+    let Some(mut mesh) = Replicas::start(2, 2, nodes, SPEED).await else { return no_postgres() };
     mesh.bos().template("image-1").await;
+    let began = Instant::now();
+    let session = mesh.bos().session("image-1", "boot").await;
+    whole(&mesh, &session).await;
+    let (booted, told) = (began.elapsed(), Told::until_now(&mesh).await);
+    let began = Instant::now();
+    let session = mesh.bos().session("image-1", "reboot").await;
     let (stop, reads, writes) = (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
     let node = mesh.bos().get("/v2/components").await[0]["id"].as_str().unwrap().to_owned();
     let reading = tokio::spawn(read(mesh.bos().clone(), Arc::clone(&stop), Arc::clone(&reads)));
@@ -51,10 +66,17 @@ async fn no_client_fails_while_every_replica_is_replaced_in_turn() {
         mesh.start_replica(part, 0);
         mesh.shared(part).await;
     }
+    let replaced = began.elapsed();
+    let members = whole(&mesh, &session).await;
+    println!(
+        "{members} nodes: booted undisturbed in {booted:.1?}, rebooted in {:.1?} with everything replaced in {replaced:.1?}",
+        began.elapsed()
+    );
     stop.store(true, Ordering::Relaxed);
     reading.await.unwrap();
     writing.await.unwrap();
     println!("reads {reads:?}, writes {writes:?}");
+    told.then_exactly(&mesh, members, &[SoftOff, On]).await;
     assert_eq!(reads.failed.load(Ordering::Relaxed) + writes.failed.load(Ordering::Relaxed), 0);
     assert!(reads.calls.load(Ordering::Relaxed) > 20 && writes.calls.load(Ordering::Relaxed) > 20);
 }

@@ -15,7 +15,7 @@ use crate::fleet::Told;
 const NODES: u32 = 48;
 
 /// Slow enough for a replica to go away in the middle of a boot.
-const SPEED: f64 = 0.03;
+pub const SPEED: f64 = 0.03;
 
 /// How long a lease lasts by default.
 const TTL: Duration = Duration::from_secs(6);
@@ -106,7 +106,7 @@ async fn a_mesh_grows_and_shrinks_during_a_boot() {
 }
 
 /// Waits until a session is complete, with every node as it should be. Gives how many it had.
-async fn whole(mesh: &Replicas, session: &str) -> usize {
+pub async fn whole(mesh: &Replicas, session: &str) -> usize {
     let complete = mesh.bos().complete(session).await;
     assert_eq!(complete["status"]["error"], Value::Null, "{complete}");
     let status = mesh.bos().get(&format!("/v2/sessions/{session}/status")).await;

@@ -79,18 +79,17 @@ impl Actor {
                 continue;
             };
             let due = self.due(&ids, &record.options, time::now());
-            self.hasten(&due.overdue);
-            if !due.attempts.is_empty() {
-                let batches = plan::batches(due.attempts, &record.options, self.driver.most_nodes());
+            if !due.is_empty() {
+                let batches = plan::batches(due, &record.options, self.driver.most_nodes());
                 self.prepare(batches, &fence).await;
             }
         }
     }
 
     /// The attempts to make now. Those that come later are looked at again at their time.
-    fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Due {
+    fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Vec<(ComponentId, Attempt)> {
         let mut intents = self.intents.lock();
-        let mut due = Due::default();
+        let mut due = Vec::new();
         for id in ids {
             let Some(component) = self.known.components.get(id.as_str()) else {
                 intents.forget(id);
@@ -100,13 +99,8 @@ impl Actor {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };
                     match intents.open(id, attempt) {
-                        Opening::Opened => due.attempts.push((id.clone(), attempt)),
-                        Opening::Blocked(Action::PoweringOffGracefully)
-                            if action == Action::PoweringOffForcefully =>
-                        {
-                            due.overdue.insert(id.as_str().to_owned());
-                        }
-                        Opening::Blocked(_) | Opening::Repeated => {}
+                        Opening::Opened => due.push((id.clone(), attempt)),
+                        Opening::Blocked | Opening::Repeated => {}
                     }
                 }
                 PowerDecision::Wait { until } => {
@@ -116,24 +110,6 @@ impl Actor {
             }
         }
         due
-    }
-
-    /// Has the upstream end the transitions in which these nodes were asked to shut down: their time is over, and
-    /// while the upstream works on them it takes nothing else.
-    fn hasten(&self, overdue: &HashSet<String>) {
-        if overdue.is_empty() {
-            return;
-        }
-        let in_the_way = self.journal.all().into_iter().filter(|transition| {
-            transition.delivery() == Delivery::Accepted
-                && convert::action(transition) == Some(Action::PoweringOffGracefully)
-                && transition.members.iter().any(|member| overdue.contains(&member.id))
-        });
-        for transition in in_the_way {
-            if self.notes.want_abort(&transition.id) {
-                self.queues.unfollowed.mark([transition.id.as_str().into()]);
-            }
-        }
     }
 
     /// Writes transitions down, so that a crash from here on leaves a trace of them. Members that are not written down
@@ -157,14 +133,6 @@ impl Actor {
         left.into_iter().for_each(|(id, _)| self.queues.undecided.mark_at(id, later));
         self.queues.undelivered.mark(begun.iter().map(|transition| transition.id.as_str().into()));
     }
-}
-
-/// What is to be done.
-#[derive(Default)]
-struct Due {
-    attempts: Vec<(ComponentId, Attempt)>,
-    /// Nodes that are to be forced off while they are still being asked to shut down.
-    overdue: HashSet<String>,
 }
 
 /// The transition when nobody knows whether the upstream took it.

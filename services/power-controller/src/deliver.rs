@@ -214,17 +214,22 @@ impl Actor {
         let Some(action) = convert::action(&transition) else {
             return self.refused(transition, "the transition has no action", fence).await;
         };
-        let ids = transition.members.iter().map(|member| member.id.clone()).collect();
-        // A call cannot be fenced. Whoever slept since the record was written leaves it to the one who has it now.
-        if !self.known.custody.is_current(fence) {
+        let ids: Vec<_> = transition.members.iter().map(|member| member.id.clone()).collect();
+        // Whoever slept since the record was written leaves it to the one who has it now.
+        let still_ours = self.known.still_ours(fence);
+        if !still_ours() {
             return Err(Lost);
         }
-        let still_ours = {
-            let (custody, fence) = (self.known.custody.clone(), fence.clone());
-            move || custody.is_current(&fence)
-        };
         match self.driver.start(action, ids, self.known.upstream_deadline(), still_ours).await {
-            Ok(upstream_id) => self.accepted(transition, &upstream_id, fence).await,
+            Ok(upstream_id) => {
+                let (id, nodes) = (transition.id.clone(), transition.members.len());
+                let recorded = self.accepted(transition, &upstream_id, fence).await;
+                if recorded.is_err() {
+                    // If it arrived after the other replica had given it up, it may undo what was done since.
+                    tracing::warn!(transition = id, upstream_id, nodes, "taken after it was handed over");
+                }
+                recorded
+            }
             Err(Failure::Refused(text)) => match plan::halves(&transition.members) {
                 Some(halves) => self.split(transition, halves, &text, fence).await,
                 None => self.refused(transition, &text, fence).await,

@@ -37,7 +37,7 @@ struct Effect {
 }
 
 impl Effects {
-    /// Takes over what a previous run left. Effects that were seen, or whose time has passed, are found out
+    /// Recalls what a previous run left. Effects that were seen, or whose time has passed, are found out
     /// about like any other.
     pub(crate) fn recall(mut transitions: Vec<Arc<Transition>>) -> Self {
         transitions.sort_by_key(|one| one.created_at.map(time::from_wire));

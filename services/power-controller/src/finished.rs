@@ -1,56 +1,44 @@
-//! Which finished transitions are kept for people to see.
+//! Which finished transitions are kept: for people to see, and to be recognised among the upstream's.
 
-use std::collections::{HashSet, VecDeque};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
+use chassis::convert::time;
+use domain::time::Timestamp;
 use proto::power::Transition;
 
 /// Finished transitions that are kept.
-const MOST_TRANSITIONS: usize = 1000;
+pub(crate) const MOST_TRANSITIONS: usize = 1000;
 
 /// Members that all of them may have together, about ten megabytes. The registry counts attempts, so what is
 /// forgotten here is not done again.
 const MOST_MEMBERS: usize = 100_000;
 
-/// The finished transitions, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct Finished {
-    kept: VecDeque<(String, usize)>,
-    ids: HashSet<String>,
-    members: usize,
+/// How long they are kept: as long as complete sessions unless somebody says otherwise, which they explain. Power
+/// services forget theirs after a day, and until then ours are not to be taken for one that is looked for. (A clock that
+/// is set forward by as much forgets all of them.)
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The ids of those of the `finished` ones that are to go at `now`: whatever is too old, and those that ended first when
+/// they are too many or have too many members. One that ends in this very transaction, and so has no revision yet, stays
+/// however slow it was: others have to hear how it ended.
+pub(crate) fn surplus(mut finished: Vec<Arc<Transition>>, now: Timestamp) -> Vec<String> {
+    // To finish is the last change of a transition.
+    let order = |one: &Transition| if one.revision == 0 { u64::MAX } else { one.revision };
+    finished.sort_by_key(|one| Reverse(order(one)));
+    let (mut count, mut members) = (0, 0);
+    finished.retain(|one| {
+        count += 1;
+        members += one.members.len();
+        let too_many = count > MOST_TRANSITIONS || members > MOST_MEMBERS;
+        one.revision > 0 && (too_many || now.since(last_begun(one)) >= LONGEST)
+    });
+    finished.into_iter().map(|one| one.id.clone()).collect()
 }
 
-impl Finished {
-    /// Adds a transition that was finished; false if that was known already.
-    pub(crate) fn add(&mut self, transition: &Transition) -> bool {
-        let new = self.ids.insert(transition.id.clone());
-        if new {
-            self.members += transition.members.len();
-            self.kept.push_back((transition.id.clone(), transition.members.len()));
-        }
-        new
-    }
-
-    /// Another replica has taken it out.
-    pub(crate) fn remove(&mut self, id: &str) {
-        if self.ids.remove(id)
-            && let Some(place) = self.kept.iter().position(|(kept, _)| kept == id)
-            && let Some((_, members)) = self.kept.remove(place)
-        {
-            self.members -= members;
-        }
-    }
-
-    /// Takes out the oldest ones that are too many.
-    pub(crate) fn surplus(&mut self) -> Vec<String> {
-        let mut surplus = Vec::new();
-        while self.kept.len() > MOST_TRANSITIONS || self.members > MOST_MEMBERS {
-            let Some((id, members)) = self.kept.pop_front() else { break };
-            self.members -= members;
-            self.ids.remove(&id);
-            surplus.push(id);
-        }
-        surplus
-    }
+/// When the upstream was asked, or when that was to be, if it never was.
+fn last_begun(transition: &Transition) -> Timestamp {
+    let times = [transition.created_at, transition.sent_at];
+    times.into_iter().flatten().map(time::from_wire).max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -59,38 +47,62 @@ mod tests {
 
     use super::*;
 
-    fn surplus_of(transitions: usize, members: usize) -> usize {
-        let mut finished = Finished::default();
+    const NOW: Timestamp = Timestamp(1_732_119_012_345);
+
+    /// Transitions of so many members each, numbered from the oldest, the newest one sent so long ago.
+    fn transitions(count: u64, members: usize, age: Duration) -> Vec<Arc<Transition>> {
         let members = vec![TransitionMember::default(); members];
-        for number in 0..transitions {
-            let transition =
-                Transition { id: number.to_string(), members: members.clone(), ..Default::default() };
-            assert!(finished.add(&transition) && !finished.add(&transition), "it is known then");
-        }
-        let surplus = finished.surplus();
-        assert_eq!(surplus, (0..surplus.len()).map(|number| number.to_string()).collect::<Vec<_>>());
-        surplus.len()
-    }
-
-    #[test]
-    fn the_oldest_go_when_there_are_too_many() {
-        let rows = [((1000, 1), 0), ((1003, 1), 3), ((40, 2500), 0), ((41, 2500), 1)];
-        for ((transitions, members), surplus) in rows {
-            assert_eq!(surplus_of(transitions, members), surplus, "{transitions} of {members}");
-        }
-    }
-
-    #[test]
-    fn what_another_has_taken_out_does_not_count() {
-        let mut finished = Finished::default();
-        let add = |finished: &mut Finished, n: usize| {
-            finished.add(&Transition { id: n.to_string(), ..Default::default() })
+        let one = |number: u64| {
+            let age = age + Duration::from_secs(count - number);
+            let sent_at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).unwrap());
+            Arc::new(Transition {
+                id: number.to_string(),
+                members: members.clone(),
+                created_at: Some(time::to_wire(Timestamp(0))),
+                sent_at: Some(time::to_wire(sent_at)),
+                revision: number,
+                ..Transition::default()
+            })
         };
-        (0..=MOST_TRANSITIONS).for_each(|n| assert!(add(&mut finished, n)));
-        finished.remove("1");
-        finished.remove("stranger");
-        assert!(finished.surplus().is_empty());
-        assert!(add(&mut finished, 1));
-        assert_eq!(finished.surplus(), ["0"]);
+        (1..=count).map(one).collect()
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many_and_all_go_in_the_end() {
+        let (hour, week) = (Duration::from_secs(60 * 60), LONGEST);
+        let rows = [
+            ("as many as may be", transitions(1000, 1, Duration::ZERO), 0),
+            ("too many", transitions(1003, 1, Duration::ZERO), 3),
+            ("as many members as may be", transitions(40, 2500, Duration::ZERO), 0),
+            ("too many members", transitions(41, 2500, Duration::ZERO), 1),
+            ("young enough", transitions(100, 1, week - hour), 0),
+            ("some are too old", transitions(100, 1, week - Duration::from_secs(30)), 70),
+            ("all are too old", transitions(100, 1, week), 100),
+        ];
+        for (name, mut finished, expected) in rows {
+            finished.reverse();
+            let mut surplus = surplus(finished, NOW);
+            surplus.sort_by_key(|id| id.parse::<usize>().unwrap());
+            let oldest: Vec<_> = (1..=expected).map(|number| number.to_string()).collect();
+            assert_eq!(surplus, oldest, "{name}");
+        }
+    }
+
+    #[test]
+    fn one_that_was_never_sent_is_as_old_as_its_record() {
+        let recorded = |age: Duration| {
+            let at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).unwrap());
+            Arc::new(Transition { created_at: Some(time::to_wire(at)), revision: 1, ..Transition::default() })
+        };
+        assert!(surplus(vec![recorded(LONGEST - Duration::from_secs(1))], NOW).is_empty());
+        assert_eq!(surplus(vec![recorded(LONGEST)], NOW).len(), 1);
+    }
+
+    #[test]
+    fn one_that_ends_now_stays_however_slow_it_was() {
+        let mut finished = transitions(MOST_TRANSITIONS as u64, 1, Duration::ZERO);
+        let slow = Transition { id: "slow".into(), revision: 0, ..Transition::default() };
+        finished.push(Arc::new(slow));
+        assert_eq!(surplus(finished, NOW), ["1"]);
     }
 }

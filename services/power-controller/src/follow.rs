@@ -7,7 +7,7 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{convert::time, lease::Fence, pause};
-use domain::{evaluation::NO_RESULTS_FROM, power, time::Timestamp};
+use domain::{component::Action, evaluation::NO_RESULTS_FROM, power, time::Timestamp};
 use proto::{
     component::ActionReport,
     power::{Delivery, Transition, TransitionMember},
@@ -22,6 +22,7 @@ use crate::{
     driver::Failure,
     journal::Lost,
     outcome::{self, News},
+    plan,
     progress::Progress,
 };
 
@@ -57,30 +58,49 @@ impl Actor {
     }
 
     async fn look(&self, id: &str) -> Result<(), Lost> {
-        // Before the record is read, so that nothing is decided by an older one.
-        let fence = self.known.custody.fence([id]);
+        // Before the record is read, so that nothing is decided by an older one. What comes to this replica is marked
+        // when it has been taken over.
+        let Some(fence) = self.known.custody.fence([id]) else { return Ok(()) };
         let Some(transition) = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted) else {
             return Ok(());
         };
-        let (upstream_id, deadline) = (&transition.upstream_id, self.known.upstream_deadline());
-        if self.notes.take_abort(id) {
-            tracing::info!(transition = id, upstream_id, "power-off takes too long, ending it");
-            if let Err(error) = self.driver.abort(upstream_id, deadline).await {
-                tracing::warn!(transition = id, upstream_id, %error, "cannot end the transition");
-                if may_be_asked_again(&error) {
-                    self.notes.abort_later(id);
-                }
-            }
+        if self.is_overdue(&transition) {
+            self.abort(&transition, &fence).await;
         }
-        // That of another replica was looked at only because it is in the way of a node of this one.
-        let Some(fence) = fence else { return Ok(()) };
         let asked_at = time::now();
-        match self.driver.follow(upstream_id, deadline).await {
+        match self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await {
             Ok(progress) => {
                 self.take_progress(Transition::clone(&transition), progress, asked_at, &fence).await
             }
             Err(failure) => self.unheard(Transition::clone(&transition), &failure, &fence).await,
         }
+    }
+
+    /// Whether nodes are to be forced off that the upstream is still asking to shut down, and it does not know.
+    fn is_overdue(&self, transition: &Transition) -> bool {
+        if convert::action(transition) != Some(Action::PoweringOffGracefully)
+            || self.notes.knows_of_abort(&transition.id)
+        {
+            return false;
+        }
+        let (options, now) = (self.known.options.in_force(), time::now());
+        transition.members.iter().any(|member| {
+            self.known.components.get(&member.id).is_some_and(|component| {
+                plan::is_overdue(&component, &self.known.power(&component), member, &options, now)
+            })
+        })
+    }
+
+    /// Has the upstream end the transition: while it works on that it takes nothing else for the nodes.
+    async fn abort(&self, transition: &Transition, fence: &Fence) {
+        let (id, upstream_id) = (&transition.id, &transition.upstream_id);
+        tracing::info!(transition = id, upstream_id, "power-off takes too long, ending it");
+        let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours(fence));
+        let answer = self.driver.abort(upstream_id, deadline, still_ours).await;
+        if let Err(error) = &answer {
+            tracing::warn!(transition = id, upstream_id, %error, "cannot end the transition");
+        }
+        self.notes.aborted(id, !answer.is_err_and(|failure| may_be_asked_again(&failure)));
     }
 
     /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
@@ -94,7 +114,7 @@ impl Actor {
         self.notes.heard(&transition.id);
         self.show_results_again(&transition).await;
         let ended = progress.ended;
-        let news = outcome::take_over(&mut transition, progress);
+        let news = outcome::learn(&mut transition, progress);
         self.spread(&transition, &news, asked_at).await;
         if ended {
             return self.end(transition, "", fence).await;

@@ -1,6 +1,6 @@
 //! The durable record of what was asked of the upstream.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
@@ -11,11 +11,14 @@ use chassis::{
     pause,
     resource::Batch,
 };
+use domain::time::Timestamp;
 use futures_util::Stream;
-use parking_lot::Mutex;
 use proto::power::{Delivery, Transition};
 
-use crate::{convert, finished::Finished, store::Transitions};
+use crate::{convert, finished::surplus, store::Transitions};
+
+/// How often old transitions are looked for where none finishes. They are kept for days.
+const BETWEEN_CLEARINGS: Duration = Duration::from_secs(60 * 60);
 
 /// The transition belongs to another replica by now, which goes on with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +28,8 @@ pub(crate) struct Lost;
 /// All transitions: those under way, and the last ones that are not.
 pub(crate) struct Journal {
     ledger: Ledger<Transitions>,
-    finished: Mutex<Finished>,
+    /// Revision from which on changes are news.
+    opened_at: u64,
 }
 
 /// Changes that belong together.
@@ -37,26 +41,12 @@ pub(crate) struct Changes {
 
 impl Journal {
     pub(crate) fn new(ledger: Ledger<Transitions>) -> Self {
-        let journal = Self { ledger, finished: Mutex::default() };
+        let journal = Self { opened_at: ledger.view().revision(), ledger };
         // Our clock may have been set back while nobody looked, and what was sent has its time from then on.
         if let Some(newest) = journal.all().iter().map(|one| convert::sent_at(one)).max() {
             time::not_before(newest);
         }
-        let over = journal.all().into_iter().filter(|transition| !is_open(transition));
-        for transition in over {
-            journal.note_finished(&transition);
-        }
         journal
-    }
-
-    /// Notes that a transition is over; false if that was known already.
-    pub(crate) fn note_finished(&self, transition: &Transition) -> bool {
-        self.finished.lock().add(transition)
-    }
-
-    /// Notes that a transition is not on record any more.
-    pub(crate) fn note_deleted(&self, id: &str) {
-        self.finished.lock().remove(id);
     }
 
     /// Every transition, then every change, whichever replica made it.
@@ -68,6 +58,11 @@ impl Journal {
     pub(crate) async fn catch_up(&self) -> u64 {
         self.ledger.catch_up().await;
         self.ledger.view().revision()
+    }
+
+    /// Up to where everything was known when the journal was opened.
+    pub(crate) fn opened_at(&self) -> u64 {
+        self.opened_at
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Transition>> {
@@ -99,12 +94,32 @@ impl Journal {
     /// # Errors
     /// As [`Self::write`].
     pub(crate) async fn close(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
-        let delete = {
-            let mut finished = self.finished.lock();
-            finished.add(&transition);
-            finished.surplus()
-        };
-        self.write(Changes { put: vec![transition], delete }, fence).await
+        let (recorded, now) = (transition.delivery(), time::now());
+        self.insist(fence, move || {
+            let transition = transition.clone();
+            move |draft: &mut Draft<'_, Transition>| {
+                draft.put(transition);
+                clear(draft, now);
+            }
+        })
+        .await?;
+        passed([recorded]);
+        Ok(())
+    }
+
+    /// Deletes finished transitions when they were kept long enough, also where no others come, for ever.
+    pub(crate) async fn keep_clear(&self) -> anyhow::Result<Infallible> {
+        loop {
+            let now = time::now();
+            let clear = move |draft: &mut Draft<'_, Transition>| {
+                clear(draft, now);
+                Ok(())
+            };
+            if let Err(fault) = self.ledger.write(clear).await {
+                tracing::warn!(%fault, "finished transitions could not be deleted, trying again later");
+            }
+            tokio::time::sleep(BETWEEN_CLEARINGS).await;
+        }
     }
 
     /// Writes to the ledger and does not give up: without a durable record nothing may be done, and with
@@ -185,6 +200,12 @@ impl Journal {
     }
 }
 
+/// Nobody changes a finished transition any more, so that any replica may delete it.
+fn clear(draft: &mut Draft<'_, Transition>, now: Timestamp) {
+    let finished = draft.select(|transition| !is_open(transition));
+    surplus(finished, now).iter().for_each(|id| draft.delete(id));
+}
+
 /// A step of each of these transitions is durable.
 fn passed(steps: impl IntoIterator<Item = Delivery>) {
     for delivery in steps {
@@ -199,3 +220,6 @@ pub(crate) fn is_open(transition: &Transition) -> bool {
         Delivery::Unspecified | Delivery::Refused | Delivery::Finished => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

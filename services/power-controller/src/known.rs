@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use chassis::{
-    Fault, convert::observation, kinds::OptionsRecord, lease::Custody, ledger::Ledger, mirror::Mirror,
+    Fault,
+    convert::observation,
+    kinds::OptionsRecord,
+    lease::{Custody, Fence},
+    ledger::Ledger,
+    mirror::Mirror,
     resource::Resource,
 };
 use domain::{component::Component, evaluation::PowerObservation, id::ComponentId};
@@ -69,6 +74,13 @@ impl Known {
             Ok(())
         });
         delete.await.map(drop)
+    }
+
+    /// Tells at any later time whether nothing was handed over since `fence` was given: for calls to the upstream, which
+    /// cannot be fenced.
+    pub(crate) fn still_ours(&self, fence: &Fence) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
+        let (custody, fence) = (self.custody.clone(), fence.clone());
+        move || custody.is_current(&fence)
     }
 
     /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).

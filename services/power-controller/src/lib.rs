@@ -100,14 +100,15 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let components = mirror_components(&context, registry.clone(), queues.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
     let known = Known { components, options, states, custody };
-    let effects = Effects::recall(transitions.view().all());
+    let journal = Journal::new(transitions);
+    let effects = Effects::recall(journal.all());
     let (results, shown) = mpsc::channel(MOST_RESULTS);
     let (senses, queued) = (driver.clone(), queues.clone());
     let sense = Sense::new(known.clone(), senses, queued, effects.clone(), shown, poll_pause);
     let actor = Actor {
         known: known.clone(),
         queues,
-        journal: Journal::new(transitions),
+        journal,
         driver: driver.clone(),
         follow_pause,
         reporter: Reporter::new(registry),
@@ -134,12 +135,14 @@ async fn act(actor: Arc<Actor>) -> anyhow::Result<Infallible> {
     let open = actor.recall();
     actor.known.complete().await;
     let (delivering, following) = (Arc::clone(&actor).deliver(), Arc::clone(&actor).follow());
-    tokio::try_join!(actor.attend(open), actor.decide(), delivering, following).map(|(never, ..)| never)
+    let (attending, deciding) = (actor.attend(open), actor.decide());
+    tokio::try_join!(attending, deciding, delivering, following, actor.journal.keep_clear())
+        .map(|(never, ..)| never)
 }
 
 async fn tell_ready(ready: Ready, known: Known) -> anyhow::Result<Infallible> {
     known.complete().await;
-    ready.now().await;
+    ready.now();
     std::future::pending().await
 }
 

@@ -24,13 +24,14 @@ struct Note {
     abort: Abort,
 }
 
-/// Whether the upstream is to end the transition early.
+/// Whether the upstream was asked to end the transition early.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Abort {
     #[default]
-    Unwanted,
-    Wanted,
-    Asked,
+    NotAsked,
+    /// It did not hear, or perhaps did not.
+    Unheard,
+    Heard,
 }
 
 /// All notes, by the id of the transition.
@@ -116,36 +117,19 @@ impl Notes {
         self.with(id, |note| note.doubt = None);
     }
 
-    /// Whether it is news that the transition is to end early.
-    pub(crate) fn want_abort(&self, id: &str) -> bool {
-        self.with(id, |note| {
-            let news = note.abort == Abort::Unwanted;
-            if news {
-                note.abort = Abort::Wanted;
-            }
-            news
-        })
+    /// The upstream was asked to end the transition early. Whether it `heard` may not be known.
+    pub(crate) fn aborted(&self, id: &str, heard: bool) {
+        self.with(id, |note| note.abort = if heard { Abort::Heard } else { Abort::Unheard });
     }
 
-    /// Whether the upstream is to be asked now to end the transition; that is once, unless it did not hear.
-    pub(crate) fn take_abort(&self, id: &str) -> bool {
-        self.with(id, |note| {
-            let wanted = note.abort == Abort::Wanted;
-            if wanted {
-                note.abort = Abort::Asked;
-            }
-            wanted
-        })
+    /// Whether the upstream knows that it is to end the transition early.
+    pub(crate) fn knows_of_abort(&self, id: &str) -> bool {
+        self.notes.lock().get(id).is_some_and(|note| note.abort == Abort::Heard)
     }
 
-    /// The upstream did not hear that it is to end the transition, or perhaps did not: it is to be asked again.
-    pub(crate) fn abort_later(&self, id: &str) {
-        self.with(id, |note| note.abort = Abort::Wanted);
-    }
-
-    /// Whether the upstream is to end the transition early, and may have been asked to.
+    /// Whether the upstream may have been asked to end the transition early.
     pub(crate) fn is_aborted(&self, id: &str) -> bool {
-        self.notes.lock().get(id).is_some_and(|note| note.abort != Abort::Unwanted)
+        self.notes.lock().get(id).is_some_and(|note| note.abort != Abort::NotAsked)
     }
 }
 

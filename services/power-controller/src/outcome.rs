@@ -21,9 +21,9 @@ impl News {
     }
 }
 
-/// Takes over what the upstream says of the tasks of its nodes. The first result of a node stays; tasks of others
+/// Learns what the upstream says of the tasks of its nodes. The first result of a node stays; tasks of others
 /// than its members mean nothing, and of several for one node the last counts.
-pub(crate) fn take_over(transition: &mut Transition, progress: Progress) -> News {
+pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
     let mut states: HashMap<_, _> = progress.tasks.into_iter().map(|task| (task.id, task.state)).collect();
     let mut news = News::default();
     for member in transition.members.iter_mut().filter(|member| is_unresolved(member)) {
@@ -98,7 +98,7 @@ mod tests {
             "x1:failed-later x2:succeeded x3:pending",
             "x3:gone x3:succeeded",
         ] {
-            let news = take_over(&mut transition, tasks(look));
+            let news = learn(&mut transition, tasks(look));
             rows += &format!("{look}: on [{}] no [{}]\n", names(&news.succeeded), names(&news.failed));
         }
         expect![[r#"

@@ -46,8 +46,8 @@ pub(crate) enum Opening {
     Opened,
     /// It is open already, or was made before.
     Repeated,
-    /// Another attempt, at this action, is open.
-    Blocked(Action),
+    /// Another attempt is open.
+    Blocked,
 }
 
 impl Intents {
@@ -55,7 +55,7 @@ impl Intents {
     pub(crate) fn open(&mut self, id: &ComponentId, attempt: Attempt) -> Opening {
         match self.latest.get(id) {
             Some(latest) if latest.attempt == attempt => return Opening::Repeated,
-            Some(latest) if latest.open => return Opening::Blocked(latest.attempt.action),
+            Some(latest) if latest.open => return Opening::Blocked,
             Some(_) | None => {}
         }
         self.latest.insert(id.clone(), Intent { attempt, open: true });
@@ -88,7 +88,7 @@ impl Intents {
         }
     }
 
-    /// Takes over an attempt from the ledger. The open one of a component counts, or else the last given.
+    /// Recalls an attempt from the ledger. The open one of a component counts, or else the last given.
     pub(crate) fn recall(&mut self, id: ComponentId, attempt: Attempt, open: bool) {
         if open || !self.latest.get(&id).is_some_and(|latest| latest.open) {
             self.latest.insert(id, Intent { attempt, open });
@@ -170,6 +170,22 @@ pub(crate) fn standing(
         | PowerObservation::Missing
         | PowerObservation::Undefined { .. } => Standing::Later,
     }
+}
+
+/// Whether a member has had its time to shut down and is to be forced off, which the upstream does not take while it
+/// still works on the shutdown.
+pub(crate) fn is_overdue(
+    component: &Component,
+    power: &PowerObservation,
+    member: &TransitionMember,
+    options: &Options,
+    now: Timestamp,
+) -> bool {
+    component.generation == member.generation
+        && match power::decide(component, power, options, now) {
+            PowerDecision::Act { action, .. } => action == Action::PoweringOffForcefully,
+            PowerDecision::Wait { .. } | PowerDecision::Nothing { .. } => false,
+        }
 }
 
 /// The phase in which the action is asked for.

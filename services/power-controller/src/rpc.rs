@@ -2,13 +2,16 @@
 
 use chassis::{
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, Selection},
+    ledger::{Ledger, Responses, Selection, Watched},
     resource::Batch,
 };
-use proto::power::{
-    ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
-    PowerState, Transition, WatchPowerStatesRequest, WatchPowerStatesResponse,
-    power_service_server::PowerService,
+use proto::{
+    Encoded,
+    power::{
+        ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
+        PowerState, Transition, WatchPowerStatesRequest, WatchPowerStatesResponse,
+        power_service_server::PowerService,
+    },
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -38,13 +41,13 @@ impl PowerService for PowerRpc {
         }))
     }
 
-    type WatchPowerStatesStream = Responses<WatchPowerStatesResponse>;
+    type WatchPowerStatesStream = Responses<Encoded<WatchPowerStatesResponse>>;
 
     async fn watch_power_states(
         &self,
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
-        self.states.serve_watch(request.into_inner().resume_revision, watch_response).await
+        self.states.serve_watch(request.into_inner().resume_revision).await
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;
@@ -71,11 +74,15 @@ fn has_member(transition: &Transition, id: &str) -> bool {
     transition.members.iter().any(|member| member.id == id)
 }
 
-fn watch_response(batch: &Batch<PowerState>) -> WatchPowerStatesResponse {
-    WatchPowerStatesResponse {
-        power_states: batch.changed.iter().map(|state| PowerState::clone(state)).collect(),
-        deletions: deletions_to_wire(&batch.deleted),
-        revision: batch.revision,
-        synced: batch.synced,
+impl Watched for PowerStates {
+    type Message = WatchPowerStatesResponse;
+
+    fn message(batch: &Batch<PowerState>) -> Self::Message {
+        WatchPowerStatesResponse {
+            power_states: batch.changed.iter().map(|state| PowerState::clone(state)).collect(),
+            deletions: deletions_to_wire(&batch.deleted),
+            revision: batch.revision,
+            synced: batch.synced,
+        }
     }
 }

@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// The transitions that are open, by id, as far as the journal was followed.
-#[derive(Default)]
 pub(crate) struct Open {
     transitions: HashMap<String, Arc<Transition>>,
+    /// Up to where that is.
     revision: u64,
 }
 
@@ -34,7 +34,7 @@ impl Actor {
     /// Learns what was on record at the start: an attempt in the journal is not made again.
     pub(crate) fn recall(&self) -> Open {
         let mut intents = self.intents.lock();
-        let mut open = Open::default();
+        let mut open = Open { transitions: HashMap::new(), revision: self.journal.opened_at() };
         for transition in self.journal.all() {
             let is_open = is_open(&transition);
             convert::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
@@ -70,11 +70,11 @@ impl Actor {
     /// What this replica has is recorded where it is done; here it is only remembered that it is open.
     fn follow_others(&self, open: &mut Open, batch: &Batch<Transition>) {
         for deletion in &batch.deleted {
-            self.journal.note_deleted(&deletion.key);
             if let Some(gone) = open.transitions.remove(&*deletion.key)
                 && !self.known.custody.has(&gone.id)
             {
-                self.give_up(&gone, None);
+                self.notes.forget(&gone.id);
+                self.withdraw_dropped(&gone, None);
             }
         }
         for transition in &batch.changed {
@@ -87,8 +87,8 @@ impl Actor {
                     open.transitions.insert(transition.id.clone(), Arc::clone(transition));
                 }
                 (before, false) => {
-                    let news = self.journal.note_finished(transition);
-                    if !ours && (news || before.is_some()) {
+                    let news = before.is_some() || transition.revision > open.revision;
+                    if !ours && news {
                         self.ended_elsewhere(before.as_deref(), transition);
                     }
                 }
@@ -98,14 +98,15 @@ impl Actor {
             // The stream may have begun anew, without telling what was deleted meanwhile.
             open.transitions.retain(|id, _| self.journal.get(id).is_some());
         }
-        open.revision = batch.revision;
+        // What was recalled is told once more at the start.
+        open.revision = open.revision.max(batch.revision);
     }
 
     fn goes_on_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
         match before {
             None => self.effects.begin(now),
             Some(before) => {
-                self.give_up(before, Some(now));
+                self.withdraw_dropped(before, Some(now));
                 self.cancel_failed(now);
             }
         }
@@ -114,7 +115,7 @@ impl Actor {
     }
 
     /// Members of `before` that are not in `now` any more are not acted on after all.
-    fn give_up(&self, before: &Transition, now: Option<&Transition>) {
+    fn withdraw_dropped(&self, before: &Transition, now: Option<&Transition>) {
         let kept: HashSet<_> = now.into_iter().flat_map(convert::attempts).collect();
         let gone = convert::attempts(before).filter(|attempt| !kept.contains(attempt));
         let gone: Vec<_> = gone.collect();

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Answer, FailureKind, Secret,
     failure::{Cause, Trouble},
+    last_look::{HandedOver, was_handed_over},
     room::Room,
     words,
 };
@@ -67,6 +68,9 @@ pub(crate) async fn exchange(
     let begins = until.min(Instant::now() + limits.answer);
     let response = match timeout_at(begins, client.execute(request)).await {
         Ok(Ok(response)) => response,
+        Ok(Err(error)) if was_handed_over(&error) => {
+            return Err(Cause::NotMade { kind: FailureKind::Unreachable, reason: HandedOver.to_string() });
+        }
         Ok(Err(error)) => return Err(not_sent_or_lost(&error, limits).into()),
         Err(_) if begins == until => return Err(too_long(limits).into()),
         Err(_) => return Err(Trouble::ambiguous(format!("no answer within {:?}", limits.answer)).into()),

@@ -9,7 +9,7 @@
 //! A [`Family`] is many such systems with the same settings. [`machine`] is for sites where systems and nodes are
 //! listed in a file.
 //!
-//! - `base`, `client`, `wire`, `exchange`, `room`: how a call gets to the peer, and what its answer means
+//! - `base`, `client`, `wire`, `last_look`, `exchange`, `room`: how a call gets to the peer, and what its answer means
 //! - `keyring`, `credentials`, `grant`, `secret`: who we are to it
 //! - `gate`, `lane`, `meter`: what follows from how calls go
 //! - `words`: what the peer says, made fit for records
@@ -26,6 +26,7 @@ mod gate;
 mod grant;
 mod keyring;
 mod lane;
+mod last_look;
 pub mod machine;
 mod meter;
 mod peer;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
-use crate::Secret;
+use crate::{Secret, last_look::StillWanted};
 
 /// A call to be made. Paths are relative to the peer's base URL.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct Request {
     pub(crate) items: u64,
     pub(crate) anonymous: bool,
     pub(crate) hidden: Vec<Secret>,
-    pub(crate) still_wanted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    pub(crate) still_wanted: Option<StillWanted>,
 }
 
 impl Request {
@@ -138,8 +138,9 @@ impl Request {
         self
     }
 
-    /// Asks `still_wanted` right before the call goes out, after every wait for a place or for credentials. When it says
-    /// no, nothing is sent and the call fails as [`FailureKind::Unreachable`](crate::FailureKind::Unreachable).
+    /// Asks `still_wanted` before the call goes out, after every wait for a place or for credentials, and once more when
+    /// the connection stands and the body is to be written, if there is one. When it says no, the peer gets no whole
+    /// request and the call fails as [`FailureKind::Unreachable`](crate::FailureKind::Unreachable).
     #[must_use]
     pub fn while_wanted(mut self, still_wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.still_wanted = Some(Arc::new(still_wanted));

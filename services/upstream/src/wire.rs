@@ -1,5 +1,7 @@
 //! How a call gets to its peer with the right credentials.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, StatusCode, header::ACCEPT};
 use tokio::time::{Instant, timeout_at};
 
@@ -12,6 +14,7 @@ use crate::{
     failure::Cause,
     grant::TokenSource,
     keyring::{self, Keyring},
+    last_look::{HandedOver, guard},
     room::Room,
 };
 
@@ -111,7 +114,7 @@ impl Wire {
         secrets.extend_from_slice(&request.hidden);
         let limits = self.family.limits.of(request.answer_within);
         if request.still_wanted.as_ref().is_some_and(|still_wanted| !still_wanted()) {
-            return Err(not_reached("it was handed over before the call went out".to_owned()));
+            return Err(not_reached(HandedOver.to_string()));
         }
         exchange(&client, message, &limits, &self.room, until, &secrets).await
     }
@@ -136,9 +139,11 @@ impl Wire {
             Shown::Bearer(token) => builder.bearer_auth(token.reveal()),
             Shown::Basic(username, password) => builder.basic_auth(username, Some(password.reveal())),
         };
-        if let Some(body) = &request.body {
-            builder = builder.body(body.clone());
-        }
+        builder = match (&request.body, &request.still_wanted) {
+            (None, _) => builder,
+            (Some(body), None) => builder.body(body.clone()),
+            (Some(body), Some(still_wanted)) => guard(builder, body.clone(), Arc::clone(still_wanted)),
+        };
         builder.build().map_err(|error| never(innermost(&error)))
     }
 }

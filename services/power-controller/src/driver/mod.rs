@@ -213,7 +213,7 @@ impl Driver {
         }
     }
 
-    /// Asks for an action on the power of nodes. Gives the id under which the upstream took it. Where the call may have
+    /// Asks for an action on the power of nodes. Gives the id under which the upstream took it. Where a call may have
     /// to wait here, `still_ours` is asked right before it goes out, and if it says no nothing is sent.
     pub(crate) async fn start(
         &self,
@@ -225,7 +225,7 @@ impl Driver {
         match self {
             Self::Simulated(simulated) => simulated.start(action, ids, deadline).await,
             Self::Pcs(pcs) => pcs.start(action, ids, deadline, still_ours).await,
-            Self::Redfish(redfish) => Ok(redfish.start(action, ids)),
+            Self::Redfish(redfish) => Ok(redfish.start(action, ids, still_ours)),
         }
     }
 
@@ -239,10 +239,16 @@ impl Driver {
         }
     }
 
-    /// Asks the upstream to end a transition early. Whether and when it has ended is told by following it.
-    pub(crate) async fn abort(&self, id: &str, deadline: Duration) -> Result<(), Failure> {
+    /// Asks the upstream to end a transition early. Whether and when it has ended is told by following it. `still_ours`
+    /// as for [`Self::start`].
+    pub(crate) async fn abort(
+        &self,
+        id: &str,
+        deadline: Duration,
+        still_ours: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<(), Failure> {
         match self {
-            Self::Pcs(pcs) => pcs.abort(id, deadline).await,
+            Self::Pcs(pcs) => pcs.abort(id, deadline, still_ours).await,
             // Nothing there goes on: the effect comes, or the wait for it ends.
             Self::Simulated(_) | Self::Redfish(_) => Ok(()),
         }

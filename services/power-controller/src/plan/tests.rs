@@ -99,18 +99,18 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
     let first = attempt(1, OFF, 1);
     assert_eq!(intents.open(&node, first), Opened);
     assert_eq!(intents.open(&node, first), Repeated);
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF));
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked);
     intents.forget(&node);
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF), "the component went and came back");
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked, "the component went and came back");
     intents.close(&node, attempt(2, ON, 1));
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked(OFF), "that is not the one that is open");
+    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked, "that is not the one that is open");
     intents.close(&node, first);
     assert_eq!(intents.open(&node, first), Repeated, "it was made");
     assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened);
     intents.withdraw(&node);
     assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened, "it was not made");
     intents.withdraw_attempt(&node, first);
-    assert_eq!(intents.open(&node, first), Blocked(ON));
+    assert_eq!(intents.open(&node, first), Blocked);
     intents.withdraw_attempt(&node, attempt(2, ON, 1));
     assert_eq!(intents.open(&node, first), Opened);
 }
@@ -124,7 +124,7 @@ fn the_open_attempt_is_recalled_whatever_the_order() {
             recalled.reverse();
         }
         recalled.into_iter().for_each(|(attempt, open)| intents.recall(id("x1"), attempt, open));
-        assert_eq!(intents.open(&id("x1"), attempt(1, ON, 3)), Opening::Blocked(ON));
+        assert_eq!(intents.open(&id("x1"), attempt(1, ON, 3)), Opening::Blocked);
         intents.close(&id("x1"), attempt(1, ON, 2));
         assert_eq!(intents.open(&id("x1"), attempt(1, ON, 2)), Opening::Repeated);
     }
@@ -241,6 +241,32 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
             on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
     "#]]
     .assert_eq(&table);
+}
+
+#[test]
+fn a_shutdown_is_overdue_when_a_node_of_it_is_to_be_forced_off() {
+    let asked = component(Phase::PoweringOff, Some(OFF), [0, 1, 0]);
+    let (early, late) = (Timestamp(1_000), Timestamp(1_000_000));
+    let rows = [
+        ("it has time", asked.clone(), PowerObservation::On, early, false),
+        ("its time is over", asked.clone(), PowerObservation::On, late, true),
+        ("it is off", asked.clone(), PowerObservation::Off, late, false),
+        ("it is not known", asked.clone(), PowerObservation::Unknown, late, false),
+        ("locked", Component { locked: true, ..asked.clone() }, PowerObservation::On, late, false),
+        ("disabled", Component { enabled: Some(false), ..asked.clone() }, PowerObservation::On, late, false),
+        ("newer wish", Component { generation: 2, ..asked }, PowerObservation::On, late, false),
+        (
+            "forced already",
+            component(Phase::PoweringOff, Some(FORCE), [0, 1, 3]),
+            PowerObservation::On,
+            late,
+            false,
+        ),
+    ];
+    for (name, component, power, now, expected) in rows {
+        let overdue = is_overdue(&component, &power, &member("x1"), &Options::default(), now);
+        assert_eq!(overdue, expected, "{name}");
+    }
 }
 
 #[test]

@@ -91,6 +91,14 @@ impl Actions {
         }
     }
 
+    /// Forgets an action that somebody else goes on with.
+    pub(super) fn abandon(&self, id: &str) {
+        let mut book = self.book.lock();
+        let Some(begun) = book.actions.remove(id) else { return };
+        let pending = begun.tasks.iter().filter(|task| task.state == TaskState::Pending);
+        pending.for_each(|task| book.release(&task.id));
+    }
+
     /// How an action goes; none if it is not known.
     pub(super) fn progress(&self, id: &str) -> Option<Progress> {
         let mut book = self.book.lock();
@@ -197,6 +205,17 @@ mod tests {
             actions.end(ended, "x1", Ok(()));
         }
         assert_eq!(actions.begin(Reset::On, ids(&["x1"])).1, ["x1"]);
+    }
+
+    #[test]
+    fn an_abandoned_action_is_in_nobodys_way() {
+        let actions = Actions::default();
+        let (off, _) = actions.begin(Reset::GracefulOff, ids(&["x1", "x2"]));
+        actions.end(&off, "x1", Ok(()));
+        actions.abandon(&off);
+        actions.abandon(&off);
+        assert_eq!(actions.progress(&off), None);
+        assert_eq!(actions.begin(Reset::On, ids(&["x1", "x2"])).1, ["x1", "x2"]);
     }
 
     #[test]

@@ -103,17 +103,20 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks for a reset of the system at `path`.
+    /// Asks for a reset of the system at `path`, if `still_ours` says so right before the call goes out.
     pub(super) async fn reset(
         &mut self,
         path: &str,
         action: &ResetAction,
         reset_type: &str,
+        still_ours: Arc<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<(), Failure> {
         let usual = || format!("{}/Actions/ComputerSystem.Reset", path.trim_end_matches('/'));
         let target = action.target.clone().unwrap_or_else(usual);
-        let request =
-            Request::post("system_reset", target).json(&json!({ "ResetType": reset_type })).items(1);
+        let request = Request::post("system_reset", target)
+            .json(&json!({ "ResetType": reset_type }))
+            .items(1)
+            .while_wanted(move || still_ours());
         self.call(request).await.map(drop)
     }
 

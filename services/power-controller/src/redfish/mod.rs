@@ -2,7 +2,8 @@
 //!
 //! A BMC has no transitions that could be followed: it is asked for a reset, and its `PowerState` tells what
 //! became of it. So an action is followed here, node by node, and what is known of it ends with the process.
-//! After a restart the power of the nodes tells.
+//! After a restart the power of the nodes tells. The same holds for a replica that has lost the lease of an action: it
+//! asks for nothing more and forgets it.
 //!
 //! Each BMC is called by one caller at a time, many BMCs at once. One that hangs keeps others that want the same
 //! BMC waiting, and nobody else.
@@ -29,7 +30,7 @@ use upstream::machine::MachineFile;
 
 use crate::{driver::Reading, progress::Progress};
 
-use self::{actions::Actions, fleet::Fleet, reset::Reset, system::Power};
+use self::{actions::Actions, fleet::Fleet, reset::Reset, system::Power, task::Order};
 
 /// Longest time that can be set. Whoever asks for more has mistaken the unit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -103,21 +104,33 @@ impl Redfish {
 
     /// Begins the action on every node and returns at once with an id under which [`Self::follow`] tells how it
     /// goes. A node to which the opposite is being done fails.
-    pub(crate) fn start(&self, action: Action, ids: Vec<String>) -> String {
+    ///
+    /// BMCs may keep it waiting, so `still_ours` is asked again before every step. Once it says no nothing more is asked
+    /// for, and the action is not known any more: it is as if the process had ended.
+    pub(crate) fn start(
+        &self,
+        action: Action,
+        ids: Vec<String>,
+        still_ours: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> String {
         let Inner { fleet, actions, patience, pause, .. } = &*self.inner;
         let Some(reset) = Reset::of(action) else {
             return actions.refuse(ids, &format!("'{}' is not an action on power", action.word()));
         };
         let (id, taken) = actions.begin(reset, ids);
-        let (patience, pause) = (*patience, *pause);
+        let order = Order { reset, patience: *patience, pause: *pause, still_ours: Arc::new(still_ours) };
         let tasks = fleet.find(taken).into_iter().map(|(node_id, node)| {
-            let (id, actions) = (id.clone(), Arc::clone(actions));
+            let (id, actions, order) = (id.clone(), Arc::clone(actions), order.clone());
             async move {
                 let result = match &node {
-                    Some(node) => node.carry_out(reset, patience, pause).await,
+                    Some(node) => node.carry_out(&order).await,
                     None => Err(format!("{node_id} is not in the machine file")),
                 };
-                actions.end(&id, &node_id, result);
+                if order.is_ours() {
+                    actions.end(&id, &node_id, result);
+                } else {
+                    actions.abandon(&id);
+                }
             }
         });
         // Not `self`, which would keep this running for ever.
@@ -126,8 +139,8 @@ impl Redfish {
         id
     }
 
-    /// How a begun action goes. None: it is not known, because an earlier process began it, or it ended some
-    /// minutes ago.
+    /// How a begun action goes. None: it is not known, because an earlier process began it, or it was handed over, or it
+    /// ended some minutes ago.
     pub(crate) fn follow(&self, id: &str) -> Option<Progress> {
         drop(self.running());
         self.inner.actions.progress(id)

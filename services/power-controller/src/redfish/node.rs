@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{bmc::Bmc, reset::Reset, system::Power, task::Task};
+use super::{
+    bmc::Bmc,
+    system::Power,
+    task::{Order, Task},
+};
 
 /// A node of the machine file.
 #[derive(Clone)]
@@ -29,17 +33,12 @@ impl Node {
         turn.system(&self.system).await.map(|(_, system)| system.power).map_err(|failure| failure.text)
     }
 
-    /// Does `reset`, and looks every `pause` until its effect shows, for as long as `patience` lasts.
+    /// Does what is ordered, and looks until its effect shows.
     ///
     /// # Errors
     /// Says why it did not come.
-    pub(super) async fn carry_out(
-        &self,
-        reset: Reset,
-        patience: Duration,
-        pause: Duration,
-    ) -> Result<(), String> {
+    pub(super) async fn carry_out(&self, order: &Order) -> Result<(), String> {
         let bmc = self.bmc.as_ref().map_err(String::clone)?;
-        Task { bmc, system: &self.system, reset, patience, pause }.carry_out().await
+        Task { bmc, system: &self.system, order }.carry_out().await
     }
 }

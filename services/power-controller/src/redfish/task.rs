@@ -1,6 +1,6 @@
 //! One action on one system, from the first look to its effect.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 use upstream::{Failure, FailureKind};
@@ -11,16 +11,30 @@ use super::{
     system::{Power, ResetAction},
 };
 
-/// What is to be done, to which system.
-pub(super) struct Task<'a> {
-    pub(super) bmc: &'a Bmc,
-    /// Path of the system; empty: the only one.
-    pub(super) system: &'a str,
+/// What is to be done to systems.
+#[derive(Clone)]
+pub(super) struct Order {
     pub(super) reset: Reset,
     /// How long its effect may take.
     pub(super) patience: Duration,
     /// Time between looks at the power.
     pub(super) pause: Duration,
+    /// Whether nobody else goes on with it.
+    pub(super) still_ours: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Order {
+    pub(super) fn is_ours(&self) -> bool {
+        (self.still_ours)()
+    }
+}
+
+/// An order, and to which system.
+pub(super) struct Task<'a> {
+    pub(super) bmc: &'a Bmc,
+    /// Path of the system; empty: the only one.
+    pub(super) system: &'a str,
+    pub(super) order: &'a Order,
 }
 
 /// Whether the BMC was asked for the reset.
@@ -45,14 +59,14 @@ impl Task<'_> {
     /// have heard is not asked a second time.
     ///
     /// # Errors
-    /// The BMC's words if it refuses; what was seen last if there is no effect in time. Nothing is asked for
-    /// after that.
+    /// The BMC's words if it refuses; what was seen last if there is no effect in time, or it is not ours any more.
+    /// Nothing is asked for after that.
     pub(super) async fn carry_out(&self) -> Result<(), String> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.order.patience;
         let mut asked = Asked::No;
         let mut last = "its turn did not come".to_owned();
-        loop {
-            let next = Instant::now() + self.pause;
+        while self.order.is_ours() {
+            let next = Instant::now() + self.order.pause;
             let Ok(mut turn) = timeout_at(deadline, self.bmc.turn()).await else { break };
             let step = self.step(&mut turn, &mut asked, deadline).await;
             drop(turn);
@@ -75,7 +89,7 @@ impl Task<'_> {
             Err(failure) => return wait_for(failure),
         };
         match (system.power, &asked) {
-            (power, _) if power == self.reset.target() => Ok(Step::Done),
+            (power, _) if power == self.order.reset.target() => Ok(Step::Done),
             // On its way, or not known: neither is a reason to ask.
             (Power::Other(text), _) => Ok(Step::Wait(text)),
             (Power::On | Power::Off, Asked::No) if Instant::now() < deadline => {
@@ -97,8 +111,8 @@ impl Task<'_> {
             Ok(allowable) => allowable,
             Err(failure) => return wait_for(failure),
         };
-        let reset_type = self.reset.choose(&allowable).map_err(|reason| turn.refusal(&reason))?;
-        let failure = match turn.reset(path, action, &reset_type).await {
+        let reset_type = self.order.reset.choose(&allowable).map_err(|reason| turn.refusal(&reason))?;
+        let failure = match turn.reset(path, action, &reset_type, Arc::clone(&self.order.still_ours)).await {
             Ok(()) => {
                 *asked = Asked::Yes;
                 return Ok(Step::Wait(format!("{reset_type} was accepted")));
@@ -113,14 +127,14 @@ impl Task<'_> {
             }
             // It may refuse because it is so already, whoever did it since the look.
             FailureKind::Refused | FailureKind::Denied => match turn.system(path).await {
-                Ok((_, system)) if system.power == self.reset.target() => Ok(Step::Done),
+                Ok((_, system)) if system.power == self.order.reset.target() => Ok(Step::Done),
                 Ok(_) | Err(_) => Err(failure),
             },
         }
     }
 
     fn out_of_time(&self, asked: &Asked, last: &str) -> String {
-        let (name, word, patience) = (self.bmc.name(), self.reset.word(), self.patience);
+        let (name, word, patience) = (self.bmc.name(), self.order.reset.word(), self.order.patience);
         match asked {
             Asked::No => format!("{name} could not be asked for {word} within {patience:?}: {last}"),
             Asked::Yes => format!("{name}: {word} had no effect within {patience:?}: {last}"),

@@ -1,6 +1,6 @@
 //! Keeps what is known about the power of every component current: asks when a component begins a new
-//! generation, and listens for changes. An upstream that does not tell of changes is asked again and again
-//! about nodes that are being acted on.
+//! generation, listens for changes, and asks again and again about nodes that are being acted on. An upstream that
+//! tells of changes is asked seldom: news are for speed, and a look for the truth.
 //!
 //! One task does all of it, so that an older reading cannot overwrite a newer one.
 
@@ -31,6 +31,10 @@ use crate::{
 /// Messages of the upstream that are stored together, so that a burst of single changes costs few commits.
 const MOST_PUSHES: usize = 4096;
 
+/// How many times longer nodes are left alone where the upstream tells of changes. What it failed to tell is then found
+/// long before an action that had its effect would be taken for one without.
+const WHEN_TOLD: u32 = 6;
+
 /// The task that reads power states.
 pub(crate) struct Sense {
     known: Known,
@@ -39,8 +43,8 @@ pub(crate) struct Sense {
     effects: Effects,
     /// What results of actions show.
     results: mpsc::Receiver<Vec<PowerState>>,
-    /// When nodes are asked for again; none: the upstream tells of changes.
-    rhythm: Option<Rhythm>,
+    /// When nodes are asked for again.
+    rhythm: Rhythm,
     seen: HashMap<ComponentId, Seen>,
     /// What results of actions showed last, so that readings from before are recognised.
     shown: HashMap<ComponentId, Shown>,
@@ -57,8 +61,8 @@ pub(crate) struct Sense {
 struct Seen {
     listening: u64,
     clock: u64,
-    /// Until when it need not be asked for again; none: until a change is told.
-    fresh_until: Option<Instant>,
+    /// Until when it need not be asked for again.
+    fresh_until: Instant,
 }
 
 /// A node that is asked for.
@@ -82,7 +86,7 @@ struct Question {
 type Answer = (Question, Result<Vec<(String, Reading)>, Failure>);
 
 impl Sense {
-    /// `pause`: how long a node is left alone that is being acted on, where the upstream does not tell of changes.
+    /// `pause`: how long a node is left alone that is being acted on; longer where the upstream tells of changes.
     pub(crate) fn new(
         known: Known,
         driver: Driver,
@@ -91,7 +95,8 @@ impl Sense {
         results: mpsc::Receiver<Vec<PowerState>>,
         pause: Duration,
     ) -> Self {
-        let rhythm = (!driver.tells()).then(|| Rhythm::new(Instant::now(), pause));
+        let pause = if driver.tells() { pause.saturating_mul(WHEN_TOLD) } else { pause };
+        let rhythm = Rhythm::new(Instant::now(), pause);
         let (seen, shown, silence) = (HashMap::new(), HashMap::new(), Silence::default());
         let (listening, clock, failures) = (0, 0, 0);
         Self {
@@ -187,9 +192,8 @@ impl Sense {
         let told = self.effects.is_followed(id)
             && state.is_none_or(|state| state.reading() != PowerReading::Unspecified);
         let now = Instant::now();
-        let heard = self.seen.get(id).is_some_and(|seen| {
-            seen.listening == self.listening && seen.fresh_until.is_none_or(|until| now < until)
-        });
+        let heard =
+            self.seen.get(id).is_some_and(|seen| seen.listening == self.listening && now < seen.fresh_until);
         component.is_enabled() && !(known && heard) && !told
     }
 

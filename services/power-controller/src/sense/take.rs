@@ -72,7 +72,7 @@ impl Sense {
             let reading = readings.remove(id.as_str()).unwrap_or_else(Reading::missing);
             if self.is_outdated(&id, &reading, now) {
                 self.seen.remove(&id);
-                self.ask_at(&id, seen.fresh_until.into_iter());
+                self.ask_at(&id, std::iter::once(seen.fresh_until));
                 continue;
             }
             let state = convert::power_state(&id, reading, generation, now);
@@ -196,7 +196,7 @@ impl Sense {
     }
 
     fn seen_at(&self, clock: u64, listening: u64) -> Seen {
-        Seen { listening, clock, fresh_until: self.rhythm.map(|rhythm| rhythm.next(Instant::now())) }
+        Seen { listening, clock, fresh_until: self.rhythm.next(Instant::now()) }
     }
 
     /// Stores what differs from what is known.
@@ -243,7 +243,7 @@ impl Sense {
             Outlook::Pending { until } => until.map(|until| after(until.since(now))),
             Outlook::Settled => None,
         };
-        let change = seen.fresh_until.filter(|_| component.is_enabled());
+        let change = component.is_enabled().then_some(seen.fresh_until);
         self.ask_at(id, doubt.into_iter().chain(effect).chain(change));
     }
 

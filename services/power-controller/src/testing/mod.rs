@@ -1,5 +1,6 @@
-//! What the tests of this crate have around it: a power control service and a registry, both in the process.
+//! What the tests of this crate have around it: power upstreams and a registry, all in the process.
 
+pub(crate) mod fleet;
 pub(crate) mod pcs;
 pub(crate) mod registry;
 

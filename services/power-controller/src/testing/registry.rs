@@ -10,6 +10,7 @@ use domain::{component::Component, id::ComponentId, options::Options, report};
 use futures_util::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use proto::{
+    Encoded,
     component::{
         ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,
         DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
@@ -56,7 +57,7 @@ impl FakeRegistry {
         server.add(ComponentServiceServer::new(registry.clone()));
         server.add(ReportServiceServer::new(registry.clone()));
         server.add(OptionsServiceServer::new(registry.clone()));
-        chassis::serve(context, "registry", listener, server).await.unwrap().now().await;
+        chassis::serve(context, "registry", listener, server).await.unwrap().now();
         (registry, url)
     }
 
@@ -119,7 +120,7 @@ impl World {
 #[async_trait]
 impl ComponentService for FakeRegistry {
     type ListComponentsStream = Responses<ListComponentsResponse>;
-    type WatchComponentsStream = Responses<WatchComponentsResponse>;
+    type WatchComponentsStream = Responses<Encoded<WatchComponentsResponse>>;
 
     async fn watch_components(
         &self,
@@ -131,7 +132,7 @@ impl ComponentService for FakeRegistry {
             changes.changed().await.ok()?;
             let response = changes.borrow_and_update().components_since(told.unwrap_or(0), told.is_none());
             let revision = response.revision;
-            Some((Ok(response), (changes, Some(revision))))
+            Some((Ok(response.into()), (changes, Some(revision))))
         });
         Ok(Response::new(responses.boxed()))
     }
@@ -229,7 +230,7 @@ impl ReportService for FakeRegistry {
 
 #[async_trait]
 impl OptionsService for FakeRegistry {
-    type WatchOptionsStream = Responses<WatchOptionsResponse>;
+    type WatchOptionsStream = Responses<Encoded<WatchOptionsResponse>>;
 
     async fn watch_options(
         &self,
@@ -238,7 +239,7 @@ impl OptionsService for FakeRegistry {
         let options = options::to_wire(self.world.borrow().options.clone());
         let record = OptionsRecord { options: Some(options), revision: 1 };
         let response = WatchOptionsResponse { records: vec![record], revision: 1, synced: true };
-        Ok(Response::new(stream::iter([Ok(response)]).chain(stream::pending()).boxed()))
+        Ok(Response::new(stream::iter([Ok(response.into())]).chain(stream::pending()).boxed()))
     }
 
     async fn get_options(

@@ -2,6 +2,8 @@
 
 mod follow;
 mod redfish;
+mod replicas;
+mod telling;
 mod trouble;
 
 use std::time::Duration;
@@ -64,11 +66,7 @@ impl Mesh {
     }
 
     async fn start(&mut self) {
-        let context = Context::new(self.settings.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        crate::start(context.clone(), listener).await.unwrap();
-        self.running = Some((context, PowerServiceClient::new(chassis::channel(&url).unwrap())));
+        self.running = Some(run(self.settings.clone()).await);
     }
 
     async fn stop(&mut self) {
@@ -131,6 +129,15 @@ impl Mesh {
         let wanted = self.pcs.count(call) + more;
         until(call, || async { (self.pcs.count(call) >= wanted).then_some(()) }).await;
     }
+}
+
+/// Starts a power controller.
+async fn run(settings: Settings) -> (Context, PowerServiceClient<chassis::Channel>) {
+    let context = Context::new(settings);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    crate::start(context.clone(), listener).await.unwrap();
+    (context, PowerServiceClient::new(chassis::channel(&url).unwrap()))
 }
 
 impl Drop for Mesh {

@@ -11,7 +11,7 @@ use std::{
 use axum::{
     Router,
     extract::{Path, RawQuery},
-    http::{HeaderMap, StatusCode, header::LOCATION},
+    http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION},
     response::IntoResponse,
     routing::{get, post},
 };
@@ -52,6 +52,28 @@ async fn an_answer_is_read_to_its_end() {
     assert_eq!((answer.status, &answer.body[..]), (StatusCode::ACCEPTED, &b"{\"a\":1}"[..]));
     assert_eq!(answer.headers["x-told"], "yes");
     assert_eq!(peer.call(Request::get("page", "/page")).await.unwrap().body.len(), 300_000);
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_wanted_any_more_does_not_arrive() {
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&arrived);
+    let take = async move |headers: HeaderMap, body: String| {
+        assert_eq!((&headers["content-length"], &body[..]), (&HeaderValue::from(7), r#"{"a":1}"#));
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    let server = Server::of(Router::new().route("/v2/actions", post(take))).await;
+    let peer = server.peer();
+    // It is asked before there is a connection, and when there is one.
+    for (wanted_for, arrives) in [(0, false), (1, false), (2, true)] {
+        let looks = AtomicUsize::new(0);
+        let still_wanted = move || looks.fetch_add(1, Ordering::Relaxed) < wanted_for;
+        let request = Request::post("act", "/actions").json(&json!({"a": 1})).while_wanted(still_wanted);
+        let before = arrived.load(Ordering::Relaxed);
+        let answer = peer.call(request).await.map_err(|failure| failure.kind);
+        assert_eq!(answer.map(drop), if arrives { Ok(()) } else { Err(FailureKind::Unreachable) });
+        assert_eq!(arrived.load(Ordering::Relaxed) > before, arrives, "{wanted_for}");
+    }
 }
 
 #[tokio::test]

@@ -24,8 +24,12 @@ fn authority() -> Authority {
 
 /// Serves TLS with a certificate for `name`, and tells the port.
 async fn serve(authority: &Authority, name: &str) -> std::net::SocketAddr {
+    present(authority, CertificateParams::new(vec![name.to_owned()]).unwrap()).await
+}
+
+/// Serves TLS with such a certificate, and tells the port.
+async fn present(authority: &Authority, params: CertificateParams) -> std::net::SocketAddr {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = ServerConfig::builder()
@@ -83,6 +87,19 @@ async fn certificates_are_checked_unless_told_otherwise() {
     "#]].assert_eq(&table);
     let system = settings::Peer { ca_file: "".into(), ..trusting(good, &file) };
     assert_eq!(ask(&Peer::new("PCS", &system).unwrap()).await.unwrap_err().kind, FailureKind::Unreachable);
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_is_refused_as_such() {
+    let (directory, ours) = (tempfile::tempdir().unwrap(), authority());
+    let file = directory.path().join("ca.pem");
+    std::fs::write(&file, ours.pem()).unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let failure = ask(&Peer::new("PCS", &trusting(present(&ours, params).await, &file)).unwrap()).await;
+    let failure = failure.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Unreachable, "nothing was sent");
+    assert!(failure.text.contains("invalid peer certificate: certificate expired"), "{}", failure.text);
 }
 
 #[tokio::test]

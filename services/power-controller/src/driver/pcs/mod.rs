@@ -157,9 +157,16 @@ impl Pcs {
         }
     }
 
-    pub(crate) async fn abort(&self, id: &str, deadline: Duration) -> Result<(), Failure> {
-        let request = Request::delete("transitions_abort", format!("/transitions/{id}"));
-        match self.peer.call(request.answer_within(deadline)).await {
+    pub(crate) async fn abort(
+        &self,
+        id: &str,
+        deadline: Duration,
+        still_ours: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<(), Failure> {
+        let request = Request::delete("transitions_abort", format!("/transitions/{id}"))
+            .answer_within(deadline)
+            .while_wanted(still_ours);
+        match self.peer.call(request).await {
             Ok(_) => Ok(()),
             // It has ended already, or is forgotten.
             Err(failure)

@@ -270,10 +270,10 @@ async fn a_transition_is_ended_once_and_one_that_is_over_needs_no_end() {
         fake.add_transition(json!({"transitionID": id, "transitionStatus": status, "tasks": []}));
     }
     for id in ["t1", "t2", "t3"] {
-        assert_eq!(pcs.abort(id, DEADLINE).await, Ok(()), "{id}");
+        assert_eq!(pcs.abort(id, DEADLINE, || true).await, Ok(()), "{id}");
     }
     fake.trouble("abort", Some(Trouble::Answers(500, String::new())));
-    assert!(pcs.abort("t1", DEADLINE).await.is_err());
+    assert!(pcs.abort("t1", DEADLINE, || true).await.is_err());
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::{
     progress::{Progress, Task, TaskState},
 };
 
-/// Longest text of the service that is taken over, in characters.
+/// Longest text of the service that is passed on, in characters.
 const LONGEST: usize = 300;
 
 /// Body of `POST /power-status`. An empty list would ask for everything.

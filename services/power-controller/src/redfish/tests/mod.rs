@@ -75,7 +75,7 @@ async fn read(redfish: &Redfish, id: &str) -> String {
 
 /// Does it and waits for the end. Gives the results in the order of the nodes.
 async fn act(redfish: &Redfish, action: Action, nodes: &[&str]) -> Vec<TaskState> {
-    let id = redfish.start(action, ids(nodes));
+    let id = redfish.start(action, ids(nodes), || true);
     ended(redfish, &id).await
 }
 

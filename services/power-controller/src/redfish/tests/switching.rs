@@ -1,5 +1,7 @@
 //! Actions, from the request to the effect.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 
 use Action::{PoweringOffForcefully, PoweringOffGracefully, PoweringOn};
@@ -93,7 +95,7 @@ async fn an_effect_that_does_not_come_is_a_failure() {
 async fn a_power_that_is_on_its_way_is_waited_for() {
     let (bmc, redfish) = one(Hardware::of(&["1"]), &quick()).await;
     bmc.set_power("1", "PoweringOff");
-    let id = redfish.start(PoweringOn, ids(&["x1"]));
+    let id = redfish.start(PoweringOn, ids(&["x1"]), || true);
     while bmc.hardware.lock().log.len() < 3 {
         tokio::task::yield_now().await;
     }
@@ -107,7 +109,7 @@ async fn a_bmc_that_comes_back_is_asked_then() {
     let (bmc, redfish) = one(Hardware::of(&["1"]), &quick()).await;
     let address = bmc.address;
     drop(bmc);
-    let id = redfish.start(PoweringOn, ids(&["x1"]));
+    let id = redfish.start(PoweringOn, ids(&["x1"]), || true);
     while !read(&redfish, "x1").await.contains("refused") {}
     assert!(!redfish.follow(&id).unwrap().ended);
     let bmc = Double::start_at(address, Hardware::of(&["1"])).await;
@@ -133,7 +135,7 @@ async fn a_bmc_that_stays_away_or_hangs_fails_in_time() {
 #[tokio::test]
 async fn the_opposite_of_what_is_under_way_is_not_begun() {
     let (bmc, redfish) = one(Hardware { works: false, ..Hardware::of(&["1"]) }, &quick()).await;
-    let on = redfish.start(PoweringOn, ids(&["x1"]));
+    let on = redfish.start(PoweringOn, ids(&["x1"]), || true);
     let text = failure(act(&redfish, PoweringOffForcefully, &["x1"]).await);
     assert_eq!(text, "forced power off not begun: a power on is under way");
     while bmc.asked().is_empty() {
@@ -176,4 +178,24 @@ fn settings_that_cannot_be_used_are_named() {
     assert!(check(settings::Power { follow_seconds: 0.0, ..quick() }).starts_with("power.follow_seconds: "));
     let encrypted = check(settings::Power { effect_seconds: 1.0, ..settings::Power::default() });
     assert!(encrypted.starts_with("BMC b0 of the machine file: url: "), "{encrypted}");
+}
+
+#[tokio::test]
+async fn what_was_handed_over_is_not_asked_for_any_more() {
+    let (bmc, redfish) = one(Hardware::of(&["1"]), &quick()).await;
+    bmc.set_power("1", "PoweringOff");
+    let ours = Arc::new(AtomicBool::new(true));
+    let still_ours = Arc::clone(&ours);
+    let id = redfish.start(PoweringOn, ids(&["x1"]), move || still_ours.load(Ordering::Relaxed));
+    while bmc.hardware.lock().log.len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!redfish.follow(&id).unwrap().ended);
+    ours.store(false, Ordering::Relaxed);
+    bmc.set_power("1", "Off");
+    while redfish.follow(&id).is_some() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(bmc.asked(), [""; 0]);
+    assert_eq!(act(&redfish, PoweringOn, &["x1"]).await, [Succeeded], "it is in nobody's way");
 }

@@ -1,0 +1,107 @@
+use chassis::{Context, Settings, lease::Leases};
+use sea_orm::{ConnectionTrait, DatabaseConnection};
+
+use super::*;
+use crate::{Migrator, finished::MOST_TRANSITIONS, testing::until};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A journal, and the leases under which it is written.
+struct Scene {
+    context: Context,
+    database: DatabaseConnection,
+    leases: Leases,
+    journal: Journal,
+}
+
+impl Scene {
+    async fn on(url: &str) -> Self {
+        let context = Context::new(Settings::default());
+        let database = chassis::database::connect::<Migrator>(url).await.unwrap();
+        let ledger = Ledger::open(&context, database.clone()).await.unwrap();
+        let leases = Leases::start(&context, "power-controller", &database).await.unwrap();
+        Self { context, database, leases, journal: Journal::new(ledger) }
+    }
+
+    /// Under what the transition may be written now.
+    async fn fence(&self, id: &str) -> Fence {
+        until("a lease", || async { self.leases.fence([id]) }).await
+    }
+
+    async fn put(&self, transitions: Vec<Transition>) {
+        let write = self.journal.ledger.write(|draft| {
+            transitions.into_iter().for_each(|transition| draft.put(transition));
+            Ok(())
+        });
+        write.await.unwrap();
+    }
+
+    fn ids(&self) -> HashSet<String> {
+        self.journal.all().iter().map(|one| one.id.clone()).collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.context.tasks.shutdown().cancel();
+    }
+}
+
+fn transition(id: &str, delivery: Delivery, age: Duration) -> Transition {
+    let age = i64::try_from(age.as_millis()).unwrap();
+    let sent_at = Some(time::to_wire(Timestamp(time::now().0 - age)));
+    Transition { id: id.to_owned(), delivery: delivery.into(), sent_at, ..Transition::default() }
+}
+
+fn as_many_as_are_kept() -> Vec<Transition> {
+    let one = |number: usize| {
+        let age = Duration::from_secs((MOST_TRANSITIONS - number) as u64);
+        transition(&format!("t{number}"), Delivery::Finished, age)
+    };
+    (0..MOST_TRANSITIONS).map(one).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
+    let Some(url) = test_databases::on_postgres().await else { return };
+    let scene = Scene::on(&url).await;
+    scene.put(as_many_as_are_kept()).await;
+    let late = transition("late", Delivery::Refused, Duration::ZERO);
+    let fence = scene.fence(&late.id).await;
+    let take = "UPDATE leases SET holder = '', epoch = epoch + 1";
+    scene.database.execute_unprepared(take).await.unwrap();
+    assert!(scene.journal.close(late.clone(), &fence).await.is_err());
+    assert_eq!(scene.journal.all().len(), MOST_TRANSITIONS, "nothing was written");
+    until("a new lease", || async {
+        let fence = scene.fence(&late.id).await;
+        scene.journal.close(late.clone(), &fence).await.ok()
+    })
+    .await;
+    let ids = scene.ids();
+    assert_eq!(ids.len(), MOST_TRANSITIONS);
+    assert!(ids.contains("late") && !ids.contains("t0") && ids.contains("t1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
+    for database in test_databases::every_kind().await {
+        let scene = Scene::on(&database.url).await;
+        let old = 30 * DAY;
+        scene
+            .put(vec![
+                transition("finished", Delivery::Finished, old),
+                transition("refused", Delivery::Refused, old),
+                transition("open", Delivery::Accepted, old),
+                transition("young", Delivery::Finished, DAY),
+            ])
+            .await;
+        let cleared = async {
+            until("the old ones to go", || async { (scene.journal.all().len() == 2).then_some(()) }).await;
+        };
+        tokio::select! {
+            _ = scene.journal.keep_clear() => unreachable!("it goes on for ever"),
+            () = cleared => {}
+        }
+        assert_eq!(scene.ids(), ["open", "young"].map(str::to_owned).into());
+    }
+}

@@ -1,0 +1,137 @@
+//! A simulated fleet that forgets to tell of changes.
+
+use std::{collections::BTreeMap, pin::Pin, sync::Arc};
+
+use chassis::{Context, Server};
+use futures_util::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
+use proto::{
+    power::PowerReading,
+    simulation::{
+        CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
+        GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
+        ListFaultsRequest, ListFaultsResponse, ListHardwareRequest, ListHardwareResponse,
+        ListTransitionsRequest, ListTransitionsResponse, NodePower, PutBootParametersRequest,
+        PutBootParametersResponse, SetConfigurationsRequest, SetConfigurationsResponse,
+        WatchConfigurationsRequest, WatchConfigurationsResponse, WatchPowerRequest, WatchPowerResponse,
+        fleet_service_server::{FleetService, FleetServiceServer},
+    },
+};
+use tokio::net::TcpListener;
+use tonic::{Request, Response, Status, async_trait};
+
+/// The fleet. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct SilentFleet {
+    power: Arc<Mutex<BTreeMap<String, PowerReading>>>,
+}
+
+type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl SilentFleet {
+    /// Serves on an address of its own until the context ends, and gives that address.
+    pub(crate) async fn start(context: &Context) -> (Self, String) {
+        let fleet = Self::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mut server = Server::default();
+        server.add(FleetServiceServer::new(fleet.clone()));
+        chassis::serve(context, "simulator", listener, server).await.unwrap().now();
+        (fleet, url)
+    }
+
+    /// Changes the power of a node, and tells nobody.
+    pub(crate) fn set_power(&self, id: &str, reading: PowerReading) {
+        self.power.lock().insert(id.to_owned(), reading);
+    }
+}
+
+#[async_trait]
+impl FleetService for SilentFleet {
+    type ListHardwareStream = Responses<ListHardwareResponse>;
+    type WatchConfigurationsStream = Responses<WatchConfigurationsResponse>;
+    type WatchPowerStream = Responses<WatchPowerResponse>;
+
+    async fn get_power(
+        &self,
+        request: Request<GetPowerRequest>,
+    ) -> Result<Response<GetPowerResponse>, Status> {
+        let power = self.power.lock();
+        let nodes = request.into_inner().ids.into_iter().filter_map(|id| {
+            let reading = (*power.get(&id)?).into();
+            Some(NodePower { id, reading, error: String::new() })
+        });
+        Ok(Response::new(GetPowerResponse { nodes: nodes.collect() }))
+    }
+
+    async fn watch_power(
+        &self,
+        _: Request<WatchPowerRequest>,
+    ) -> Result<Response<Self::WatchPowerStream>, Status> {
+        Ok(Response::new(stream::pending().boxed()))
+    }
+
+    async fn list_hardware(
+        &self,
+        _: Request<ListHardwareRequest>,
+    ) -> Result<Response<Self::ListHardwareStream>, Status> {
+        Err(unused())
+    }
+
+    async fn create_transition(
+        &self,
+        _: Request<CreateTransitionRequest>,
+    ) -> Result<Response<CreateTransitionResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn list_transitions(
+        &self,
+        _: Request<ListTransitionsRequest>,
+    ) -> Result<Response<ListTransitionsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn put_boot_parameters(
+        &self,
+        _: Request<PutBootParametersRequest>,
+    ) -> Result<Response<PutBootParametersResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn get_configurations(
+        &self,
+        _: Request<GetConfigurationsRequest>,
+    ) -> Result<Response<GetConfigurationsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn watch_configurations(
+        &self,
+        _: Request<WatchConfigurationsRequest>,
+    ) -> Result<Response<Self::WatchConfigurationsStream>, Status> {
+        Err(unused())
+    }
+
+    async fn set_configurations(
+        &self,
+        _: Request<SetConfigurationsRequest>,
+    ) -> Result<Response<SetConfigurationsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn get_image(&self, _: Request<GetImageRequest>) -> Result<Response<GetImageResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn list_faults(
+        &self,
+        _: Request<ListFaultsRequest>,
+    ) -> Result<Response<ListFaultsResponse>, Status> {
+        Err(unused())
+    }
+}
+
+fn unused() -> Status {
+    Status::unimplemented("the test does not need it")
+}
