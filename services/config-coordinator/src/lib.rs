@@ -2,8 +2,9 @@
 //!
 //! It owns what is known about the configuration of nodes, what was put in place for which power-on, and what nodes
 //! boot where no other service keeps that.
-//! Three loops, none of which waits for another: one keeps the configuration states fresh, one listens for
-//! what the configuration service says by itself, and one prepares power-ons and sets configurations.
+//! Four loops, none of which waits for another: one keeps the configuration states fresh, one listens for
+//! what the configuration service says by itself, one looks for changes where it says nothing, and one prepares
+//! power-ons and sets configurations.
 //!
 //! It does not decide where a component stands and never touches power. What was prepared goes to the
 //! component registry; the power controller acts on it or not.
@@ -12,6 +13,7 @@ mod boot_scripts;
 mod claims;
 mod configure;
 mod coordinate;
+mod follow;
 mod groups;
 mod isolate;
 mod observe;
@@ -54,6 +56,7 @@ use crate::{
     claims::Claims,
     configure::Configurator,
     coordinate::Coordinator,
+    follow::{Followed, Follower},
     observe::{Need, Observer},
     order::Order,
     placing::Placer,
@@ -99,7 +102,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         // Components that have not been copied yet look like components that were deleted.
         loops.components.reached(1).await;
         loops.options.reached(1).await;
-        ready.now().await;
+        ready.now();
         loops.run().await;
         Ok(())
     });
@@ -125,6 +128,7 @@ struct Loops {
     components: Mirror<Component>,
     options: Mirror<OptionsRecord>,
     sensor: Sensor,
+    follower: Follower,
     coordinator: Coordinator,
 }
 
@@ -148,8 +152,7 @@ impl Loops {
             custody: custody.clone(),
             upstream: drivers.configuration,
             order: Arc::new(Mutex::new(Order::default())),
-            looking: Mutex::new(Silence::default()),
-            following: Mutex::new(Silence::default()),
+            silence: Mutex::new(Silence::default()),
             changed: queue.clone(),
         });
         let configurator = Arc::new(Configurator::new(Arc::clone(&observer)));
@@ -163,7 +166,13 @@ impl Loops {
         };
         let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         let preparer = Preparer { preparations: ledgers.preparations, placer, registry };
-        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), unseen, claims);
+        let followed = Arc::new(Followed::default());
+        let follower = Follower {
+            observer: Arc::clone(&observer),
+            followed: Arc::clone(&followed),
+            queue: unseen.clone(),
+        };
+        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), unseen, claims, followed);
         let coordinator = Coordinator {
             components: components.clone(),
             options: options.clone(),
@@ -176,11 +185,17 @@ impl Loops {
             queue,
             claims: Claims::default(),
         };
-        Self { components, options, sensor, coordinator }
+        Self { components, options, sensor, follower, coordinator }
     }
 
     async fn run(&self) {
-        tokio::join!(self.take_over(), self.sensor.ask(), self.sensor.listen(), self.coordinator.run());
+        tokio::join!(
+            self.take_over(),
+            self.sensor.ask(),
+            self.sensor.listen(),
+            self.follower.run(),
+            self.coordinator.run()
+        );
     }
 
     /// Takes over components as they come to this replica, without end. What the last holder left is on record, and is

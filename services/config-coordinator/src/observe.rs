@@ -47,10 +47,8 @@ pub(crate) struct Observer {
     pub(crate) custody: Custody,
     pub(crate) upstream: Driver,
     pub(crate) order: Arc<Mutex<Order>>,
-    /// Of the questions about components of which something has to be known.
-    pub(crate) looking: Mutex<Silence>,
-    /// Of the questions about components whose changes are followed.
-    pub(crate) following: Mutex<Silence>,
+    /// Since when nobody has answered what is so for components.
+    pub(crate) silence: Mutex<Silence>,
     /// Is told of components of which something else is known now.
     pub(crate) changed: WorkQueue<ComponentId>,
 }
@@ -71,8 +69,8 @@ pub(crate) enum ObserveError {
 pub(crate) enum Need {
     /// Nothing is known about it in this generation.
     Evidence { generation: u64 },
-    /// What is known decides about it, and may change without being told.
-    Change { generation: u64 },
+    /// What is known decides about it, and may have changed unheard: what is told may get lost.
+    Audit { generation: u64 },
 }
 
 /// Questions with the time at which they are asked.
@@ -102,35 +100,23 @@ impl Observer {
     pub(crate) fn need(&self, id: &ComponentId) -> Option<Need> {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
-        let known = self.states.view().get(id.as_str()).is_some_and(|state| {
-            let told = state.reading() == ConfigurationReading::Known && !self.lacks_a_word(&state);
-            state.generation == generation && told
-        });
+        let known = self.reads(id, generation, ConfigurationReading::Known);
         if !known || !self.order.lock().is_fresh(id) {
             return Some(Need::Evidence { generation });
         }
-        let polled = self.upstream.poll_period().is_some() && configuration::decides(&component);
-        polled.then_some(Need::Change { generation })
+        let audited = self.upstream.may_change() && configuration::decides(&component);
+        audited.then_some(Need::Audit { generation })
     }
 
-    /// Whether the upstream has answered in this generation and said nothing of the node: it left it out, or had no
-    /// word for it. Sooner or later it has one, and nobody may tell.
+    /// Whether the upstream has answered in this generation and left the node out.
     pub(crate) fn is_missing(&self, id: &ComponentId) -> bool {
-        let generation = self.components.get(id.as_str()).map(|component| component.generation);
-        self.states.view().get(id.as_str()).is_some_and(|state| {
-            let silent = match state.reading() {
-                ConfigurationReading::Missing => true,
-                ConfigurationReading::Known => self.lacks_a_word(&state),
-                ConfigurationReading::Unspecified => false,
-            };
-            Some(state.generation) == generation && silent
-        })
+        let component = self.components.get(id.as_str());
+        component.is_some_and(|one| self.reads(id, one.generation, ConfigurationReading::Missing))
     }
 
-    /// Whether an upstream that tells of changes had no word for the node. It may have told of the change before. One
-    /// that is polled is asked about the node anyway, as long as that matters.
-    fn lacks_a_word(&self, state: &ConfigurationState) -> bool {
-        state.status.is_empty() && self.upstream.poll_period().is_none()
+    fn reads(&self, id: &ComponentId, generation: u64, reading: ConfigurationReading) -> bool {
+        let state = self.states.view().get(id.as_str());
+        state.is_some_and(|state| state.generation == generation && state.reading() == reading)
     }
 
     /// How long the upstream may take to begin an answer.
@@ -138,48 +124,37 @@ impl Observer {
         Duration::from_secs(self.options.in_force().cfs_read_timeout.into())
     }
 
-    /// Asks about components of which something has to be known.
+    /// Asks what is so for components, all of it. When nobody has answered for too long, what is known about them
+    /// does not count any more.
     pub(crate) async fn look(&self, ids: &[ComponentId]) -> Result<(), ObserveError> {
         let (inquiry, since) = (self.inquire(ids), Instant::now());
         if inquiry.about.is_empty() {
             return Ok(());
         }
-        let said = self.upstream.ask(&inquiry.about, self.deadline()).await;
-        self.take(&inquiry, said, &self.looking, since).await
-    }
-
-    /// Asks about components whose changes are followed.
-    pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<(), ObserveError> {
-        let (inquiry, since) = (self.inquire(ids), Instant::now());
-        if inquiry.about.is_empty() {
-            return Ok(());
-        }
-        let said = self.upstream.follow(&inquiry.about, self.deadline()).await;
-        self.take(&inquiry, said, &self.following, since).await
-    }
-
-    /// Takes what came of an inquiry that was made at `since`. When nobody has answered for too long, what is known
-    /// about the components does not count any more.
-    async fn take(
-        &self,
-        inquiry: &Inquiry,
-        said: Result<Vec<Said>, Failure>,
-        silence: &Mutex<Silence>,
-        since: Instant,
-    ) -> Result<(), ObserveError> {
-        match said {
+        match self.upstream.ask(&inquiry.about, self.deadline()).await {
             Ok(said) => {
-                silence.lock().ends();
-                Ok(self.keep_answer(inquiry, said).await?)
+                self.silence.lock().ends();
+                Ok(self.keep_answer(&inquiry, said).await?)
             }
             Err(failure) => {
-                let too_long = silence.lock().lasts(since, Instant::now());
+                let too_long = self.silence.lock().lasts(since, Instant::now());
                 if too_long {
-                    self.lose(inquiry, &failure).await?;
+                    self.lose(&inquiry, &failure).await?;
                 }
                 Err(failure.into())
             }
         }
+    }
+
+    /// Asks what has changed of components. It may leave out any of them, so nothing follows from its failure: what is
+    /// known counts until [`Self::look`] finds otherwise.
+    pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<(), ObserveError> {
+        let inquiry = self.inquire(ids);
+        if inquiry.about.is_empty() {
+            return Ok(());
+        }
+        let said = self.upstream.news(&inquiry.about, self.deadline()).await?;
+        Ok(self.keep_answer(&inquiry, said).await?)
     }
 
     /// What is asked now: about those components that exist and are this replica's, in their generation.

@@ -2,13 +2,16 @@
 
 use chassis::{
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, Selection},
+    ledger::{Ledger, Responses, Selection, Watched},
     resource::Batch,
 };
-use proto::configuration::{
-    ConfigurationState, ListConfigurationStatesRequest, ListConfigurationStatesResponse,
-    WatchConfigurationStatesRequest, WatchConfigurationStatesResponse,
-    configuration_service_server::ConfigurationService,
+use proto::{
+    Encoded,
+    configuration::{
+        ConfigurationState, ListConfigurationStatesRequest, ListConfigurationStatesResponse,
+        WatchConfigurationStatesRequest, WatchConfigurationStatesResponse,
+        configuration_service_server::ConfigurationService,
+    },
 };
 use tonic::{Request, Response, Status};
 
@@ -24,7 +27,7 @@ pub(crate) struct ConfigurationRpc {
 #[tonic::async_trait]
 impl ConfigurationService for ConfigurationRpc {
     type ListConfigurationStatesStream = Responses<ListConfigurationStatesResponse>;
-    type WatchConfigurationStatesStream = Responses<WatchConfigurationStatesResponse>;
+    type WatchConfigurationStatesStream = Responses<Encoded<WatchConfigurationStatesResponse>>;
 
     async fn list_configuration_states(
         &self,
@@ -42,12 +45,19 @@ impl ConfigurationService for ConfigurationRpc {
         &self,
         request: Request<WatchConfigurationStatesRequest>,
     ) -> Result<Response<Self::WatchConfigurationStatesStream>, Status> {
-        let message = |batch: &Batch<ConfigurationState>| WatchConfigurationStatesResponse {
+        self.states.serve_watch(request.into_inner().resume_revision).await
+    }
+}
+
+impl Watched for ConfigurationStates {
+    type Message = WatchConfigurationStatesResponse;
+
+    fn message(batch: &Batch<ConfigurationState>) -> Self::Message {
+        WatchConfigurationStatesResponse {
             configuration_states: batch.changed.iter().map(|state| (**state).clone()).collect(),
             deletions: deletions_to_wire(&batch.deleted),
             revision: batch.revision,
             synced: batch.synced,
-        };
-        self.states.serve_watch(request.into_inner().resume_revision, message).await
+        }
     }
 }

@@ -1,15 +1,18 @@
-//! Learning what the configuration upstream says: by asking, by listening to those who tell of changes, and by
-//! asking again and again about nodes whose changes nobody tells of.
+//! Learning what the configuration upstream says: by asking, and by listening to those who tell of changes.
+//!
+//! What is told, or found by looking for changes, makes things quick. It may get lost, so it is not relied on: as
+//! long as configuration decides about a node, the upstream is asked about it again and again, at leisure.
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::{mirror::Mirror, pause, work::WorkQueue};
-use domain::{component::Component, id::ComponentId};
+use domain::{component::Component, configuration, id::ComponentId};
 use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     claims::{Answer, Claims},
+    follow::Followed,
     observe::{Need, ObserveError, Observer},
     rounds,
     silence::Silence,
@@ -31,7 +34,9 @@ pub(crate) struct Sensor {
     queue: WorkQueue<ComponentId>,
     /// By why it is being asked.
     claims: Arc<Claims<Need>>,
-    /// All components whose changes are followed are asked about at the same moments, counted from here.
+    /// Components about which configuration decides.
+    followed: Arc<Followed>,
+    /// All of those are asked about at the same moments, counted from here.
     start: Instant,
 }
 
@@ -46,23 +51,15 @@ struct Link {
     lost: bool,
 }
 
-/// Components of one round.
-#[derive(Default)]
-struct Due {
-    /// Those of which something has to be known.
-    unknown: Vec<ComponentId>,
-    /// Those whose changes are followed.
-    followed: Vec<ComponentId>,
-}
-
 impl Sensor {
     pub(crate) fn new(
         observer: Arc<Observer>,
         components: Mirror<Component>,
         queue: WorkQueue<ComponentId>,
         claims: Arc<Claims<Need>>,
+        followed: Arc<Followed>,
     ) -> Self {
-        Self { observer, components, queue, claims, start: Instant::now() }
+        Self { observer, components, queue, claims, followed, start: Instant::now() }
     }
 
     /// What was found out about components that come or go is old, and those that came are asked about.
@@ -134,20 +131,17 @@ impl Sensor {
     }
 
     async fn round(&self, ids: Vec<ComponentId>) {
-        let Due { unknown, followed } = self.due(ids);
-        if unknown.is_empty() && followed.is_empty() {
+        let due = self.due(ids);
+        if due.is_empty() {
             return;
         }
-        let (looked, followed_up) =
-            tokio::join!(self.observer.look(&unknown), self.observer.follow(&followed));
-        for (asked, outcome) in [(unknown, looked), (followed, followed_up)] {
-            if let Err(error) = &outcome {
-                tracing::warn!(%error, components = asked.len(), "configuration states are not known");
-            }
-            let failed: Vec<_> = asked.iter().filter(|id| !self.settle(id, outcome.is_ok())).collect();
-            self.claims.again(failed, Instant::now());
-            self.queue.mark(asked);
+        let outcome = self.observer.look(&due).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, components = due.len(), "configuration states are not known");
         }
+        let failed: Vec<_> = due.iter().filter(|id| !self.settle(id, outcome.is_ok())).collect();
+        self.claims.again(failed, Instant::now());
+        self.queue.mark(due);
     }
 
     /// Notes when a component is to be asked about next; gives false if it has to be tried again soon.
@@ -156,7 +150,7 @@ impl Sensor {
         match self.observer.need(id) {
             None => self.claims.release(id),
             Some(_) if !answered => return false,
-            Some(Need::Change { .. }) => self.claims.rest(id, self.next_look(now)),
+            Some(Need::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
             Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
                 // Nobody tells when it is back, and finding out may take a fetch of everything.
                 self.claims.rest(id, now + self.observer.options.in_force().polling_period());
@@ -167,12 +161,13 @@ impl Sensor {
     }
 
     /// Those of `ids` that have to be asked about now. The others need nothing, or are marked for later.
-    fn due(&self, ids: Vec<ComponentId>) -> Due {
+    fn due(&self, ids: Vec<ComponentId>) -> Vec<ComponentId> {
         let now = Instant::now();
-        let mut due = Due::default();
+        let mut due = Vec::new();
         for id in ids {
             // What comes to this replica is marked when it has been taken over.
             let need = self.observer.need(&id).filter(|_| self.observer.custody.has(id.as_str()));
+            self.followed.see(&id, matches!(need, Some(Need::Audit { .. })), now);
             let Some(need) = need else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);
@@ -180,26 +175,23 @@ impl Sensor {
             };
             let earliest = match need {
                 Need::Evidence { .. } => now,
-                Need::Change { .. } => self.next_look(now),
+                Need::Audit { .. } => self.next_audit(now),
             };
-            match (self.claims.claim_from(&id, need, earliest, now), need) {
-                (Answer::Granted, Need::Evidence { .. }) => due.unknown.push(id),
-                (Answer::Granted, Need::Change { .. }) => due.followed.push(id),
-                (Answer::Early(at), _) => self.queue.mark_at(id, at),
+            match self.claims.claim_from(&id, need, earliest, now) {
+                Answer::Granted => due.push(id),
+                Answer::Early(at) => self.queue.mark_at(id, at),
                 // The round that is at it marks the component when it ends.
-                (Answer::Busy | Answer::Done, _) => {}
+                Answer::Busy | Answer::Done => {}
             }
         }
         due
     }
 
-    /// The next moment at which changes are looked for. It is the same for everybody, so that one fetch does for
-    /// all, however many nodes begin to be followed one by one.
-    fn next_look(&self, now: Instant) -> Instant {
-        match self.observer.upstream.poll_period() {
-            Some(period) => next_moment(self.start, period, now),
-            None => now,
-        }
+    /// The next moment at which components are asked about again. It is the same for everybody, so that one fetch
+    /// does for all, however many begin to be followed one by one.
+    fn next_audit(&self, now: Instant) -> Instant {
+        let least = self.observer.options.in_force().polling_period();
+        next_moment(self.start, configuration::audit_period(least, self.followed.count()), now)
     }
 }
 

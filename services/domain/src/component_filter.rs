@@ -8,6 +8,23 @@ use crate::{
     status::computed_status,
 };
 
+const SESSION: &str = "session";
+const STAGED_SESSION: &str = "staged session";
+const PHASE: &str = "phase";
+const STATUS: &str = "status";
+
+/// What a list may ask of `component` that sets it apart from most: names and values. What is true of nearly every
+/// component of a machine at rest, or asked of none, is left out.
+pub fn facets(component: &Component) -> impl Iterator<Item = (&'static str, &str)> {
+    let given = [
+        (SESSION, component.session_name()),
+        (STAGED_SESSION, component.staged_session_name()),
+        (PHASE, component.phase().word()),
+        (STATUS, computed_status(component)),
+    ];
+    given.into_iter().filter(|(_, value)| !value.is_empty())
+}
+
 /// Conditions that all must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentFilter {
@@ -39,6 +56,18 @@ impl ComponentFilter {
             && (self.statuses.is_empty() || self.statuses.contains(computed_status(component)))
     }
 
+    /// Conditions by [`facets`]: every component that matches has one of the facets of each.
+    pub fn conditions(&self) -> Vec<Vec<(&'static str, String)>> {
+        let phase = self.phase.map(|phase| phase.word().to_owned());
+        let texts = [(SESSION, &self.session), (STAGED_SESSION, &self.staged_session), (PHASE, &phase)];
+        let named = texts.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        let named = named.filter(|(_, value)| !value.is_empty());
+        let mut conditions: Vec<_> = named.map(|(name, value)| vec![(name, value.to_owned())]).collect();
+        let statuses: Vec<_> = self.statuses.iter().map(|word| (STATUS, word.clone())).collect();
+        conditions.extend(Some(statuses).filter(|words| !words.is_empty()));
+        conditions
+    }
+
     /// Whether a component that names the session `name` of `tenant` names the wanted one. Where the tenant is not
     /// known the name alone counts.
     fn names(&self, wanted: &Option<String>, name: Option<&str>, tenant: Option<&Tenant>) -> bool {
@@ -55,6 +84,71 @@ mod tests {
         component::{StagedState, Status},
         id::ComponentId,
     };
+
+    /// Every filter of a few values, and every component.
+    #[test]
+    fn what_matches_has_a_facet_of_each_condition() {
+        let texts = || [None, Some(String::new()), Some("s1".to_owned()), Some("s2".to_owned())];
+        let phases = || [None].into_iter().chain(Phase::ALL.map(Some));
+        let combinations = || {
+            let sessions = texts().into_iter().flat_map(|one| texts().map(|other| (one.clone(), other)));
+            sessions.flat_map(|sessions| phases().map(move |phase| (sessions.clone(), phase)))
+        };
+        let component = |((session, staged), phase), word: Option<&str>| Component {
+            session,
+            staged_state: Some(StagedState { session: staged, ..StagedState::default() }),
+            status: Some(Status { phase, status_override: word.map(str::to_owned) }),
+            ..Component::new(ComponentId::parse("x1").expect("valid"))
+        };
+        let words = [None, Some(""), Some("failed"), Some("stable")];
+        let components: Vec<_> =
+            combinations().flat_map(|one| words.map(|word| component(one.clone(), word))).collect();
+        let mut matches = 0;
+        for ((session, staged_session), phase) in combinations() {
+            for words in [&[][..], &["failed"], &["", "stable", "power_on_pending"]] {
+                let statuses = words.iter().map(|word| (*word).to_owned()).collect();
+                let (session, staged_session) = (session.clone(), staged_session.clone());
+                let filter =
+                    ComponentFilter { session, staged_session, phase, statuses, ..Default::default() };
+                let conditions = filter.conditions();
+                for component in components.iter().filter(|component| filter.matches(component)) {
+                    let has = |(name, value): &(&'static str, String)| {
+                        facets(component).any(|facet| facet == (*name, value.as_str()))
+                    };
+                    assert!(
+                        conditions.iter().all(|one_of| one_of.iter().any(has)),
+                        "{filter:?} {component:?}"
+                    );
+                    matches += 1;
+                }
+            }
+        }
+        assert!(matches > 1000, "{matches}");
+    }
+
+    #[test]
+    fn narrow_conditions_are_by_facets() {
+        let text = |text: &str| Some(text.to_owned());
+        let any = ComponentFilter::default();
+        for (filter, conditions) in [
+            (any.clone(), vec![]),
+            (ComponentFilter { enabled: Some(true), session: text(""), ..any.clone() }, vec![]),
+            (ComponentFilter { phase: Some(Phase::None), ..any.clone() }, vec![]),
+            (
+                ComponentFilter {
+                    session: text("s1"),
+                    staged_session: text("s2"),
+                    phase: Some(Phase::Configuring),
+                    statuses: ["failed".to_owned()].into(),
+                    ..any.clone()
+                },
+                vec!["session s1", "staged session s2", "phase configuring", "status failed"],
+            ),
+        ] {
+            let shown = filter.conditions().into_iter().flatten();
+            assert_eq!(shown.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>(), conditions);
+        }
+    }
 
     #[test]
     fn conditions_combine_and_missing_members_match_nothing() {

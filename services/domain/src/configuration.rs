@@ -1,5 +1,7 @@
 //! When to set the configuration of a node that already runs what it should (BOS reference 5.8).
 
+use std::time::Duration;
+
 use crate::{
     artifacts,
     component::Component,
@@ -64,6 +66,17 @@ pub fn decides(component: &Component) -> bool {
         && component.status_override() != status::FAILED
         && component.kernel_wanted()
         && artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
+}
+
+/// Time between audits of `nodes` nodes on which configuration decides: whatever was told or found of them meanwhile,
+/// the upstream is asked about all of them. `least` is how soon that may be; of many nodes it is seldom enough that no
+/// more than ten answers of a thousand nodes are asked for in a minute. It doubles, so that the moments of longer
+/// periods are moments of shorter ones too, and those who come while others go are asked about together.
+pub fn audit_period(least: Duration, nodes: usize) -> Duration {
+    const EACH: Duration = Duration::from_millis(6);
+    let wanted = EACH.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX));
+    let times = wanted.as_nanos().div_ceil(least.as_nanos().max(1)).next_power_of_two();
+    least.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
 }
 
 fn nothing(reason: ConfigurationIdle) -> ConfigurationDecision {
@@ -170,5 +183,17 @@ mod tests {
         for (name, component, expected) in rows {
             assert_eq!(decides(&component), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn many_nodes_are_audited_less_often() {
+        let least = Duration::from_secs(15);
+        for (nodes, seconds) in
+            [(0, 15), (1, 15), (2_500, 15), (2_501, 30), (5_000, 30), (10_000, 60), (100_000, 960)]
+        {
+            assert_eq!(audit_period(least, nodes), Duration::from_secs(seconds), "{nodes}");
+        }
+        assert!(audit_period(least, usize::MAX) > least);
+        assert_eq!(audit_period(Duration::ZERO, 1), Duration::ZERO);
     }
 }

@@ -60,7 +60,8 @@ pub struct Options {
     /// Seconds until a power-on without effect is repeated.
     pub max_power_on_wait_time: u32,
     /// Seconds until a node is asked for again that an upstream left out or knew nothing about, because nobody
-    /// tells when it is back. Whatever else changes is told and not polled for.
+    /// tells when it is back, or whose configuration is waited for, because what is told may get lost. Whatever else
+    /// changes is told and not polled for.
     pub polling_frequency: u32,
     /// Whether names that look like node numbers are errors.
     pub reject_nids: bool,
@@ -217,7 +218,8 @@ impl Options {
         }
     }
 
-    /// How long until a node is asked for again that an upstream left out.
+    /// How long until a node is asked for again that an upstream left out, or told nothing certain about, and the least
+    /// time until one is whose configuration is waited for.
     pub fn polling_period(&self) -> Duration {
         Duration::from_secs(self.polling_frequency.into()).max(LEAST_PERIOD)
     }

@@ -8,6 +8,9 @@ use crate::{
     state::State,
 };
 
+/// Words of which a list may be filtered by one. The service has more, and does not take several.
+const STATUSES: [&str; 4] = ["unconfigured", "failed", "pending", "configured"];
+
 /// What is wanted of a list. Repeated with every page, as the parameters of the next one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Wanted {
@@ -43,9 +46,13 @@ impl Wanted {
                 Answer::bad_request(&format!("limit: {number:?} is not a positive integer"))
             })?,
         };
+        let status = text("status");
+        if !status.is_empty() && !STATUSES.contains(&status.as_str()) {
+            return Err(Answer::bad_request(&format!("status: {status:?} is not one of {STATUSES:?}")));
+        }
         Ok(Self {
             ids: text("ids"),
-            status: text("status"),
+            status,
             enabled: flag("enabled")?,
             config_name: text("config_name"),
             tags: text("tags"),
@@ -57,14 +64,13 @@ impl Wanted {
     }
 
     fn passes(&self, component: &Component) -> bool {
-        let empty_or =
-            |text: &str, matches: &dyn Fn(&str) -> bool| text.is_empty() || text.split(',').any(matches);
         let tagged = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             component.tags.get(name).and_then(|own| own.as_str()) == Some(value)
         };
-        empty_or(&self.status, &|word| word == component.configuration_status)
-            && empty_or(&self.config_name, &|name| name == component.desired_config)
+        (self.status.is_empty() || self.status == component.configuration_status)
+            && (self.config_name.is_empty()
+                || self.config_name.split(',').any(|name| name == component.desired_config))
             && (self.tags.is_empty() || self.tags.split(',').all(tagged))
             && self.enabled.is_none_or(|enabled| enabled == component.enabled)
     }
@@ -149,13 +155,14 @@ mod tests {
     fn pages_follow_one_another_in_the_order_of_ids() {
         let mut state = State::new(Plan::generated(6), SystemTime::UNIX_EPOCH).expect("a plan");
         state.faults[1].cfs_missing = true;
-        let wanted: [&[(&str, &str)]; 8] = [
+        let wanted: [&[(&str, &str)]; 9] = [
             &[],
             &[("limit", "2")],
             &[("limit", "5")],
             &[("ids", "x1000c0s1b0n0,x1000c0s0b0n0,x1000c0s0b1n1,x9c0s0b0n0"), ("limit", "2")],
-            &[("status", "unconfigured,failed"), ("enabled", "false"), ("limit", "3")],
+            &[("status", "unconfigured"), ("enabled", "false"), ("limit", "3")],
             &[("status", "configured")],
+            &[("status", "configured,failed")],
             &[("limit", "none")],
             &[("enabled", "perhaps")],
         ];
@@ -176,13 +183,15 @@ mod tests {
             [String("x1000c0s0b0n0"), String("x1000c0s0b1n1")] then "x1000c0s0b1n1"
             [String("x1000c0s1b0n0")] then null
 
-            [("status", "unconfigured,failed"), ("enabled", "false"), ("limit", "3")]
+            [("status", "unconfigured"), ("enabled", "false"), ("limit", "3")]
             [String("x1000c0s0b0n0"), String("x1000c0s0b1n0"), String("x1000c0s0b1n1")] then "x1000c0s0b1n1"
             [String("x1000c0s1b0n0"), String("x1000c0s1b0n1")] then null
 
             [("status", "configured")]
             [] then null
 
+            [("status", "configured,failed")]
+            {"detail":"status: \"configured,failed\" is not one of [\"unconfigured\", \"failed\", \"pending\", \"configured\"]","status":400,"title":"Bad Request","type":"about:blank"}
             [("limit", "none")]
             {"detail":"limit: \"none\" is not a positive integer","status":400,"title":"Bad Request","type":"about:blank"}
             [("enabled", "perhaps")]

@@ -8,6 +8,11 @@ async fn with_cfs() -> Site {
     Site::start(Options::default(), |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
 }
 
+async fn audited_each_second() -> Site {
+    let options = Options { polling_frequency: 1, ..Options::default() };
+    Site::start(options, |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
+}
+
 fn ids(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|index| format!("x{index:03}"))
 }
@@ -42,26 +47,70 @@ async fn one_fetch_answers_for_all_nodes() {
     let site = with_cfs().await;
     site.peers.state().page = 100;
     site.peers.configure(ids(300), "base", "pending");
-    for id in ids(300) {
-        site.registry.put(booted(&id, "base"));
-    }
+    // They do not run yet, so whatever is heard is not about changes.
+    let status = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
+    site.registry
+        .put_all(ids(300).map(|id| Component { status: status.clone(), ..pending(&id, "base") }).collect());
     for id in ids(300) {
         site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
     }
-    let one_by_one = site.peers.heard("GET /cfs/v3/components/");
-    assert!(one_by_one <= 20, "{one_by_one} nodes were asked about one by one");
+    let calls = site.peers.heard("GET /cfs");
+    // Three pages, and as many if what came before the service listened had to be asked for again.
+    assert!(calls <= 6, "{calls} calls about 300 nodes");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_nobody_told_of_is_found() {
+    let site = audited_each_second().await;
+    // More than a handful, and without the tag by which those of a session are found.
+    site.peers.configure(ids(10), "base", "pending");
+    site.registry.put_all(ids(10).map(|id| booted(&id, "base")).collect());
+    for id in ids(10) {
+        site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    }
+    site.peers.configure(ids(10), "base", "configured");
+    for id in ids(10) {
+        site.shows(&id, "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    }
     site.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_counts_for_nothing_while_nobody_answers() {
-    let site = with_cfs().await;
+    let site = audited_each_second().await;
     site.peers.configure(ids(1), "base", "pending");
     site.registry.put(booted("x000", "base"));
     site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
     site.peers.state().trouble.insert("cfs", Trouble::Status(500));
     let text = "waiting for CFS at HOST (failing since TIME: 500 Internal Server Error: out of order)";
     site.shows("x000", &format!("unknown None \"\" of 7 {text:?}")).await;
+    site.peers.configure(ids(1), "base", "configured");
+    site.peers.state().trouble.clear();
+    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_for_changes_that_are_refused_take_nothing_away() {
+    // Longer than the test, so nothing but looks for changes happens.
+    let options = Options { polling_frequency: 3600, ..Options::default() };
+    let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
+    let site = Site::start(options, adjust).await;
+    site.peers.configure(ids(1), "base", "pending");
+    site.registry.put(booted("x000", "base"));
+    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    eventually("looks for changes only", async || {
+        let heard = site.peers.heard("GET /cfs");
+        if heard > 10 { Ok(()) } else { Err(format!("{heard} looks")) }
+    })
+    .await;
+    site.peers.state().trouble.insert("cfs", Trouble::Status(400));
+    let before = site.peers.heard("GET /cfs");
+    // Longer than nobody may answer what is so. The pauses between looks grow.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(site.peers.heard("GET /cfs") > before + 2, "nobody looked");
+    assert_eq!(site.shown("x000").await, "known Some(\"base\") \"pending\" of 7 \"\"");
     site.peers.configure(ids(1), "base", "configured");
     site.peers.state().trouble.clear();
     site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;

@@ -126,6 +126,9 @@ impl Peers {
     }
 }
 
+/// Words of which CFS takes one as a filter. It has more of them, and refuses a list.
+const STATUSES: [&str; 4] = ["unconfigured", "failed", "pending", "configured"];
+
 type Shared = State<Arc<Mutex<Played>>>;
 
 /// Notes the request, and answers it if the peer has trouble that does not depend on the request.
@@ -166,8 +169,20 @@ async fn list(
     if trouble == Some(Trouble::SecondPage) && after.is_some() {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
-    let tag = query.get("tags").and_then(|tags| tags.split_once('='));
-    let picked = |component: &&Value| tag.is_none_or(|(name, value)| component["tags"][name] == value);
+    let wanted = |name: &str| query.get(name).filter(|value| !value.is_empty());
+    if let Some(word) = wanted("status").filter(|word| !STATUSES.contains(&word.as_str())) {
+        let problem =
+            json!({"title": "Bad Request", "detail": format!("'{word}' is not one of {STATUSES:?}")});
+        return (StatusCode::BAD_REQUEST, problem.to_string()).into_response();
+    }
+    let tag = wanted("tags").and_then(|tags| tags.split_once('='));
+    let is_named =
+        |id: &Value| wanted("ids").is_none_or(|ids| ids.split(',').any(|one| Some(one) == id.as_str()));
+    let picked = |component: &&Value| {
+        tag.is_none_or(|(name, value)| component["tags"][name] == value)
+            && is_named(&component["id"])
+            && wanted("status").is_none_or(|word| component["configuration_status"] == **word)
+    };
     let all: Vec<_> = state
         .cfs
         .iter()
@@ -179,7 +194,7 @@ async fn list(
     let (page, rest) = all.split_at(state.page.min(all.len()));
     let next = (!rest.is_empty()).then(|| {
         json!({
-            "ids": "", "status": "", "enabled": null, "config_name": "", "state_details": false,
+            "ids": wanted("ids"), "status": wanted("status"), "enabled": null, "config_name": "", "state_details": false,
             "tags": query.get("tags"), "limit": state.page, "after_id": page.last().map(|last| &last["id"]),
         })
     });

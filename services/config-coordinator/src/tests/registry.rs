@@ -15,6 +15,7 @@ use domain::{
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use parking_lot::Mutex;
 use proto::{
+    Encoded,
     component::{
         ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse, BootToken,
         DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
@@ -59,14 +60,20 @@ impl Registry {
         server.add(ComponentServiceServer::new(registry.clone()));
         server.add(OptionsServiceServer::new(registry.clone()));
         server.add(ReportServiceServer::new(registry.clone()));
-        chassis::serve(context, "registry", listener, server).await.unwrap().now().await;
+        chassis::serve(context, "registry", listener, server).await.unwrap().now();
         registry
     }
 
     /// Puts a component.
     pub(crate) fn put(&self, component: Component) {
+        self.put_all(vec![component]);
+    }
+
+    /// Puts components, all at once.
+    pub(crate) fn put_all(&self, components: Vec<Component>) {
         self.change(|kept, revision| {
-            kept.components.insert(component.id.as_str().to_owned(), Component { revision, ..component });
+            let components = components.into_iter().map(|one| Component { revision, ..one });
+            kept.components.extend(components.map(|one| (one.id.as_str().to_owned(), one)));
         });
     }
 
@@ -121,7 +128,7 @@ pub(crate) fn component(id: &str) -> Component {
 #[async_trait]
 impl ComponentService for Registry {
     type ListComponentsStream = BoxStream<'static, Result<ListComponentsResponse, Status>>;
-    type WatchComponentsStream = BoxStream<'static, Result<WatchComponentsResponse, Status>>;
+    type WatchComponentsStream = BoxStream<'static, Result<Encoded<WatchComponentsResponse>, Status>>;
 
     async fn list_components(
         &self,
@@ -148,7 +155,7 @@ impl ComponentService for Registry {
             }
             let response = registry.since(resume);
             let resume = response.revision;
-            Some((Ok(response), (registry, revision, resume, false)))
+            Some((Ok(response.into()), (registry, revision, resume, false)))
         });
         let shutdown = self.shutdown.clone().cancelled_owned();
         Ok(Response::new(responses.take_until(Box::pin(shutdown)).boxed()))
@@ -178,7 +185,7 @@ impl ComponentService for Registry {
 
 #[async_trait]
 impl OptionsService for Registry {
-    type WatchOptionsStream = BoxStream<'static, Result<WatchOptionsResponse, Status>>;
+    type WatchOptionsStream = BoxStream<'static, Result<Encoded<WatchOptionsResponse>, Status>>;
 
     async fn get_options(
         &self,
@@ -205,7 +212,7 @@ impl OptionsService for Registry {
             let wire = Some(convert::options::to_wire(options.borrow_and_update().clone()));
             let records = vec![OptionsRecord { options: wire, revision }];
             let response = WatchOptionsResponse { records, revision, synced: revision == 1 };
-            Some((Ok(response), (options, revision + 1)))
+            Some((Ok(response.into()), (options, revision + 1)))
         });
         let shutdown = self.shutdown.clone().cancelled_owned();
         Ok(Response::new(responses.take_until(Box::pin(shutdown)).boxed()))

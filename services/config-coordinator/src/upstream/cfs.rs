@@ -1,8 +1,11 @@
 //! The configuration framework service, version 3 of its API (BOS reference 6.4).
 //!
-//! It is read in three ways, whichever costs it least: a handful of nodes one by one; the nodes of a few
-//! sessions by the tag that was set with their configuration; else everything, page by page. A list of ids never
-//! goes into a URL, since thousands do not fit into one.
+//! What is so is asked for in three ways: a handful of nodes one by one, a few more by lists of their ids, and else
+//! everything, page by page. What has changed of more than a few is asked for by the tag that was set with their
+//! configuration, session by session.
+//!
+//! However few components pass its filters, the service goes through all that it has to find them. So a call with a
+//! filter costs it about as much as all pages together, and is worth it only where it saves many of them.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,6 +20,7 @@ use ::upstream::{Peer, Request};
 use chassis::settings;
 use domain::{evaluation::ConfigurationObservation, id::ComponentId};
 use futures_util::{StreamExt, TryStreamExt, stream};
+
 use http::StatusCode;
 use serde_json::Value;
 
@@ -30,14 +34,19 @@ mod shared;
 mod wire;
 
 use shared::Shared;
-use wire::{Changed, Page, SESSION_TAG, change, next_query, said};
+use wire::{Changed, DECIDED, PAGE, Page, SESSION_TAG, change, next_query, said};
 
-/// Nodes that are asked about one by one even if everything came in fewer answers: each of those has a thousand
-/// components, whose states the service works out one after the other.
+/// Nodes that are asked about one by one.
 const HANDFUL: usize = 4;
 
-/// Nodes that are asked about at the same time.
-const AT_ONCE: usize = 4;
+/// Ids in one URL. BOS sends as many.
+const IDS: usize = 200;
+
+/// Bytes of ids in one URL. Servers take 8 KiB of it as a rule, and the rest of it needs less than one.
+const IDS_BYTES: usize = 7 * 1024;
+
+/// Pages that a list of ids has to save.
+const WORTH: usize = 4;
 
 /// Sessions whose nodes are listed one session after the other. With more of them everything is listed.
 const MOST_SESSIONS: usize = 4;
@@ -67,42 +76,27 @@ impl Cfs {
         self.peer.batch_size()
     }
 
-    /// What is so for each of `about`. Only a fetch of everything says that a node is missing.
+    /// What is so for each of `about`. Only a list says that a node is missing.
     pub(crate) async fn ask(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
-        if self.is_handful(about)
-            && let Some(said) = self.ask_each(about, deadline).await?
-        {
+        if let Some(said) = self.ask_by_id(about, deadline).await? {
             return Ok(said);
         }
-        let listing = self.everything.fetched(self.list(None, deadline)).await?;
-        let said = about.iter().map(|one| {
-            let observation = listing.get(one.id.as_str()).cloned();
-            (one.id.as_str().to_owned(), observation.unwrap_or(ConfigurationObservation::Missing))
-        });
-        Ok(said.collect())
+        let listing = self.everything.fetched(self.list_everything(deadline)).await?;
+        Ok(said_of_each(about, &listing))
     }
 
-    /// The same, by their sessions where that is less work. Those that do not carry the tag of theirs, for example
-    /// because somebody else has set their configuration, are asked about in the other ways.
-    pub(crate) async fn follow(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
-        let sessions = sessions(about).filter(|_| !self.is_handful(about));
-        let Some(sessions) = sessions else { return self.ask(about, deadline).await };
-        let mut listing = Listing::new();
-        for session in sessions {
-            listing.extend(self.list(Some(session), deadline).await?);
+    /// What has changed of `about`. Those that do not carry the tag of their session, for example because somebody else
+    /// has set their configuration, may be left out, and so may those that have gone.
+    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
+        if let Some(said) = self.ask_by_id(about, deadline).await? {
+            return Ok(said);
         }
-        let mut said = Vec::with_capacity(about.len());
-        let mut others = Vec::new();
-        for one in about {
-            match listing.remove_entry(one.id.as_str()) {
-                Some(seen) => said.push(seen),
-                None => others.push(one.clone()),
-            }
-        }
-        if !others.is_empty() {
-            said.extend(self.ask(&others, deadline).await?);
-        }
-        Ok(said)
+        // It is not shared with others: how long this takes tells how much work it was.
+        let mut listing = match sessions(about) {
+            Some(sessions) => self.list_sessions(&sessions, about.len(), deadline).await?,
+            None => self.list_everything(deadline).await?,
+        };
+        Ok(about.iter().filter_map(|one| listing.remove_entry(one.id.as_str())).collect())
     }
 
     /// Sets a configuration. What the service took is so from now on: it works towards that configuration, and has
@@ -135,16 +129,25 @@ impl Cfs {
         Ok(confirmed.map(|id| (id, known.clone())).collect())
     }
 
-    /// Whether asking one by one takes no more calls than fetching everything, or hardly any.
-    fn is_handful(&self, about: &[Question]) -> bool {
-        let most = self.pages.load(Ordering::Relaxed).max(HANDFUL);
-        about.len() <= most && about.iter().all(|one| fits_into_path(one.id.as_str()))
+    /// The same as [`Self::ask`] by the ids of `about`; none where something else is less work.
+    async fn ask_by_id(&self, about: &[Question], deadline: Duration) -> Result<Option<Vec<Said>>, Failure> {
+        if is_handful(about)
+            && let Some(said) = self.ask_each(about, deadline).await?
+        {
+            return Ok(Some(said));
+        }
+        let Some(lists) = lists(about, self.pages.load(Ordering::Relaxed)) else { return Ok(None) };
+        let mut listing = Listing::new();
+        for ids in lists {
+            listing.extend(self.list(&[("ids", &ids)], deadline).await?.0);
+        }
+        Ok(Some(said_of_each(about, &listing)))
     }
 
     /// What is so for each; none if one is not there, which may also mean that the path is not.
     async fn ask_each(&self, about: &[Question], deadline: Duration) -> Result<Option<Vec<Said>>, Failure> {
         let calls: Vec<_> = about.iter().map(|one| self.ask_one(one.id.as_str(), deadline)).collect();
-        let answers: Result<Vec<_>, _> = stream::iter(calls).buffered(AT_ONCE).try_collect().await;
+        let answers: Result<Vec<_>, _> = stream::iter(calls).buffered(HANDFUL).try_collect().await;
         match answers {
             Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(None),
             Err(failure) => Err(failure),
@@ -159,10 +162,37 @@ impl Cfs {
         about_it.ok_or_else(|| malformed(&self.peer, &format!("the answer is not about component '{id}'")))
     }
 
-    /// Every component, or those of a session, page by page.
-    async fn list(&self, session: Option<&str>, deadline: Duration) -> Result<Listing, Failure> {
-        let mut query: Vec<_> =
-            session.iter().map(|session| ("tags".to_owned(), format!("{SESSION_TAG}={session}"))).collect();
+    /// Those of `sessions` in which `count` nodes are waited for: all of them, or those whose configuration is
+    /// decided if they are so many that this takes fewer calls.
+    async fn list_sessions(
+        &self,
+        sessions: &BTreeSet<&str>,
+        count: usize,
+        deadline: Duration,
+    ) -> Result<Listing, Failure> {
+        let are_many = count > sessions.len() * DECIDED.len() * PAGE;
+        let words: &[&str] = if are_many { &DECIDED } else { &[""] };
+        let mut listing = Listing::new();
+        for session in sessions {
+            let tag = format!("{SESSION_TAG}={session}");
+            for word in words {
+                listing.extend(self.list(&[("tags", &tag), ("status", word)], deadline).await?.0);
+            }
+        }
+        Ok(listing)
+    }
+
+    async fn list_everything(&self, deadline: Duration) -> Result<Listing, Failure> {
+        let (listing, pages) = self.list(&[], deadline).await?;
+        self.pages.store(pages, Ordering::Relaxed);
+        Ok(listing)
+    }
+
+    /// Every component that passes `filters`, of which an empty one is none, page by page, and how many pages those
+    /// were.
+    async fn list(&self, filters: &[(&str, &str)], deadline: Duration) -> Result<(Listing, usize), Failure> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut query: Vec<_> = filters.iter().filter(|(_, value)| !value.is_empty()).map(own).collect();
         let (mut listing, mut pages) = (Listing::new(), 0);
         loop {
             let request = Request::get("components_list", "/components").answer_within(deadline);
@@ -172,18 +202,68 @@ impl Cfs {
             pages += 1;
             let before = listing.len();
             listing.extend(page.components.into_iter().filter_map(said));
-            let Some(next) = page.next else { break };
+            let Some(next) = page.next else { return Ok((listing, pages)) };
             if listing.len() == before || listing.len() > MOST_COMPONENTS {
                 return Err(malformed(&self.peer, "pages of components do not come to an end"));
             }
             query = next_query(next)
                 .ok_or_else(|| malformed(&self.peer, "the query for the next page cannot be read"))?;
         }
-        if session.is_none() {
-            self.pages.store(pages, Ordering::Relaxed);
-        }
-        Ok(listing)
     }
+}
+
+/// What a complete list says of each of `about`.
+fn said_of_each(about: &[Question], listing: &Listing) -> Vec<Said> {
+    let said = about.iter().map(|one| {
+        let observation = listing.get(one.id.as_str()).cloned();
+        (one.id.as_str().to_owned(), observation.unwrap_or(ConfigurationObservation::Missing))
+    });
+    said.collect()
+}
+
+fn is_handful(about: &[Question]) -> bool {
+    about.len() <= HANDFUL && about.iter().all(|one| fits_into_path(one.id.as_str()))
+}
+
+/// Whether an id is one part of a path as it stands. Dots alone would mean another path.
+fn fits_into_path(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    id.bytes().all(plain) && id.bytes().any(|byte| byte != b'.')
+}
+
+/// All of `about` as lists of ids that fit into a URL; none if fetching everything, which took `pages` answers, is
+/// not much more work, or if a list cannot name one of them.
+fn lists(about: &[Question], pages: usize) -> Option<Vec<String>> {
+    let most = pages / WORTH;
+    if about.len() > most * IDS || about.iter().any(|one| one.id.as_str().contains(',')) {
+        return None;
+    }
+    let mut lists: Vec<String> = Vec::new();
+    let (mut ids, mut bytes) = (0, 0);
+    for one in about {
+        let id = one.id.as_str();
+        let more = bytes_in_query(id);
+        match lists.last_mut().filter(|_| ids < IDS && bytes + more <= IDS_BYTES) {
+            Some(list) => {
+                list.push(',');
+                list.push_str(id);
+            }
+            None => {
+                lists.push(id.to_owned());
+                (ids, bytes) = (0, 0);
+            }
+        }
+        ids += 1;
+        bytes += more;
+    }
+    (lists.len() <= most).then_some(lists)
+}
+
+/// Bytes of an id and the comma before it as they are written in a query.
+fn bytes_in_query(id: &str) -> usize {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
+    let each = id.bytes().map(|byte| if plain(byte) { 1 } else { "%2C".len() });
+    "%2C".len() + each.sum::<usize>()
 }
 
 /// The sessions of all of `about`; none if one has none, if a name would not be understood in a filter, or if
@@ -200,12 +280,6 @@ fn sessions(about: &[Question]) -> Option<BTreeSet<&str>> {
         }
     }
     Some(sessions)
-}
-
-/// Whether an id is one part of a path as it stands. Dots alone would mean another path.
-fn fits_into_path(id: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    id.bytes().all(plain) && id.bytes().any(|byte| byte != b'.')
 }
 
 #[cfg(test)]

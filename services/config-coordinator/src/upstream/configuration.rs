@@ -103,8 +103,15 @@ impl Driver {
         }
     }
 
-    /// How long to wait between looks at nodes whose configuration matters now; none where changes are told, or
-    /// where there are none.
+    /// Whether what is so for a node may become otherwise.
+    pub(crate) fn may_change(&self) -> bool {
+        match self {
+            Self::Simulated(_) | Self::Cfs(..) => true,
+            Self::Nobody => false,
+        }
+    }
+
+    /// How long to wait at least between looks for changes; none where they are told, or where there are none.
     pub(crate) fn poll_period(&self) -> Option<Duration> {
         match self {
             Self::Simulated(_) | Self::Nobody => None,
@@ -121,12 +128,13 @@ impl Driver {
         }
     }
 
-    /// The same for nodes on which this service has set a configuration before, so that they can be found by
-    /// their session.
-    pub(crate) async fn follow(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
+    /// What has changed of `about`, as far as that can be found out cheaply. Who is left out of the outcome may have
+    /// changed all the same.
+    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
         match self {
-            Self::Cfs(cfs, _) => cfs.follow(about, deadline).await,
-            Self::Simulated(_) | Self::Nobody => self.ask(about, deadline).await,
+            Self::Cfs(cfs, _) => cfs.news(about, deadline).await,
+            // They are told.
+            Self::Simulated(_) | Self::Nobody => Ok(Vec::new()),
         }
     }
 

@@ -6,12 +6,16 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 
 use super::Listing;
 use crate::upstream::Failure;
+
+/// How long a fetch waits for others who want it: what a session changes comes in several messages.
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// A fetch of everything is shared by all who asked for it before it began.
 #[derive(Default)]
@@ -38,6 +42,7 @@ impl Shared {
         if let Some(fetched) = newest.as_ref().filter(|fetched| fetched.began > asked) {
             return fetched.outcome.clone();
         }
+        sleep(MOMENT).await;
         let began = self.clock.fetch_add(1, Ordering::SeqCst);
         let outcome = fetch.await.map(Arc::new);
         *newest = Some(Fetched { began, outcome: outcome.clone() });

@@ -115,35 +115,54 @@ fn ids_stand_in_a_path_only_if_they_mean_nothing_there() {
     }
 }
 
-#[tokio::test]
+#[test]
+fn ids_are_listed_where_that_saves_many_pages() {
+    for (count, pages, expected) in [
+        (1, 0, None),
+        (1, 3, None),
+        (200, 4, Some(1)),
+        (201, 4, None),
+        (201, 8, Some(2)),
+        (400, 11, Some(2)),
+        (2_000, 10, None),
+    ] {
+        let lists = lists(&questions(count), pages);
+        assert_eq!(lists.map(|lists| lists.len()), expected, "{count} or {pages}");
+    }
+    let odd = [question("x0", "s1"), question("x1,x2", "s1")];
+    assert_eq!(lists(&odd, 100), None, "a comma separates ids");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fetch_is_shared_by_those_who_asked_before_it_began() {
     let shared = Shared::default();
     let fetches = AtomicUsize::new(0);
-    let (release, released) = tokio::sync::oneshot::channel::<()>();
-    let fetch = async |wait: Option<tokio::sync::oneshot::Receiver<()>>| {
+    let fetch = async || {
         fetches.fetch_add(1, Ordering::SeqCst);
-        if let Some(wait) = wait {
-            wait.await.unwrap();
-        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(Listing::new())
     };
-    let first = shared.fetched(fetch(Some(released)));
-    let later = async {
-        let waiting = futures_util::future::join_all((0..5).map(|_| shared.fetched(fetch(None))));
-        let (outcomes, ()) = tokio::join!(waiting, async { release.send(()).unwrap() });
-        outcomes.into_iter().all(|outcome| outcome.is_ok())
+    let wanted = async |after: u64| {
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        shared.fetched(fetch()).await
     };
-    let (first, later) = tokio::join!(first, later);
-    assert!(first.is_ok() && later);
-    assert_eq!(fetches.load(Ordering::SeqCst), 2, "one under way, one for all who came meanwhile");
+    // One that waits for others, one of those, and those who come while it is under way.
+    let wants = [0, 50, 600, 700, 900].map(wanted);
+    let outcomes = futures_util::future::join_all(wants).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert_eq!(fetches.load(Ordering::SeqCst), 2);
 }
 
 const SOON: Duration = Duration::from_millis(300);
 
-/// What is said of components `x0` to the one before `x{count}`, as one text.
-async fn asked(peers: &Peers, cfs: &Cfs, count: usize) -> String {
-    let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), "s1")).collect();
-    match cfs.ask(&about, SOON).await {
+/// Questions about components `x0` to the one before `x{count}`.
+fn questions(count: usize) -> Vec<Question> {
+    (0..count).map(|index| question(&format!("x{index}"), "s1")).collect()
+}
+
+/// What is said of these, as one text.
+async fn asked(peers: &Peers, cfs: &Cfs, about: &[Question]) -> String {
+    match cfs.ask(about, SOON).await {
         Ok(said) => said.iter().map(|(id, said)| format!("{id} {said:?}\n")).collect(),
         Err(failure) => format!("{}: {}\n", failure.kind.word(), peers.plain(&failure.text)),
     }
@@ -162,7 +181,10 @@ async fn everything_is_fetched_page_by_page_and_who_is_on_none_is_missing() {
     let (peers, cfs) = played(7, 3).await;
     peers.state().cfs.insert("x3".to_owned(), json!({"id": "x3", "desired_config": 7}));
     peers.state().cfs.remove("x5");
-    let mut told = asked(&peers, &cfs, 8).await;
+    let mut about = questions(8);
+    // It cannot stand in a list of ids.
+    about.push(question("x8,x9", "s1"));
+    let mut told = asked(&peers, &cfs, &about).await;
     told += &peers.state().heard.join("\n");
     expect![[r#"
         x0 Known { desired: Some("base"), status: "pending" }
@@ -173,16 +195,17 @@ async fn everything_is_fetched_page_by_page_and_who_is_on_none_is_missing() {
         x5 Missing
         x6 Known { desired: Some("base"), status: "pending" }
         x7 Missing
+        x8,x9 Missing
         GET /cfs/v3/components
-        GET /cfs/v3/components?after_id=x2&config_name=&ids=&limit=3&state_details=false&status="#]]
+        GET /cfs/v3/components?after_id=x2&config_name=&limit=3&state_details=false"#]]
     .assert_eq(&told);
 }
 
 #[tokio::test]
 async fn a_handful_is_asked_about_one_by_one_until_one_is_not_there() {
     let (peers, cfs) = played(3, 1000).await;
-    let mut told = asked(&peers, &cfs, 2).await;
-    told += &asked(&peers, &cfs, 4).await;
+    let mut told = asked(&peers, &cfs, &questions(2)).await;
+    told += &asked(&peers, &cfs, &questions(4)).await;
     // Several are asked about at the same time.
     let mut heard = peers.state().heard.clone();
     heard.sort_unstable();
@@ -205,6 +228,56 @@ async fn a_handful_is_asked_about_one_by_one_until_one_is_not_there() {
 }
 
 #[tokio::test]
+async fn few_of_many_are_asked_about_by_their_ids_and_who_is_left_out_is_missing() {
+    let (peers, cfs) = played(5, 3).await;
+    cfs.pages.store(4, Ordering::Relaxed);
+    let mut told = asked(&peers, &cfs, &questions(6)).await;
+    told += &peers.state().heard.join("\n");
+    expect![[r#"
+        x0 Known { desired: Some("base"), status: "pending" }
+        x1 Known { desired: Some("base"), status: "pending" }
+        x2 Known { desired: Some("base"), status: "pending" }
+        x3 Known { desired: Some("base"), status: "pending" }
+        x4 Known { desired: Some("base"), status: "pending" }
+        x5 Missing
+        GET /cfs/v3/components?ids=x0%2Cx1%2Cx2%2Cx3%2Cx4%2Cx5
+        GET /cfs/v3/components?after_id=x2&config_name=&ids=x0%2Cx1%2Cx2%2Cx3%2Cx4%2Cx5&limit=3&state_details=false"#]]
+    .assert_eq(&told);
+}
+
+#[tokio::test]
+async fn more_ids_than_fit_into_a_url_are_listed_in_parts() {
+    let about = |before: &str| -> Vec<_> {
+        (100..550).map(|index| question(&format!("{before}{index}"), "s1")).collect()
+    };
+    let mut told = String::new();
+    for letter in ["x", "/", "ä"] {
+        for count in [1, 60] {
+            let (peers, cfs) = played(0, 1000).await;
+            let about = about(&letter.repeat(count));
+            peers.configure(about.iter().map(|one| one.id.as_str().to_owned()), "base", "pending");
+            cfs.pages.store(1000, Ordering::Relaxed);
+            let known = asked(&peers, &cfs, &about).await.matches("Known").count();
+            let heard = peers.state().heard.clone();
+            let longest = heard.iter().map(String::len).max().unwrap();
+            assert!(longest < 8 * 1024, "{longest} bytes");
+            told += &format!("{letter} {count} times: {known} in {} lists\n", heard.len());
+        }
+    }
+    expect![[r#"
+        x 1 times: 450 in 3 lists
+        x 60 times: 450 in 5 lists
+        / 1 times: 450 in 3 lists
+        / 60 times: 450 in 12 lists
+        ä 1 times: 450 in 3 lists
+        ä 60 times: 450 in 24 lists
+    "#]]
+    .assert_eq(&told);
+    let far = about(&"x".repeat(60));
+    assert_eq!(lists(&far, 3 * WORTH), None, "as many lists as of short ids are not enough");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_not_whole_is_none() {
     let mut told = String::new();
     for trouble in [
@@ -219,7 +292,7 @@ async fn an_answer_that_is_not_whole_is_none() {
     ] {
         let (peers, cfs) = played(9, 4).await;
         peers.state().trouble.insert("cfs", trouble);
-        told += &format!("{trouble:?}\n    {}", asked(&peers, &cfs, 9).await);
+        told += &format!("{trouble:?}\n    {}", asked(&peers, &cfs, &questions(9)).await);
     }
     expect![[r#"
         Hang
@@ -242,23 +315,46 @@ async fn an_answer_that_is_not_whole_is_none() {
 }
 
 #[tokio::test]
-async fn nodes_are_followed_by_their_session_and_strangers_in_another_way() {
-    let (peers, cfs) = played(20, 1000).await;
-    let ids: Vec<_> = (0..10).map(|index| ComponentId::parse(&format!("x{index}")).unwrap()).collect();
+async fn news_are_looked_for_where_they_take_few_calls() {
+    let (peers, cfs) = played(2600, 1000).await;
+    let ids: Vec<_> = (0..2500).map(|index| ComponentId::parse(&format!("x{index}")).unwrap()).collect();
     let order = Order { configuration: "base", session: "s1", mode: Mode::Running };
     cfs.set(&ids, order, SOON).await.unwrap();
-    let follow = async |count: usize| {
+    for (id, status) in
+        [("x7", "configured"), ("x8", "failed"), ("x9", "config_deprecated"), ("x2599", "configured")]
+    {
+        peers.state().cfs.get_mut(id).unwrap()["configuration_status"] = json!(status);
+    }
+    let news = async |count: usize, session: &str| {
         peers.state().heard.clear();
-        let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), "s1")).collect();
-        let said = cfs.follow(&about, SOON).await.unwrap();
-        let heard = peers.state().heard.join("; ");
-        format!("{count} asked about, {} known: {heard}\n", said.len())
+        let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), session)).collect();
+        let mut said = cfs.news(&about, SOON).await.unwrap();
+        said.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let heard = peers.state().heard.join("\n    ");
+        let told = if said.len() > 5 { format!("{} of them", said.len()) } else { format!("{said:?}") };
+        format!("{count} of {session:?}: {told}\n    {heard}\n")
     };
-    let told = follow(10).await + &follow(12).await + &follow(2).await;
+    let mut told = news(2, "s1").await;
+    for (count, session) in [(600, "s1"), (2500, "s1"), (600, "s2"), (2600, "")] {
+        told += &news(count, session).await;
+    }
     expect![[r#"
-        10 asked about, 10 known: GET /cfs/v3/components?tags=bos_session%3Ds1
-        12 asked about, 12 known: GET /cfs/v3/components?tags=bos_session%3Ds1; GET /cfs/v3/components/x10; GET /cfs/v3/components/x11
-        2 asked about, 2 known: GET /cfs/v3/components/x0; GET /cfs/v3/components/x1
+        2 of "s1": [("x0", Known { desired: Some("base"), status: "pending" }), ("x1", Known { desired: Some("base"), status: "pending" })]
+            GET /cfs/v3/components/x0
+            GET /cfs/v3/components/x1
+        600 of "s1": 600 of them
+            GET /cfs/v3/components?tags=bos_session%3Ds1
+            GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false&tags=bos_session%3Ds1
+            GET /cfs/v3/components?after_id=x548&config_name=&limit=1000&state_details=false&tags=bos_session%3Ds1
+        2500 of "s1": [("x7", Known { desired: Some("base"), status: "configured" }), ("x8", Known { desired: Some("base"), status: "failed" })]
+            GET /cfs/v3/components?tags=bos_session%3Ds1&status=configured
+            GET /cfs/v3/components?tags=bos_session%3Ds1&status=failed
+        600 of "s2": []
+            GET /cfs/v3/components?tags=bos_session%3Ds2
+        2600 of "": 2600 of them
+            GET /cfs/v3/components
+            GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false
+            GET /cfs/v3/components?after_id=x458&config_name=&limit=1000&state_details=false
     "#]].assert_eq(&told);
 }
 

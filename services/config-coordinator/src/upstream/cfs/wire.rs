@@ -9,6 +9,12 @@ use crate::upstream::configuration::{Mode, Order, Said};
 /// The tag that names the session of a component.
 pub(super) const SESSION_TAG: &str = "bos_session";
 
+/// The words of components that are configured or will not be. The service filters by one word at a time.
+pub(super) const DECIDED: [&str; 2] = ["configured", "failed"];
+
+/// Components on a page, unless the service is set up otherwise.
+pub(super) const PAGE: usize = 1000;
+
 /// A page of components.
 #[derive(Deserialize)]
 pub(super) struct Page {
