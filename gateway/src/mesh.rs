@@ -1,6 +1,6 @@
 //! The services behind the gateway, and how they are called.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use chassis::{Fault, Settings, channel::LARGEST_MESSAGE};
 use proto::{
@@ -13,7 +13,6 @@ use proto::{
     tenant::tenant_service_client::TenantServiceClient,
 };
 use tonic::{Code, Request, Response, Status};
-use tonic_health::pb::health_client::HealthClient;
 
 use crate::{admission::Doors, again::Again};
 
@@ -32,26 +31,38 @@ pub(crate) const SESSIONS: &str = "session manager";
 /// What the config coordinator is called in errors about boot scripts.
 pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
 
-/// Clients of the services, how closely to follow BOS, and how long to wait for whoever asks. Clones share
-/// connections.
+/// The mesh as every request sees it. Clones share it: each request is given several, and of the clients in it it needs
+/// one.
 #[derive(Clone)]
-pub(crate) struct Mesh {
+pub(crate) struct Mesh(Arc<Services>);
+
+impl Deref for Mesh {
+    type Target = Services;
+
+    fn deref(&self) -> &Services {
+        &self.0
+    }
+}
+
+/// Clients of the services, of which every call takes a clone; how closely to follow BOS, and how long to wait for
+/// whoever asks.
+pub(crate) struct Services {
     /// Components, at the component registry.
     pub components: ComponentServiceClient<Channel>,
     /// Options, at the component registry.
     pub options: OptionsServiceClient<Channel>,
     /// Hints about the inventory, for the component registry.
     pub inventory: InventoryServiceClient<Channel>,
-    /// Whether the component registry can do its work.
-    pub registry_health: HealthClient<Channel>,
+    /// The component registry, for how it is.
+    pub registry: Channel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<Channel>,
     /// Session templates, at the session manager.
     pub templates: SessionTemplateServiceClient<Channel>,
     /// What tenants have, at the session manager.
     pub tenants: TenantServiceClient<Channel>,
-    /// Whether the session manager can do its work.
-    pub sessions_health: HealthClient<Channel>,
+    /// The session manager, for how it is.
+    pub manager: Channel,
     /// Boot scripts, at the config coordinator.
     pub boot_scripts: BootScriptServiceClient<Channel>,
     /// Repeat surprising answers of BOS.
@@ -71,22 +82,23 @@ impl Mesh {
         let registry = Again(chassis::channel(&settings.component_registry.url)?);
         let manager = Again(chassis::channel(&settings.session_manager.url)?);
         let coordinator = Again(chassis::channel(&settings.config_coordinator.url)?);
-        Ok(Self {
+        let services = Services {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             options: OptionsServiceClient::new(registry.clone()),
             inventory: InventoryServiceClient::new(registry.clone()),
-            registry_health: HealthClient::new(registry),
+            registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            sessions_health: HealthClient::new(manager),
+            manager,
             boot_scripts: BootScriptServiceClient::new(coordinator),
             strict: settings.compat.strict_bos,
             patience: Duration::from_secs(settings.gateway.patience_seconds.into()),
             doors: Doors::new(&settings.gateway),
-        })
+        };
+        Ok(Self(Arc::new(services)))
     }
 }
 

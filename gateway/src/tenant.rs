@@ -43,12 +43,12 @@ impl Tenant {
     ///
     /// # Errors
     /// [`Fault::NotFound`] when there is no such tenant, [`Fault::Unavailable`] when nobody tells.
-    pub(crate) async fn scope(&self, mesh: &mut Mesh, about: Vec<String>) -> Result<Option<Scope>, Fault> {
+    pub(crate) async fn scope(&self, mesh: &Mesh, about: Vec<String>) -> Result<Option<Scope>, Fault> {
         if self.0.is_empty() {
             return Ok(None);
         }
         let request = GetTenantRequest { name: self.0.clone(), among: about };
-        let tenant = answer(SESSIONS, mesh.tenants.get_tenant(call(request))).await?;
+        let tenant = answer(SESSIONS, mesh.tenants.clone().get_tenant(call(request))).await?;
         Ok(tenant.nodes.map(|nodes| Scope { ids: nodes.ids }))
     }
 

@@ -302,6 +302,8 @@ async fn health_tells_what_is_missing() {
     let parts: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(parts["component registry"], "ready");
     assert_ne!(parts["session manager"], "ready");
+    let response = site.ask("GET", "/startz", None).await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     site.stop().await;
 }
 

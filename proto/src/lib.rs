@@ -7,6 +7,10 @@
 
 include!(concat!(env!("OUT_DIR"), "/packages.rs"));
 
+mod encoded;
+
+pub use encoded::{Answer, Encoded, ServerCodec};
+pub use prost::Message;
 pub use reveille::boot::v1 as boot;
 pub use reveille::component::v1 as component;
 pub use reveille::configuration::v1 as configuration;

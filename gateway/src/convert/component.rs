@@ -81,21 +81,20 @@ impl From<wire::Status> for message::Status {
 
 /// A component as a read answers it: with the computed status, and without what only the registry needs
 /// (BOS reference 2.6.1).
-pub(crate) fn rendered(component: message::Component) -> wire::Component {
-    let status = rendered_status(component.status.clone());
-    let mut component = wire::Component { status: Some(status), ..stored(component) };
+pub(crate) fn rendered(mut component: message::Component) -> wire::Component {
+    let status = rendered_status(component.status.take());
     let booted = component.actual_state.as_mut().and_then(|actual| actual.boot_artifacts.as_mut());
     if let Some(artifacts) = booted {
         artifacts.timestamp = None;
     }
-    component
+    wire::Component { status: Some(status), ..stored(component) }
 }
 
 /// The status of a record that never had one is shown with empty members.
 fn rendered_status(status: Option<message::Status>) -> wire::Status {
     match status {
-        Some(status) => {
-            let computed = status.status.clone();
+        Some(mut status) => {
+            let computed = std::mem::take(&mut status.status);
             wire::Status { status: Some(computed), ..stored_status(status) }
         }
         None => wire::Status {

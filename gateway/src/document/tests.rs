@@ -44,6 +44,7 @@ fn the_document_lists_the_contract() {
         /openapi.json GET
         /readyz GET
         /scn POST
+        /startz GET
         /ui GET
         /ui/ GET
         /v2 GET
@@ -91,6 +92,7 @@ fn operations_say_what_they_take_and_may_answer() {
         get /openapi.json () -> 200
         get /readyz () -> 200 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}
+        get /startz () -> 200 500 503
         get /ui () -> 200
         get /ui/ () -> 200
         get /v2 () -> 200

@@ -36,13 +36,14 @@ const PAUSE: u32 = 10;
 /// now, it is answered with a script that waits and asks again: a node that was switched on to boot must not end
 /// up on its disk because a service was restarted.
 pub(super) async fn show(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     uri: Uri,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, Problem> {
     let request = GetBootScriptRequest { node: Some(asked_for(&query)?) };
-    let answer = admission::scope(Class::Report, mesh.boot_scripts.get_boot_script(call(request)));
+    let mut scripts = mesh.boot_scripts.clone();
+    let answer = admission::scope(Class::Report, scripts.get_boot_script(call(request)));
     let answer = tokio::time::timeout(DEADLINE, answer).await;
     let status = match answer {
         Ok(Ok(answer)) => return Ok(script(answer.into_inner().script)),
@@ -163,7 +164,7 @@ mod tests {
         let context = Context::new(settings.clone());
         let mut server = Server::default();
         server.add(BootScriptServiceServer::new(Scripts));
-        chassis::serve(&context, "scripts", listener, server).await.unwrap().now().await;
+        chassis::serve(&context, "scripts", listener, server).await.unwrap().now();
         let silent = {
             let mut settings = settings.clone();
             settings.config_coordinator.url = format!("http://{closed}");

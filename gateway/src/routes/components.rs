@@ -26,26 +26,22 @@ use crate::{
 pub(super) mod selection;
 
 pub(super) async fn list(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     query: Query,
 ) -> Result<Response, Problem> {
     let mut request = selection::listed(&query, &tenant, mesh.strict)?;
     let about = request.filter.iter().flat_map(|filter| filter.ids.iter().cloned()).collect();
-    request.scope = scope(&mut mesh, &tenant, about).await?;
-    let page = |page: ListComponentsResponse| page.components.into_iter().map(rendered).collect();
-    Ok(stream::array(REGISTRY, mesh.components.list_components(call(request)), page).await?)
+    request.scope = scope(&mesh, &tenant, about).await?;
+    let page = |page: ListComponentsResponse| page.components.into_iter().map(rendered);
+    Ok(stream::array(REGISTRY, mesh.components.clone().list_components(call(request)), page).await?)
 }
 
-pub(super) async fn show(
-    State(mut mesh): State<Mesh>,
-    tenant: Tenant,
-    id: Name,
-) -> Result<Response, Problem> {
+pub(super) async fn show(State(mesh): State<Mesh>, tenant: Tenant, id: Name) -> Result<Response, Problem> {
     let id = id.of_component()?;
-    let scope = scope(&mut mesh, &tenant, vec![id.clone()]).await?;
+    let scope = scope(&mesh, &tenant, vec![id.clone()]).await?;
     let request = GetComponentRequest { id, scope };
-    let answer = answer(REGISTRY, mesh.components.get_component(call(request))).await?;
+    let answer = answer(REGISTRY, mesh.components.clone().get_component(call(request))).await?;
     json(StatusCode::OK, &rendered(promised(answer.component)?))
 }
 
@@ -80,27 +76,27 @@ pub(super) async fn put_many(
 
 /// A tenant can replace its own nodes only. BOS lets it replace any (BOS reference 12, BUG-29).
 async fn replace(
-    mut mesh: Mesh,
+    mesh: Mesh,
     tenant: &Tenant,
     components: Vec<Record>,
     validate_only: bool,
 ) -> Result<Vec<Record>, Problem> {
     let scope = match mesh.strict {
         true => None,
-        false => scope(&mut mesh, tenant, selection::ids_of(&components)).await?,
+        false => scope(&mesh, tenant, selection::ids_of(&components)).await?,
     };
     let request = PutComponentsRequest { components, scope, validate_only };
-    Ok(answer(REGISTRY, mesh.components.put_components(call(request))).await?.components)
+    Ok(answer(REGISTRY, mesh.components.clone().put_components(call(request))).await?.components)
 }
 
 pub(super) async fn patch(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     id: Name,
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
     let patches = vec![selection::of_one(id.of_component()?, component, &tenant)?];
-    let scope = scope(&mut mesh, &tenant, selection::ids_of(&patches)).await?;
+    let scope = scope(&mesh, &tenant, selection::ids_of(&patches)).await?;
     let request = PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches })),
         skip_bad_ids: false,
@@ -112,14 +108,14 @@ pub(super) async fn patch(
 }
 
 pub(super) async fn patch_many(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     query: Query,
     Json(patch): Json<BulkPatch>,
 ) -> Result<Response, Problem> {
     let selection = selection::patched(patch, &tenant)?;
     let skip_bad_ids = query.boolean("skip_bad_ids")?.unwrap_or(false);
-    let scope = tenant.scope(&mut mesh, selection::about(&selection)).await;
+    let scope = tenant.scope(&mesh, selection::about(&selection)).await;
     let request = PatchComponentsRequest {
         selection: Some(selection),
         skip_bad_ids,
@@ -129,24 +125,20 @@ pub(super) async fn patch_many(
     kept(change(mesh, request).await?.components)
 }
 
-async fn change(mut mesh: Mesh, request: PatchComponentsRequest) -> Result<PatchComponentsResponse, Problem> {
-    Ok(answer(REGISTRY, mesh.components.patch_components(call(request))).await?)
+async fn change(mesh: Mesh, request: PatchComponentsRequest) -> Result<PatchComponentsResponse, Problem> {
+    Ok(answer(REGISTRY, mesh.components.clone().patch_components(call(request))).await?)
 }
 
-pub(super) async fn delete(
-    State(mut mesh): State<Mesh>,
-    tenant: Tenant,
-    id: Name,
-) -> Result<Response, Problem> {
+pub(super) async fn delete(State(mesh): State<Mesh>, tenant: Tenant, id: Name) -> Result<Response, Problem> {
     let id = id.of_component()?;
-    let scope = scope(&mut mesh, &tenant, vec![id.clone()]).await?;
+    let scope = scope(&mesh, &tenant, vec![id.clone()]).await?;
     let request = DeleteComponentRequest { id, scope };
-    answer(REGISTRY, mesh.components.delete_component(call(request))).await?;
+    answer(REGISTRY, mesh.components.clone().delete_component(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The components that exist to the tenant, of those that a request is `about`.
-async fn scope(mesh: &mut Mesh, tenant: &Tenant, about: Vec<String>) -> Result<Option<Scope>, Problem> {
+async fn scope(mesh: &Mesh, tenant: &Tenant, about: Vec<String>) -> Result<Option<Scope>, Problem> {
     tenant.scope(mesh, about).await.map_err(|fault| tenant.without_scope(fault))
 }
 

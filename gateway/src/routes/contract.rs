@@ -302,6 +302,10 @@ pub(super) fn around() -> Vec<Endpoint> {
             probes::ready,
             Operation::new("What is needed is ready").answers::<BTreeMap<String, String>>(),
         ),
+        Endpoint::at("/startz").get(
+            probes::started,
+            Operation::new("What is needed has started").answers::<BTreeMap<String, String>>(),
+        ),
         Endpoint::at("/metrics")
             .get(probes::metrics, Operation::new("Metrics for Prometheus").answers_text()),
         Endpoint::at("/scn").post(

@@ -23,11 +23,11 @@ pub(super) struct Notification {
 
 /// Takes a notification. The sender repeats it unless the answer is 200 exactly.
 pub(super) async fn notify(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     Json(Object(notification)): Json<Object<Notification>>,
 ) -> Result<StatusCode, Problem> {
     let request = NotifyChangeRequest { ids: notification.components };
-    answer(REGISTRY, mesh.inventory.notify_change(call(request))).await?;
+    answer(REGISTRY, mesh.inventory.clone().notify_change(call(request))).await?;
     Ok(StatusCode::OK)
 }
 
@@ -92,7 +92,7 @@ mod tests {
         let registry = Registry::default();
         let mut server = Server::default();
         server.add(InventoryServiceServer::new(registry.clone()));
-        chassis::serve(&context, "registry", listener, server).await.unwrap().now().await;
+        chassis::serve(&context, "registry", listener, server).await.unwrap().now();
 
         let bodies = [
             r#"{"Components": ["x1", "x2"], "State": "Off"}"#,

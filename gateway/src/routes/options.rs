@@ -16,8 +16,8 @@ use crate::{
 /// Most members of a change.
 pub(super) const MOST_MEMBERS: usize = 1024;
 
-pub(super) async fn show(State(mut mesh): State<Mesh>) -> Result<Response, Problem> {
-    let answer = answer(REGISTRY, mesh.options.get_options(call(GetOptionsRequest {}))).await?;
+pub(super) async fn show(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+    let answer = answer(REGISTRY, mesh.options.clone().get_options(call(GetOptionsRequest {}))).await?;
     json(StatusCode::OK, &kept(answer.record)?)
 }
 
@@ -36,10 +36,10 @@ pub(super) async fn judge(
     update(mesh, change, true).await
 }
 
-async fn update(mut mesh: Mesh, change: Options, validate_only: bool) -> Result<Response, Problem> {
+async fn update(mesh: Mesh, change: Options, validate_only: bool) -> Result<Response, Problem> {
     check_members(&change)?;
     let request = UpdateOptionsRequest { options: Some(change.clone().into()), validate_only };
-    let answer = answer(REGISTRY, mesh.options.update_options(call(request))).await?;
+    let answer = answer(REGISTRY, mesh.options.clone().update_options(call(request))).await?;
     json(StatusCode::OK, &sorted(&repeated(change, kept(answer.record)?))?)
 }
 

@@ -76,8 +76,9 @@ fn base(uri: &Uri, headers: &HeaderMap) -> String {
 }
 
 /// Whether the service behind the contract's oldest database answers. Always 200: who asks reads the body.
-pub(super) async fn health(State(mut mesh): State<Mesh>) -> Result<Response, Problem> {
-    let answer = answer_within(HEALTH_DEADLINE, REGISTRY, mesh.options.get_options(GetOptionsRequest {}));
+pub(super) async fn health(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+    let mut options = mesh.options.clone();
+    let answer = answer_within(HEALTH_DEADLINE, REGISTRY, options.get_options(GetOptionsRequest {}));
     let database = if answer.await.is_ok() { "ok" } else { "not_available" };
     json(StatusCode::OK, &Health { apiStatus: "ok", dbStatus: database })
 }

@@ -22,24 +22,22 @@ use crate::{
     stream,
     tenant::Tenant,
     wire::{
-        session::{LeftOutMember, NewSession, Session, SessionPatch, SessionStatus},
+        session::{LeftOutMember, NewSession, SessionPatch, SessionStatus},
         strict::Object,
     },
 };
 
 pub(super) async fn list(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     query: Query,
 ) -> Result<Response, Problem> {
     let request = ListSessionsRequest { filter: Some(filter(&query, &tenant)?) };
-    let page = if mesh.strict { page::<true> } else { page::<false> };
-    Ok(stream::array(SESSIONS, mesh.sessions.list_sessions(call(request)), page).await?)
-}
-
-/// The sessions of a message of the list.
-fn page<const STRICT: bool>(page: ListSessionsResponse) -> Vec<Session> {
-    page.sessions.into_iter().map(|session| shown(session, STRICT)).collect()
+    let strict = mesh.strict;
+    let page = move |page: ListSessionsResponse| {
+        page.sessions.into_iter().map(move |session| shown(session, strict))
+    };
+    Ok(stream::array(SESSIONS, mesh.sessions.clone().list_sessions(call(request)), page).await?)
 }
 
 /// The sessions that query parameters ask for (BOS reference 2.9.2).
@@ -54,7 +52,7 @@ fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
 }
 
 pub(super) async fn create(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     Json(Object(wish)): Json<Object<NewSession>>,
 ) -> Result<Response, Problem> {
@@ -63,7 +61,7 @@ pub(super) async fn create(
         return Err(Problem::bad_request(at("name", "is not the name of a session")));
     }
     let request = creation(wish, tenant.0.clone());
-    let answer = answer(SESSIONS, mesh.sessions.create_session(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().create_session(call(request))).await;
     let answer = answer.map_err(|fault| not_created(fault, &tenant))?;
     json(StatusCode::CREATED, &shown(promised(answer.session)?, mesh.strict))
 }
@@ -79,12 +77,12 @@ fn not_created(fault: Fault, tenant: &Tenant) -> Problem {
 }
 
 pub(super) async fn delete_many(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     query: Query,
 ) -> Result<Response, Problem> {
     let request = DeleteSessionsRequest { filter: Some(doomed(&query, &tenant, mesh.strict)?) };
-    answer(SESSIONS, mesh.sessions.delete_sessions(call(request))).await?;
+    answer(SESSIONS, mesh.sessions.clone().delete_sessions(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -99,71 +97,68 @@ fn doomed(query: &Query, tenant: &Tenant, strict: bool) -> Result<SessionFilter,
     Ok(filter)
 }
 
-pub(super) async fn show(
-    State(mut mesh): State<Mesh>,
-    tenant: Tenant,
-    name: Name,
-) -> Result<Response, Problem> {
+pub(super) async fn show(State(mesh): State<Mesh>, tenant: Tenant, name: Name) -> Result<Response, Problem> {
     let request = GetSessionRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.sessions.get_session(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().get_session(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &shown(promised(answer.session)?, mesh.strict))
 }
 
 pub(super) async fn patch(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
     Json(Object(patch)): Json<Object<SessionPatch>>,
 ) -> Result<Response, Problem> {
     let request = update(patch, name.of_session()?, tenant.0.clone());
-    let answer = answer(SESSIONS, mesh.sessions.update_session(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().update_session(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &shown(promised(answer.session)?, mesh.strict))
 }
 
 pub(super) async fn delete(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
 ) -> Result<Response, Problem> {
     let request = DeleteSessionRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.sessions.delete_session(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().delete_session(call(request))).await;
     answer.map_err(|fault| Problem::of(fault, &tenant))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub(super) async fn status(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
 ) -> Result<Response, Problem> {
     let request = GetSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.sessions.get_session_status(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().get_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
 }
 
 /// Whom the session leaves alone, and why. BOS has no such path.
 pub(super) async fn left_out(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
 ) -> Result<Response, Problem> {
     let request = ListLeftOutMembersRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let members = mesh.sessions.list_left_out_members(call(request));
-    let page = |page: ListLeftOutMembersResponse| page.members.into_iter().map(LeftOutMember::from).collect();
+    let mut sessions = mesh.sessions.clone();
+    let members = sessions.list_left_out_members(call(request));
+    let page = |page: ListLeftOutMembersResponse| page.members.into_iter().map(LeftOutMember::from);
     stream::array(SESSIONS, members, page).await.map_err(|fault| Problem::of(fault, &tenant))
 }
 
 /// Nobody reads the body (BOS reference 2.9.4).
 pub(super) async fn save_status(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
 ) -> Result<Response, Problem> {
     let request = SaveSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.sessions.save_session_status(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().save_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
 }

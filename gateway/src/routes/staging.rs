@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(super) async fn apply(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     Json(Object(StagedNodes { xnames })): Json<Object<StagedNodes>>,
 ) -> Result<Response, Problem> {
@@ -29,7 +29,7 @@ pub(super) async fn apply(
     }
     let component_ids = xnames.into_iter().map(|id| id.0).collect();
     let request = ApplyStagedRequest { tenant: tenant.0.clone(), component_ids };
-    let answer = answer(SESSIONS, mesh.sessions.apply_staged(call(request))).await;
+    let answer = answer(SESSIONS, mesh.sessions.clone().apply_staged(call(request))).await;
     let ApplyStagedResponse { succeeded_ids, failed_ids, ignored_ids } =
         answer.map_err(|fault| tenant.without_scope_of_many(fault))?;
     json(StatusCode::OK, &Applied { failed: failed_ids, ignored: ignored_ids, succeeded: succeeded_ids })

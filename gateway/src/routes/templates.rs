@@ -27,21 +27,16 @@ mod wording;
 
 use wording::Wording;
 
-pub(super) async fn list(State(mut mesh): State<Mesh>, tenant: Tenant) -> Result<Response, Problem> {
+pub(super) async fn list(State(mesh): State<Mesh>, tenant: Tenant) -> Result<Response, Problem> {
     let request = ListSessionTemplatesRequest { tenant: tenant.filter() };
-    let page = |page: ListSessionTemplatesResponse| {
-        page.session_templates.into_iter().map(SessionTemplate::from).collect()
-    };
-    Ok(stream::array(SESSIONS, mesh.templates.list_session_templates(call(request)), page).await?)
+    let page =
+        |page: ListSessionTemplatesResponse| page.session_templates.into_iter().map(SessionTemplate::from);
+    Ok(stream::array(SESSIONS, mesh.templates.clone().list_session_templates(call(request)), page).await?)
 }
 
-pub(super) async fn show(
-    State(mut mesh): State<Mesh>,
-    tenant: Tenant,
-    name: Name,
-) -> Result<Response, Problem> {
+pub(super) async fn show(State(mesh): State<Mesh>, tenant: Tenant, name: Name) -> Result<Response, Problem> {
     let request = GetSessionTemplateRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.templates.get_session_template(call(request))).await;
+    let answer = answer(SESSIONS, mesh.templates.clone().get_session_template(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
 }
@@ -66,7 +61,7 @@ pub(super) async fn judge(
 }
 
 async fn store(
-    mut mesh: Mesh,
+    mesh: Mesh,
     tenant: Tenant,
     name: Name,
     template: SessionTemplate,
@@ -79,13 +74,13 @@ async fn store(
     let wording = Wording::new("created", &template);
     let session_template = Some(named(template, name.of_session()?, tenant.0.clone()));
     let request = PutSessionTemplateRequest { session_template, validate_only };
-    let answer = answer(SESSIONS, mesh.templates.put_session_template(call(request))).await;
+    let answer = answer(SESSIONS, mesh.templates.clone().put_session_template(call(request))).await;
     let answer = answer.map_err(|fault| wording.of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
 }
 
 pub(super) async fn patch(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
     Json(Object(patch)): Json<Object<SessionTemplate>>,
@@ -94,7 +89,7 @@ pub(super) async fn patch(
     let wording = Wording::new("patched", &patch);
     let session_template = Some(named(patch, name.of_session()?, tenant.0.clone()));
     let request = UpdateSessionTemplateRequest { session_template };
-    let answer = answer(SESSIONS, mesh.templates.update_session_template(call(request))).await;
+    let answer = answer(SESSIONS, mesh.templates.clone().update_session_template(call(request))).await;
     let answer = answer.map_err(|fault| wording.of(fault, &tenant))?;
     json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))
 }
@@ -110,23 +105,23 @@ fn check_boot_sets(template: &SessionTemplate) -> Result<(), Problem> {
 }
 
 pub(super) async fn delete(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
 ) -> Result<Response, Problem> {
     let request = DeleteSessionTemplateRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.templates.delete_session_template(call(request))).await;
+    let answer = answer(SESSIONS, mesh.templates.clone().delete_session_template(call(request))).await;
     answer.map_err(|fault| Problem::of(fault, &tenant))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub(super) async fn validate(
-    State(mut mesh): State<Mesh>,
+    State(mesh): State<Mesh>,
     tenant: Tenant,
     name: Name,
 ) -> Result<Response, Problem> {
     let request = ValidateSessionTemplateRequest { name: name.of_session()?, tenant: tenant.0.clone() };
-    let answer = answer(SESSIONS, mesh.templates.validate_session_template(call(request))).await;
+    let answer = answer(SESSIONS, mesh.templates.clone().validate_session_template(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
     json(StatusCode::OK, &answer.findings)
 }

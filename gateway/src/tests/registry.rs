@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use chassis::{Context, Fault, Server};
 use futures_util::{StreamExt, future, stream, stream::BoxStream};
 use proto::{
+    Encoded,
     component::{
         Component, DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest,
         GetComponentResponse, ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest,
@@ -39,7 +40,7 @@ impl Registry {
         server.add(ComponentServiceServer::new(self.clone()).max_decoding_message_size(largest));
         server.add(OptionsServiceServer::new(self.clone()));
         server.add(TenantServiceServer::new(self));
-        chassis::serve(context, "registry", listener, server).await.unwrap().now().await;
+        chassis::serve(context, "registry", listener, server).await.unwrap().now();
     }
 
     /// The requests so far, one a line.
@@ -71,7 +72,7 @@ fn page(ids: &[&str]) -> Result<ListComponentsResponse, Status> {
 #[async_trait]
 impl ComponentService for Registry {
     type ListComponentsStream = BoxStream<'static, Result<ListComponentsResponse, Status>>;
-    type WatchComponentsStream = BoxStream<'static, Result<WatchComponentsResponse, Status>>;
+    type WatchComponentsStream = BoxStream<'static, Result<Encoded<WatchComponentsResponse>, Status>>;
 
     async fn list_components(
         &self,
@@ -166,7 +167,7 @@ fn options() -> Options {
 
 #[async_trait]
 impl OptionsService for Registry {
-    type WatchOptionsStream = BoxStream<'static, Result<WatchOptionsResponse, Status>>;
+    type WatchOptionsStream = BoxStream<'static, Result<Encoded<WatchOptionsResponse>, Status>>;
 
     async fn get_options(
         &self,

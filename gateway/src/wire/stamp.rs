@@ -1,11 +1,11 @@
 //! Times as BOS writes them.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use prost_types::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::Error};
 
 /// A point in time, written `YYYY-MM-DDTHH:MM:SS` in UTC without a fraction or zone (BOS reference 3.9).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,23 +13,38 @@ pub(crate) struct Stamp(DateTime<Utc>);
 
 impl From<Timestamp> for Stamp {
     fn from(time: Timestamp) -> Self {
-        // Times beyond the calendar cannot be written; the epoch is as good as any other answer.
-        Self(DateTime::from_timestamp(time.seconds, 0).unwrap_or_default())
+        let time = DateTime::from_timestamp(time.seconds, 0);
+        // Times beyond years of four digits cannot be written; the epoch is as good as any other answer.
+        Self(time.filter(|time| (0..=9999).contains(&time.year())).unwrap_or_default())
     }
 }
 
-impl fmt::Display for Stamp {
-    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // By hand, because a general formatter takes a noticeable part of rendering a long list.
+impl Stamp {
+    /// The text. Digit by digit, because formatters take a noticeable part of rendering a long list.
+    fn ascii(self) -> [u8; 19] {
         let Self(time) = self;
-        write!(text, "{:04}-{:02}-{:02}T", time.year(), time.month(), time.day())?;
-        write!(text, "{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
+        let mut text = *b"0000-00-00T00:00:00";
+        let mut write = |end: usize, number: u32| {
+            let mut rest = number;
+            for digit in text[..end].iter_mut().rev().take_while(|place| place.is_ascii_digit()) {
+                *digit = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+        };
+        write(4, time.year().cast_unsigned());
+        write(7, time.month());
+        write(10, time.day());
+        write(13, time.hour());
+        write(16, time.minute());
+        write(19, time.second());
+        text
     }
 }
 
 impl Serialize for Stamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let text = self.ascii();
+        serializer.serialize_str(std::str::from_utf8(&text).map_err(S::Error::custom)?)
     }
 }
 
@@ -45,5 +60,25 @@ impl JsonSchema for Stamp {
     /// Not a `date-time`, which would have a zone.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_four_digits_for_the_year_and_no_fraction() {
+        for (seconds, nanos, expected) in [
+            (0, 0, "1970-01-01T00:00:00"),
+            (1_772_600_767, 890_000_000, "2026-03-04T05:06:07"),
+            (-62_167_219_200, 0, "0000-01-01T00:00:00"),
+            (253_402_300_799, 0, "9999-12-31T23:59:59"),
+            (253_402_300_800, 0, "1970-01-01T00:00:00"),
+            (i64::MIN, 0, "1970-01-01T00:00:00"),
+        ] {
+            let stamp = Stamp::from(Timestamp { seconds, nanos });
+            assert_eq!(serde_json::to_value(stamp).unwrap(), expected, "{seconds}");
+        }
     }
 }

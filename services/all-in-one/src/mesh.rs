@@ -77,7 +77,7 @@ pub async fn serve(context: Context) -> anyhow::Result<()> {
 /// # Errors
 /// Says which part could not start and why.
 pub async fn start(context: &Context, listeners: Listeners) -> anyhow::Result<()> {
-    let part = || context.clone();
+    let part = || context.of_another_part();
     if let Some(listener) = listeners.simulator {
         simulator::start(part(), listener).await.context("simulator")?;
     }

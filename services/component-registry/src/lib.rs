@@ -105,7 +105,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let expire = move || expiry::run(Arc::clone(&expiring));
     tasks.spawn_until_shutdown("expiry", leases.while_holding(FOR_ALL, expire));
     tasks.spawn_until_shutdown("inventory", inventory::run(registry, driver, questions));
-    ready.now().await;
+    ready.now();
     Ok(())
 }
 

@@ -100,7 +100,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     context.tasks.spawn_until_shutdown("session-readiness", async move {
         shared.options.reached(1).await;
         shared.components.reached(1).await;
-        ready.now().await;
+        ready.now();
         std::future::pending::<anyhow::Result<()>>().await
     });
     Ok(())

@@ -6,7 +6,7 @@ use chassis::{
     Fault,
     convert::time::now,
     kinds::deletions_to_wire,
-    ledger::{Responses, Selection},
+    ledger::{Responses, Selection, Watched},
     resource::{Batch, Resource},
 };
 use domain::{
@@ -16,7 +16,10 @@ use domain::{
     session::{self, Session, SessionPatch},
     template::{Rules, SessionTemplate},
 };
-use proto::session::{self as wire, session_service_server::SessionService};
+use proto::{
+    Encoded,
+    session::{self as wire, session_service_server::SessionService},
+};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
@@ -26,6 +29,7 @@ use crate::{
     record::{SessionRecord, TemplateRecord, wanted_key},
     shared::Shared,
     staging::Staging,
+    store::Sessions,
 };
 
 /// Sessions in one message of a list. Each may name every node of the machine.
@@ -44,7 +48,7 @@ pub(crate) struct SessionRpc {
 #[tonic::async_trait]
 impl SessionService for SessionRpc {
     type ListSessionsStream = Responses<wire::ListSessionsResponse>;
-    type WatchSessionsStream = Responses<wire::WatchSessionsResponse>;
+    type WatchSessionsStream = Responses<Encoded<wire::WatchSessionsResponse>>;
     type ListLeftOutMembersStream = Responses<wire::ListLeftOutMembersResponse>;
 
     async fn list_sessions(
@@ -75,7 +79,7 @@ impl SessionService for SessionRpc {
         &self,
         request: Request<wire::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        self.shared.sessions.serve_watch(request.into_inner().resume_revision, batch_to_wire).await
+        self.shared.sessions.serve_watch(request.into_inner().resume_revision).await
     }
 
     async fn create_session(
@@ -269,11 +273,15 @@ impl SessionRpc {
     }
 }
 
-fn batch_to_wire(batch: &Batch<SessionRecord>) -> wire::WatchSessionsResponse {
-    wire::WatchSessionsResponse {
-        sessions: batch.changed.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
-        deletions: deletions_to_wire(&batch.deleted),
-        revision: batch.revision,
-        synced: batch.synced,
+impl Watched for Sessions {
+    type Message = wire::WatchSessionsResponse;
+
+    fn message(batch: &Batch<SessionRecord>) -> Self::Message {
+        wire::WatchSessionsResponse {
+            sessions: batch.changed.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
+            deletions: deletions_to_wire(&batch.deleted),
+            revision: batch.revision,
+            synced: batch.synced,
+        }
     }
 }

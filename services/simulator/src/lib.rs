@@ -53,7 +53,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         reporter.run(reports, shutdown).await;
         Ok(())
     });
-    ready.now().await;
+    ready.now();
     Ok(())
 }
 

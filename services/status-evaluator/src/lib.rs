@@ -61,7 +61,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     context.tasks.spawn_until_shutdown("evaluator", async move {
         // Evidence that has not been copied yet looks like evidence that does not exist.
         mirrors.reached().await;
-        ready.now().await;
+        ready.now();
         evaluator.run().await;
         Ok(())
     });

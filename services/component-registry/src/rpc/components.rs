@@ -6,7 +6,7 @@ use chassis::{
     Fault,
     convert::time,
     kinds::deletions_to_wire,
-    ledger::{Draft, Responses},
+    ledger::{Draft, Responses, Watched},
     resource::{Batch, Resource},
 };
 use domain::{
@@ -16,16 +16,23 @@ use domain::{
     id::Tenant,
     write,
 };
-use proto::component::{
-    DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
-    ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse,
-    PatchEach, PatchMany, PutComponentsRequest, PutComponentsResponse, WatchComponentsRequest,
-    WatchComponentsResponse, component_service_server::ComponentService, patch_components_request::Selection,
+use proto::{
+    Encoded,
+    component::{
+        DeleteComponentRequest, DeleteComponentResponse, GetComponentRequest, GetComponentResponse,
+        ListComponentsRequest, ListComponentsResponse, PatchComponentsRequest, PatchComponentsResponse,
+        PatchEach, PatchMany, PutComponentsRequest, PutComponentsResponse, WatchComponentsRequest,
+        WatchComponentsResponse, component_service_server::ComponentService,
+        patch_components_request::Selection,
+    },
 };
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{list::selection, scope::Scope};
-use crate::{Registry, convert, store::create};
+use crate::{
+    Registry, convert,
+    store::{Components, create},
+};
 
 /// Components in one message of a list: some hundred kilobytes.
 const PAGE: usize = 250;
@@ -61,13 +68,13 @@ impl ComponentService for Registry {
         Ok(Response::new(GetComponentResponse { component: Some(convert::to_wire(&component)) }))
     }
 
-    type WatchComponentsStream = Responses<WatchComponentsResponse>;
+    type WatchComponentsStream = Responses<Encoded<WatchComponentsResponse>>;
 
     async fn watch_components(
         &self,
         request: Request<WatchComponentsRequest>,
     ) -> Result<Response<Self::WatchComponentsStream>, Status> {
-        self.components.serve_watch(request.into_inner().resume_revision, watch_response).await
+        self.components.serve_watch(request.into_inner().resume_revision).await
     }
 
     async fn put_components(
@@ -92,16 +99,17 @@ impl ComponentService for Registry {
             let stored = last_of_each(records).into_iter().map(|record| {
                 let previous = draft.get(record.id.as_str());
                 let record = write::put(previous.as_deref(), record, |token| tokens.get(token), now);
+                let answer = convert::to_wire(&record);
                 match previous {
-                    Some(_) => draft.put(record.clone()),
-                    None => create(draft, record.clone()),
+                    Some(_) => draft.put(record),
+                    None => create(draft, record),
                 }
-                record
+                answer
             });
-            Ok(stored.collect::<Vec<_>>())
+            Ok(stored.collect())
         };
-        let (stored, _) = self.components.write(put).await?;
-        Ok(Response::new(PutComponentsResponse { components: stored.iter().map(convert::to_wire).collect() }))
+        let (components, _) = self.components.write(put).await?;
+        Ok(Response::new(PutComponentsResponse { components }))
     }
 
     async fn patch_components(
@@ -119,10 +127,9 @@ impl ComponentService for Registry {
         };
         let tokens = self.tokens_of(patches.records()).await?;
         let rules = Rules { skip_bad_ids, guard_actual_state, scope: scope.into() };
-        let (stored, _) = self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
-        Ok(Response::new(PatchComponentsResponse {
-            components: stored.iter().map(convert::to_wire).collect(),
-        }))
+        let (components, _) =
+            self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
+        Ok(Response::new(PatchComponentsResponse { components }))
     }
 
     async fn delete_component(
@@ -174,7 +181,7 @@ impl Patches {
             Self::Session(patch, filter) => {
                 let is_member = |component: &Component| filter.matches(component);
                 let members = match scope {
-                    Scope::Everything => draft.select(is_member),
+                    Scope::Everything => draft.select_among(&filter.conditions(), is_member),
                     Scope::Only(ids) => {
                         let visible = ids.iter().filter_map(|id| draft.get(id));
                         visible.filter(|component| is_member(component)).collect()
@@ -194,12 +201,13 @@ struct Rules {
 }
 
 impl Rules {
+    /// Applies the patches; gives what is stored then, as it goes out.
     fn apply(
         &self,
         draft: &mut Draft<'_, Component>,
         patches: Patches,
         tokens: &convert::Tokens,
-    ) -> Result<Vec<Component>, Fault> {
+    ) -> Result<Vec<proto::component::Component>, Fault> {
         let now = time::now();
         let mut stored = Vec::new();
         for (id, patch) in patches.targets(draft, &self.scope) {
@@ -217,8 +225,8 @@ impl Rules {
                 })?;
             }
             let merged = write::patch(&component, patch, |token| tokens.get(token), now);
-            draft.put(merged.clone());
-            stored.push(merged);
+            stored.push(convert::to_wire(&merged));
+            draft.put(merged);
         }
         Ok(stored)
     }
@@ -289,11 +297,15 @@ fn absent(id: &str) -> Fault {
     Fault::not_found(Component::KIND, id)
 }
 
-fn watch_response(batch: &Batch<Component>) -> WatchComponentsResponse {
-    WatchComponentsResponse {
-        components: batch.changed.iter().map(|component| convert::to_wire(component)).collect(),
-        deletions: deletions_to_wire(&batch.deleted),
-        revision: batch.revision,
-        synced: batch.synced,
+impl Watched for Components {
+    type Message = WatchComponentsResponse;
+
+    fn message(batch: &Batch<Component>) -> Self::Message {
+        WatchComponentsResponse {
+            components: batch.changed.iter().map(|component| convert::to_wire(component)).collect(),
+            deletions: deletions_to_wire(&batch.deleted),
+            revision: batch.revision,
+            synced: batch.synced,
+        }
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn selection(request: ListComponentsRequest) -> Result<Option<Selecti
         keys,
         after: request.start_after_id,
         most: if request.page_size == 0 { usize::MAX } else { request.page_size as usize },
+        conditions: filter.conditions(),
         wanted: Box::new(move |component| filter.matches(component)),
     }))
 }

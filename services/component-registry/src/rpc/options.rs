@@ -1,13 +1,22 @@
 //! Reading, changing and watching the options.
 
-use chassis::{Fault, convert::options as convert, kinds::OptionsRecord, ledger::Responses, resource::Batch};
-use proto::option::{
-    self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
-    WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
+use chassis::{
+    Fault,
+    convert::options as convert,
+    kinds::OptionsRecord,
+    ledger::{Responses, Watched},
+    resource::Batch,
+};
+use proto::{
+    Encoded,
+    option::{
+        self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
+        WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
+    },
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::Registry;
+use crate::{Registry, store::StoredOptions};
 
 #[async_trait]
 impl OptionsService for Registry {
@@ -45,21 +54,25 @@ impl OptionsService for Registry {
         Ok(Response::new(UpdateOptionsResponse { record: Some(record) }))
     }
 
-    type WatchOptionsStream = Responses<WatchOptionsResponse>;
+    type WatchOptionsStream = Responses<Encoded<WatchOptionsResponse>>;
 
     async fn watch_options(
         &self,
         request: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        self.options.serve_watch(request.into_inner().resume_revision, response).await
+        self.options.serve_watch(request.into_inner().resume_revision).await
     }
 }
 
-fn response(batch: &Batch<OptionsRecord>) -> WatchOptionsResponse {
-    WatchOptionsResponse {
-        records: batch.changed.iter().map(|record| to_wire(record)).collect(),
-        revision: batch.revision,
-        synced: batch.synced,
+impl Watched for StoredOptions {
+    type Message = WatchOptionsResponse;
+
+    fn message(batch: &Batch<OptionsRecord>) -> Self::Message {
+        WatchOptionsResponse {
+            records: batch.changed.iter().map(|record| to_wire(record)).collect(),
+            revision: batch.revision,
+            synced: batch.synced,
+        }
     }
 }
 

@@ -95,17 +95,9 @@ fn row(component: &Component, sets: &mut Sets) -> ActiveModel {
         staged_artifacts: digest(
             component.staged_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
         ),
-        record: Set(convert::to_wire(&without_texts(component)).encode_to_vec()),
+        // The columns refer to the texts of its artifacts.
+        record: Set(convert::to_wire_without_texts(component).encode_to_vec()),
     }
-}
-
-/// The record without the texts of its artifacts, which the columns refer to.
-fn without_texts(component: &Component) -> Component {
-    let mut bare = component.clone();
-    for artifacts in every_artifacts(&mut bare).into_iter().flatten() {
-        *artifacts = BootArtifacts { timestamp: artifacts.timestamp, ..BootArtifacts::default() };
-    }
-    bare
 }
 
 fn read(

@@ -9,6 +9,7 @@ use futures_util::{
 };
 use parking_lot::Mutex;
 use proto::{
+    Encoded,
     component::{
         component_service_server::{ComponentService, ComponentServiceServer},
         report_service_server::{ReportService, ReportServiceServer},
@@ -333,7 +334,7 @@ impl ReportService for Peers {
 #[async_trait]
 impl ComponentService for Peers {
     type ListComponentsStream = Responses<ListComponentsResponse>;
-    type WatchComponentsStream = Responses<WatchComponentsResponse>;
+    type WatchComponentsStream = Responses<Encoded<WatchComponentsResponse>>;
 
     async fn watch_components(
         &self,
@@ -347,7 +348,7 @@ impl ComponentService for Peers {
             components.sort_unstable_by_key(|component| component.revision);
             sent = revision;
             let synced = std::mem::take(&mut synced);
-            Ok(WatchComponentsResponse { components, deletions: Vec::new(), revision, synced })
+            Ok(WatchComponentsResponse { components, deletions: Vec::new(), revision, synced }.into())
         });
         Ok(Response::new(responses.boxed()))
     }
@@ -425,7 +426,7 @@ impl InventoryService for Peers {
 
 #[async_trait]
 impl OptionsService for Peers {
-    type WatchOptionsStream = Responses<WatchOptionsResponse>;
+    type WatchOptionsStream = Responses<Encoded<WatchOptionsResponse>>;
 
     async fn watch_options(
         &self,
@@ -439,7 +440,7 @@ impl OptionsService for Peers {
         let responses = records.map(move |record| {
             let revision = record.revision;
             let synced = std::mem::take(&mut synced);
-            Ok(WatchOptionsResponse { records: vec![record], revision, synced })
+            Ok(WatchOptionsResponse { records: vec![record], revision, synced }.into())
         });
         Ok(Response::new(responses.boxed()))
     }
