@@ -7,6 +7,23 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 /// Who signs certificates.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
+/// A certificate and its key, as PEM.
+pub struct Issued {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// When a certificate is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// For as long as any test runs.
+    Now,
+    /// Not any more.
+    Over,
+}
+
 impl Authority {
     /// A new one, which nobody trusts yet.
     ///
@@ -31,11 +48,24 @@ impl Authority {
     /// # Panics
     /// When the directory cannot be written to.
     pub fn issue(&self, directory: &Path) {
+        let Issued { certificate, key } = self.certificate(Validity::Now);
+        fs::write(directory.join("certificate.pem"), certificate).expect("a writable directory");
+        fs::write(directory.join("key.pem"), key).expect("a writable directory");
+    }
+
+    /// A certificate of the loopback interface.
+    ///
+    /// # Panics
+    /// When there is no key for it.
+    #[must_use]
+    pub fn certificate(&self, validity: Validity) -> Issued {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+        if validity == Validity::Over {
+            params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        fs::write(directory.join("certificate.pem"), certificate.pem()).expect("a writable directory");
-        fs::write(directory.join("key.pem"), key.serialize_pem()).expect("a writable directory");
+        Issued { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 }
 

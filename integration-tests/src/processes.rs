@@ -35,7 +35,7 @@ pub const PARTS: [(&str, &str); 7] = [
 const LOG: &str = "info,chassis=debug,gateway=debug";
 
 /// The systems of the profile for CSM: the section of the settings and who plays it.
-const PEERS: [(&str, Service); 7] = [
+pub const PEERS: [(&str, Service); 7] = [
     ("inventory.hsm", Service::Hsm),
     ("power.pcs", Service::Pcs),
     ("boot_parameters.bss", Service::Bss),

@@ -100,7 +100,9 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 
 {{/*
 Start, readiness and liveness of a part. A gRPC service answers health checks with "not serving" as long as it waits for
-its peers, which is no reason to start it again: only readiness asks for health.
+its peers, which is no reason to start it again: only readiness asks for health. And it asks only whether they have started:
+a database that takes no writes is the same for every replica, so taking them out of service would only take the reads
+away as well. Who watches over the mesh asks for more, which is /readyz and health checks without a name.
 */}}
 {{- define "reveille.probes" -}}
 {{- $grpc := eq .protocol "grpc" -}}
@@ -111,9 +113,9 @@ startupProbe:
   failureThreshold: 120
 readinessProbe:
   {{- if $grpc }}
-  grpc: {port: {{ .port }}}
+  grpc: {port: {{ .port }}, service: started}
   {{- else }}
-  httpGet: {path: /readyz, port: api}
+  httpGet: {path: /startz, port: api}
   {{- end }}
   periodSeconds: 5
 livenessProbe:

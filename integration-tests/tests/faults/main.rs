@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod certificates;
 mod contention;
 mod databases;
 mod failpoints;
@@ -10,6 +11,7 @@ mod full_disk;
 mod history;
 mod kills;
 mod migrations;
+mod readiness;
 mod slow_watcher;
 mod stage;
 mod ways_out;

@@ -1,6 +1,6 @@
 //! More than can be done at a time: what is too much is refused cleanly, and all else goes on.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, ops::Range, time::Duration};
 
 use chassis::{Fault, Settings};
 use futures_util::future::join_all;
@@ -106,9 +106,9 @@ struct Reporter {
 }
 
 impl Reporter {
-    /// Says something new again and again, without waiting to be asked to come back.
-    async fn storm(mut self, rounds: u32) -> Self {
-        for round in 0..rounds {
+    /// Says something new in each round, without waiting to be asked to come back.
+    async fn storm(mut self, rounds: Range<u32>) -> Self {
+        for round in rounds {
             let said = json!({"error": round.to_string()});
             let answer = self.client.patch(&self.url).json(&said).send().await.unwrap();
             match answer.status() {
@@ -124,28 +124,72 @@ impl Reporter {
     }
 }
 
+/// A report of which only the head was sent: it has its place until the rest comes.
+struct Unfinished {
+    stream: TcpStream,
+    body: &'static str,
+}
+
+impl Unfinished {
+    async fn begin(gateway: SocketAddr, id: &str) -> Self {
+        let mut stream = TcpStream::connect(gateway).await.unwrap();
+        let body = "{\"error\": \"late\"}";
+        let length = body.len();
+        let head = format!(
+            "PATCH /v2/components/{id} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Self { stream, body }
+    }
+
+    /// Sends the rest and gives the answer.
+    async fn end(mut self) -> String {
+        self.stream.write_all(self.body.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(PATIENCE, self.stream.read_to_string(&mut answer)).await.expect("an answer").unwrap();
+        answer
+    }
+}
+
+/// Everybody says something at the same time.
+fn all_at_once(reporters: Vec<Reporter>, rounds: Range<u32>) -> JoinSet<Reporter> {
+    reporters.into_iter().map(|reporter| reporter.storm(rounds.clone())).collect()
+}
+
 /// Ten times as many at once as are taken, who come back at once when they are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
     const NODES: usize = 80;
+    const PLACES: u32 = 8;
+    const ROUNDS: u32 = 50;
     let mesh = Mesh::start(async |settings| {
-        settings.gateway.reports = 8;
+        settings.gateway.reports = PLACES;
         settings.gateway.queue_seconds = 0;
-        settings.simulator.nodes = u32::try_from(NODES).unwrap();
+        settings.simulator.nodes = u32::try_from(NODES + 1).unwrap();
     })
     .await;
     let all = mesh.bos.get("/v2/components").await;
     let ids: Vec<_> = all.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    let mut storm = JoinSet::new();
-    for id in &ids {
-        let reporter = Reporter {
-            client: reqwest::Client::new(),
-            url: format!("{}/v2/components/{id}", mesh.bos.url()),
-            acknowledged: None,
-            refused: 0,
-        };
-        storm.spawn(reporter.storm(50));
+    let (apart, ids) = ids.split_last().unwrap();
+    let reporter = |id: &&str| Reporter {
+        client: reqwest::Client::new(),
+        url: format!("{}/v2/components/{id}", mesh.bos.url()),
+        acknowledged: None,
+        refused: 0,
+    };
+    // However fast the machine is: while all places are taken everybody else is refused.
+    let gateway = address(&mesh);
+    let late = join_all((0..PLACES).map(|_| Unfinished::begin(gateway, apart))).await;
+    let refused = async || reporter(apart).storm(0..1).await.refused.eq(&1).then_some(());
+    eventually("no place", refused).await;
+    let reporters = all_at_once(ids.iter().map(reporter).collect(), 0..1).join_all().await;
+    assert!(reporters.iter().all(|one| one.refused == 1), "some found a place");
+    for report in late {
+        let answer = report.end().await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
+    let mut storm = all_at_once(reporters, 1..ROUNDS);
     let mut reporters = Vec::new();
     while !storm.is_empty() {
         tokio::select! {
@@ -158,7 +202,6 @@ async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
             } => {}
         }
     }
-    assert!(reporters.iter().any(|one| one.refused > 0), "there was no storm");
     assert!(reporters.iter().any(|one| one.acknowledged.is_some()), "nothing was done");
     for reporter in &reporters {
         let stored: Value = reqwest::get(&reporter.url).await.unwrap().json().await.unwrap();

@@ -1,6 +1,6 @@
 //! Runs of the whole on every database.
 
-use std::{collections::BTreeSet, env, fs, time::Duration};
+use std::{env, fs, time::Duration};
 
 use test_databases::EmptyDatabase;
 
@@ -27,6 +27,8 @@ const DUMP: &str = "REVEILLE_WATCH_HISTORY";
 /// Deletions that a registry remembers at least.
 const REMEMBERED: usize = 10_000;
 
+const CONTRACT: Contract = Contract { remembered: REMEMBERED };
+
 fn from_environment<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = env::var(name).ok()?;
     Some(text.parse().ok().unwrap_or_else(|| panic!("{name}={text} cannot be read")))
@@ -43,11 +45,6 @@ fn workload() -> Workload {
         lies: false,
         churn: 0,
     }
-}
-
-/// A watch on one replica may begin a moment before it hears what another has acknowledged.
-fn contract(workload: &Workload) -> Contract {
-    Contract { remembered: REMEMBERED, immediate: workload.registries == 1 }
 }
 
 /// Runs it on every kind of database and fails if a rule was broken.
@@ -67,7 +64,7 @@ async fn run_on(databases: Vec<EmptyDatabase>, workload: Workload) -> Vec<Histor
         println!("{SEED}={} on {}: {workload:?}", workload.seed, database.kind);
         let history = workload.run(&database.url).await;
         println!("{}", summary(&history));
-        let findings = check(&history, contract(&workload));
+        let findings = check(&history, CONTRACT);
         if let Some(file) = env::var_os(DUMP).filter(|_| !findings.is_empty()) {
             fs::write(file, format!("{history:#?}")).unwrap();
         }
@@ -117,26 +114,29 @@ fn broken_by(fault: Fault) -> &'static [Rule] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_checker_bites() {
-    let workload = Workload { lies: true, restarts: false, ..workload() };
-    println!("{SEED}={}", workload.seed);
-    let database = test_databases::every_kind().await.swap_remove(0);
-    let history = workload.run(&database.url).await;
-    let of = |wanted: Option<Fault>| {
-        let lied_to = |name: &str| FAULTS.into_iter().find(|fault| format!("{fault:?}") == name);
-        let watchers = history
-            .watchers
-            .iter()
-            .filter(|(name, _)| lied_to(name).is_none_or(|fault| Some(fault) == wanted));
-        let history = History {
-            watchers: watchers.cloned().collect(),
-            writes: history.writes.clone(),
-            last: history.last,
-        };
-        check(&history, contract(&workload))
-    };
-    assert_eq!(of(None), [], "findings without a lie");
-    for fault in FAULTS {
-        let found: BTreeSet<_> = of(Some(fault)).into_iter().map(|finding| finding.rule).collect();
-        assert!(broken_by(fault).iter().any(|rule| found.contains(rule)), "{fault:?} breaks {found:?}");
+    let mut unnoticed = FAULTS.to_vec();
+    // Where the machine is slow, a watch may not miss in one run what a lie would be about.
+    for _ in 0..5 {
+        let workload = Workload { lies: true, restarts: false, ..workload() };
+        println!("{SEED}={}", workload.seed);
+        let database = test_databases::every_kind().await.swap_remove(0);
+        let history = workload.run(&database.url).await;
+        assert_eq!(findings_of(&history, None), [], "findings without a lie");
+        unnoticed.retain(|fault| {
+            let findings = findings_of(&history, Some(*fault));
+            !findings.iter().any(|finding| broken_by(*fault).contains(&finding.rule))
+        });
+        if unnoticed.is_empty() {
+            return;
+        }
     }
+    panic!("lies that nobody noticed: {unnoticed:?}");
+}
+
+/// What the checker finds where it hears of the watchers that were told the truth, and of those with that fault.
+fn findings_of(history: &History, fault: Option<Fault>) -> Vec<Finding> {
+    let lied_to = |name: &str| FAULTS.into_iter().find(|fault| format!("{fault:?}") == name);
+    let heard = |name: &str| lied_to(name).is_none_or(|lie| Some(lie) == fault);
+    let watchers = history.watchers.iter().filter(|(name, _)| heard(name)).cloned().collect();
+    check(&History { watchers, writes: history.writes.clone(), last: history.last }, CONTRACT)
 }

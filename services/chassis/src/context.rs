@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use crate::{Settings, Tasks, hints::Hubs, mirror::Pool};
+use crate::{Settings, Tasks, health::Health, hints::Hubs, mirror::Mirrors};
 
 /// The settings in force and the tasks to join.
 #[derive(Clone)]
@@ -16,8 +16,10 @@ pub struct Context {
     pub tasks: Tasks,
     /// What is heard from other replicas.
     pub hubs: Hubs,
-    /// What the mirrors of this process have in common.
-    pub pool: Pool,
+    /// The mirrors of this process, which its parts share.
+    pub mirrors: Mirrors,
+    /// Whether the part can do its work.
+    pub health: Health,
     /// What this host keeps, in place of every database.
     #[cfg(feature = "simulation")]
     pub disk: Option<crate::simulation::Disk>,
@@ -30,10 +32,17 @@ impl Context {
             settings: Arc::new(settings),
             tasks: Tasks::default(),
             hubs: Hubs::default(),
-            pool: Pool::default(),
+            mirrors: Mirrors::default(),
+            health: Health::default(),
             #[cfg(feature = "simulation")]
             disk: None,
         }
+    }
+
+    /// The context of a further part of the same process.
+    #[must_use]
+    pub fn of_another_part(&self) -> Self {
+        Self { health: Health::default(), ..self.clone() }
     }
 
     /// Runs `serving`, which ends by itself when shutdown is asked for and every client is done. A client that

@@ -2,7 +2,9 @@
 
 mod arrays;
 
-use std::{fmt::Display, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    fmt::Display, marker::PhantomData, os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration,
+};
 
 use anyhow::Context;
 use sea_orm::{
@@ -19,7 +21,7 @@ use sea_orm::{
     },
 };
 use sea_orm_migration::{
-    MigrationName, MigrationTrait, MigratorTrait, prelude::async_trait, sea_query::DynIden,
+    MigrationName, MigrationTrait, MigratorTrait, prelude::async_trait, sea_query::DynIden, seaql_migrations,
 };
 
 use crate::{failpoint, ledger, pause, settings};
@@ -45,6 +47,9 @@ const STATEMENT_TIMEOUT: &str = "30s";
 
 /// How long a connection that is given back may take to answer before it is closed.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes of a page of memory, as SQLite counts them.
+const PAGE: u64 = 4096;
 
 /// How often to try to bring tables up to date. Replicas that start together get into each other's way.
 const MIGRATIONS: u32 = 8;
@@ -101,7 +106,21 @@ pub async fn connect_as<M: MigratorTrait>(
         database.set_metric_callback(|_| failpoint::pass(format_args!("database.statement")));
     }
     migrate::<M>(&database).await.context("database migration")?;
+    if !is_shared(&database) {
+        look_at_blocks(database.get_sqlite_connection_pool().connect_options().get_filename());
+    }
     Ok(database)
+}
+
+/// SQLite has the index of its log in a file that it writes to as memory. It makes sure beforehand that there is room for
+/// a block in each page of it. Where several blocks make a page the others may find none on a full disk, and then the
+/// system ends the process.
+fn look_at_blocks(file: &Path) {
+    let size = std::fs::metadata(file).map_or(PAGE, |file| file.blksize());
+    if size < PAGE {
+        let file = file.display();
+        tracing::warn!(%file, size, "blocks of less than 4 KiB: where this disk is full the process may end with SIGBUS");
+    }
 }
 
 /// A committed write must survive a power cut, whatever is the default of the server. A server that does even more
@@ -145,6 +164,12 @@ async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr
     transaction.commit().await
 }
 
+/// What the name of a migration begins with that versions of before need not know: it adds tables, indexes, or columns
+/// that are nullable or have a default, and what it adds may be left out of what is written. Its name outlives it in
+/// the database, which is how versions of before learn that they may go on, beside the later one and after it. Any other
+/// migration that they do not know keeps them from starting.
+pub const ADDITIVE: &str = "additive_";
+
 /// The migrations of a part and those that its ledgers have got since, which no part has to name.
 struct Complete<M>(PhantomData<M>);
 
@@ -161,6 +186,15 @@ impl<M: MigratorTrait> MigratorTrait for Complete<M> {
 
     fn migration_table_name() -> DynIden {
         M::migration_table_name()
+    }
+
+    /// What was applied, without what a later version has added.
+    async fn get_migration_models<C: ConnectionTrait>(on: &C) -> Result<Vec<seaql_migrations::Model>, DbErr> {
+        let ours = Self::migrations();
+        let is_ours = |name: &str| ours.iter().any(|migration| migration.name() == name);
+        let mut applied = M::get_migration_models(on).await?;
+        applied.retain(|one| is_ours(&one.version) || !one.version.starts_with(ADDITIVE));
+        Ok(applied)
     }
 }
 
@@ -301,6 +335,44 @@ pub fn is_definite(error: &DbErr) -> bool {
     postgres && !error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
 }
 
+/// Whether a write was refused because the database is in trouble, and not because of what was written: another one would be
+/// refused as well.
+pub(crate) fn is_in_trouble(error: &DbErr) -> bool {
+    // Beside what is wrong with data or a statement or too large for it, the classes of transactions that got into each other's way.
+    const POSTGRES: [&str; 6] = ["21", "22", "23", "40", "42", "54"];
+    const NOT_PERMITTED: &str = "42501";
+    // A statement that is none, too much for a row, a constraint, a value of the wrong kind, misuse, no such parameter.
+    const SQLITE: [u32; 6] = [1, 18, 19, 20, 21, 25];
+    let Some(refusal) = refusal(error) else { return is_cut_off(error) };
+    let code = refusal.code().unwrap_or_default();
+    match refusal.try_downcast_ref::<PgDatabaseError>() {
+        Some(_) => code == NOT_PERMITTED || !POSTGRES.iter().any(|class| code.starts_with(class)),
+        None => code.parse().is_ok_and(|code: u32| !SQLITE.contains(&(code & 0xff))),
+    }
+}
+
+/// Whether the database cannot be reached, so that it gives nothing either: it is cut off, takes no connection, or not
+/// ours.
+pub(crate) fn is_away(error: &DbErr) -> bool {
+    const POSTGRES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
+    let Some(refusal) = refusal(error) else { return is_cut_off(error) };
+    let code = refusal.code().unwrap_or_default();
+    let postgres = refusal.try_downcast_ref::<PgDatabaseError>().is_some();
+    postgres && POSTGRES.iter().any(|class| code.starts_with(class))
+}
+
+/// Whether no word of the database was heard.
+fn is_cut_off(error: &DbErr) -> bool {
+    matches!(error, DbErr::Conn(_) | DbErr::ConnectionAcquire(_))
+        || is_broken(error)
+        || matches!(runtime(error), Some(sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_)))
+}
+
+/// What a database that does not answer would say.
+pub(crate) fn silent() -> DbErr {
+    DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))
+}
+
 /// What the database said, if the error came from it.
 fn refusal(error: &DbErr) -> Option<&dyn DatabaseError> {
     runtime(error)?.as_database_error()
@@ -367,6 +439,48 @@ mod tests {
         let held =
             other.query_all_raw(sea_orm::Statement::from_string(DbBackend::Sqlite, "SELECT * FROM notes"));
         assert_eq!(held.await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn of_later_migrations_only_those_that_add_are_taken() {
+        for kind in test_databases::every_kind().await {
+            let database = connect::<NoTables>(&kind.url).await.unwrap();
+            for (name, is_taken) in [("additive_colours", true), ("renamed_names", false)] {
+                let applied =
+                    format!("INSERT INTO seaql_migrations (version, applied_at) VALUES ('{name}', 1)");
+                database.execute_unprepared(&applied).await.unwrap();
+                let again = connect::<NoTables>(&kind.url).await;
+                assert_eq!(again.is_ok(), is_taken, "{} {name}: {again:?}", kind.kind);
+            }
+            let refused = format!("{:#}", connect::<NoTables>(&kind.url).await.unwrap_err());
+            assert!(refused.contains("renamed_names") && !refused.contains("additive"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn trouble_of_the_database_is_told_from_mistakes() {
+        let with = |error| DbErr::Exec(RuntimeErr::SqlxError(Arc::new(error)));
+        let silent = with(sqlx::Error::PoolTimedOut);
+        let broken = with(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into()));
+        for error in [silent, broken, super::silent()] {
+            assert!(is_in_trouble(&error) && is_away(&error), "{error}");
+        }
+        for error in [DbErr::RecordNotUpdated, with(sqlx::Error::RowNotFound)] {
+            assert!(!is_in_trouble(&error) && !is_away(&error), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_write_is_no_trouble_of_the_database() {
+        for kind in test_databases::every_kind().await {
+            let database = connect::<NoTables>(&kind.url).await.unwrap();
+            database.execute_unprepared("CREATE TABLE notes (text TEXT PRIMARY KEY)").await.unwrap();
+            database.execute_unprepared("INSERT INTO notes VALUES ('a')").await.unwrap();
+            for mistake in ["INSERT INTO notes VALUES ('a')", "INSERT INTO note VALUES ('b')"] {
+                let error = database.execute_unprepared(mistake).await.unwrap_err();
+                assert!(!is_in_trouble(&error), "{} {mistake}: {error}", kind.kind);
+            }
+        }
     }
 
     #[test]

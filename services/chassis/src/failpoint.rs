@@ -107,11 +107,11 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let name = method(request.uri().path());
-        pass(format_args!("{name}.before"));
+        pass_call(name.as_deref(), "before");
         let answer = self.0.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            pass(format_args!("{name}.after"));
+            pass_call(name.as_deref(), "after");
             answer
         })
     }
@@ -140,11 +140,20 @@ where
     }
 }
 
-/// `SERVICE.METHOD` for a path such as `/reveille.power.v1.PowerService/ListTransitions`.
+/// `SERVICE.METHOD` for a path such as `/reveille.power.v1.PowerService/ListTransitions`; none for what is no call of a
+/// method, as a question about health over HTTP, which comes at any time.
 #[cfg(debug_assertions)]
-fn method(path: &str) -> String {
-    let service_and_method = path.rsplit('.').next().unwrap_or(path);
-    service_and_method.replace('/', ".")
+fn method(path: &str) -> Option<String> {
+    let (_, service_and_method) = path.rsplit_once('.')?;
+    Some(service_and_method.replace('/', "."))
+}
+
+/// Passes the point on this side of the call of `method`, if it is one.
+#[cfg(debug_assertions)]
+fn pass_call(method: Option<&str>, side: &str) {
+    if let Some(method) = method {
+        pass(format_args!("{method}.{side}"));
+    }
 }
 
 #[cfg(all(test, debug_assertions))]
@@ -177,6 +186,8 @@ mod tests {
 
     #[test]
     fn calls_are_named_by_service_and_method() {
-        assert_eq!(method("/reveille.power.v1.PowerService/ListTransitions"), "PowerService.ListTransitions");
+        let named = method("/reveille.power.v1.PowerService/ListTransitions");
+        assert_eq!(named.as_deref(), Some("PowerService.ListTransitions"));
+        assert_eq!(method("/readyz"), None);
     }
 }

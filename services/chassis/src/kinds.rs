@@ -4,7 +4,7 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
-use domain::{component::Component, id::ComponentId, options::Options, time::Timestamp};
+use domain::{component::Component, component_filter, id::ComponentId, options::Options, time::Timestamp};
 use futures_util::StreamExt;
 use proto::{
     component::{WatchComponentsRequest, component_service_client::ComponentServiceClient},
@@ -24,7 +24,7 @@ use crate::{
     convert::{self, Interner},
     ledger::{Ledger, Table},
     mirror::{Change, Mirror, Mirrored, Watch},
-    resource::{Batch, Deletion, Resource},
+    resource::{Batch, Deletion, Facet, Resource},
     telemetry,
 };
 
@@ -45,6 +45,10 @@ impl Resource for Component {
 
     fn weight(&self) -> usize {
         size_of::<Self>() + self.error.as_ref().map_or(0, String::len) + self.power_error.len()
+    }
+
+    fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
+        component_filter::facets(self)
     }
 }
 

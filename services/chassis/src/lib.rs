@@ -1,6 +1,6 @@
 //! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
 //!
-//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`telemetry`]
+//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`]
 //! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`admission`] (how many calls at a time)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
@@ -16,6 +16,7 @@ pub mod convert;
 pub mod database;
 pub mod failpoint;
 pub mod fault;
+pub mod health;
 pub mod hints;
 pub mod kinds;
 pub mod lease;
@@ -41,6 +42,6 @@ pub use domain::limits;
 pub use fault::Fault;
 pub use listener::Listener;
 pub use run::{Command, run, run_command};
-pub use serve::{Ready, Server, serve};
+pub use serve::{Ready, STARTED, Server, serve};
 pub use settings::Settings;
 pub use tasks::Tasks;

@@ -1,10 +1,15 @@
 //! A copy of another service's resources, kept current by a watch.
 
-use std::{collections::HashMap, future::Future, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    future::Future,
+    sync::Arc,
+};
 
 use domain::time::{Timestamp, began_by_our_clock};
 use futures_util::{Stream, StreamExt};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tonic::Status;
 
@@ -14,11 +19,6 @@ use crate::{
     pause,
     resource::{Batch, Resource},
 };
-
-mod pool;
-
-pub use pool::Pool;
-use pool::Records;
 
 /// A kind of resource that can be watched over a channel.
 pub trait Mirrored: Resource + PartialEq + Sized {
@@ -61,6 +61,9 @@ impl<R: Resource> Change<R> {
     }
 }
 
+/// Told of changes after they are visible; must not wait.
+type Listener<R> = Box<dyn Fn(&[Change<R>]) + Send + Sync>;
+
 /// A local copy of every resource of one kind. Clones share it.
 ///
 /// It is behind the owner by one stream at most and never goes back in time. While the owner cannot be
@@ -71,6 +74,8 @@ pub struct Mirror<R> {
 
 struct Shared<R> {
     resources: RwLock<HashMap<Box<str>, Arc<R>>>,
+    /// Held while what is visible changes, so that everybody who listens hears of everything once.
+    listeners: Mutex<Vec<Listener<R>>>,
     /// Revision up to which the copy is complete; 0 before the first complete set.
     revision: watch::Sender<u64>,
 }
@@ -81,32 +86,55 @@ impl<R> Clone for Mirror<R> {
     }
 }
 
+/// The mirrors of one process, one of each kind. Parts that run in one process have the same settings, and so the same
+/// owners: each change is told to the process once, decoded once, and in memory once. Clones are the same mirrors.
+#[derive(Clone, Default)]
+pub struct Mirrors {
+    kinds: Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>,
+}
+
+impl Mirrors {
+    /// The mirror of this kind, and whether it has just been made, so that nothing fills it yet.
+    fn of<R: Resource>(&self) -> (Mirror<R>, bool) {
+        let mut kinds = self.kinds.lock();
+        if let Some(known) = kinds.get(&TypeId::of::<R>()).and_then(|kind| kind.downcast_ref::<Mirror<R>>()) {
+            return (known.clone(), false);
+        }
+        let mirror = Mirror::<R>::default();
+        kinds.insert(TypeId::of::<R>(), Box::new(mirror.clone()));
+        (mirror, true)
+    }
+}
+
 impl<R: Mirrored> Mirror<R> {
-    /// Starts copying what the service behind `channel` has. `listener` is told of every change after it is
-    /// visible; it must not wait.
+    /// The copy of what the service behind `channel` has, which the parts of a process share. `listener` is told of
+    /// every change after it is visible, and at first of what is there already; it must not wait.
     pub fn start(
         context: &Context,
         channel: Channel,
         listener: impl Fn(&[Change<R>]) + Send + Sync + 'static,
     ) -> Self {
-        let shared = Arc::new(Shared { resources: RwLock::default(), revision: watch::Sender::new(0) });
-        let mirror = Self { shared };
-        let records = context.pool.of();
-        let follower = Follower {
-            mirror: mirror.clone(),
-            channel,
-            listener,
-            records,
-            stale: None,
-            resume: 0,
-            live: false,
-            began: HashMap::new(),
-        };
-        context.tasks.spawn_until_shutdown(R::KIND, async {
-            follower.follow().await;
-            Ok(())
-        });
+        let (mirror, new) = context.mirrors.of();
+        mirror.tell(Box::new(listener));
+        if new {
+            let follower = Follower::new(mirror.clone(), channel);
+            context.tasks.spawn_until_shutdown(R::KIND, async {
+                follower.follow().await;
+                Ok(())
+            });
+        }
         mirror
+    }
+}
+
+impl<R> Default for Mirror<R> {
+    fn default() -> Self {
+        let shared = Shared {
+            resources: RwLock::default(),
+            listeners: Mutex::default(),
+            revision: watch::Sender::new(0),
+        };
+        Self { shared: Arc::new(shared) }
     }
 }
 
@@ -132,15 +160,23 @@ impl<R: Resource> Mirror<R> {
     pub fn revision(&self) -> u64 {
         *self.shared.revision.borrow()
     }
+
+    /// Tells `listener` of what is there, and of every change from then on.
+    fn tell(&self, listener: Listener<R>) {
+        let mut listeners = self.shared.listeners.lock();
+        let there = self.all().into_iter().map(|current| Change { previous: None, current: Some(current) });
+        let there: Vec<_> = there.collect();
+        if !there.is_empty() {
+            listener(&there);
+        }
+        listeners.push(listener);
+    }
 }
 
 /// The task that keeps one mirror current.
-struct Follower<R, L> {
+struct Follower<R> {
     mirror: Mirror<R>,
     channel: Channel,
-    listener: L,
-    /// What other mirrors of the process hold.
-    records: Arc<Records<R>>,
     /// After starting over: what was held before and has not been seen again.
     stale: Option<HashMap<Box<str>, Arc<R>>>,
     resume: u64,
@@ -150,7 +186,11 @@ struct Follower<R, L> {
     began: HashMap<Box<str>, (Timestamp, Timestamp)>,
 }
 
-impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
+impl<R: Mirrored> Follower<R> {
+    fn new(mirror: Mirror<R>, channel: Channel) -> Self {
+        Self { mirror, channel, stale: None, resume: 0, live: false, began: HashMap::new() }
+    }
+
     async fn follow(mut self) {
         let mut failures = 0;
         loop {
@@ -192,15 +232,16 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
     fn apply(&mut self, batch: Batch<R>) {
         let Batch { changed, deleted, revision, synced } = batch;
         let now = time::now();
-        let changed = changed.into_iter().map(|resource| self.by_our_clock(resource, now)).collect();
+        let changed: Vec<_> = changed.into_iter().map(|resource| self.by_our_clock(resource, now)).collect();
         self.live |= synced;
         for deletion in &deleted {
             self.began.remove(&*deletion.key);
         }
-        let changed = self.records.share(changed);
+        let shared = Arc::clone(&self.mirror.shared);
+        let listeners = shared.listeners.lock();
         let mut changes = Vec::with_capacity(changed.len() + deleted.len());
         {
-            let mut resources = self.mirror.shared.resources.write();
+            let mut resources = shared.resources.write();
             for deletion in deleted {
                 if resources.get(&*deletion.key).is_some_and(|held| held.revision() < deletion.revision) {
                     changes.push(Change { previous: resources.remove(&*deletion.key), current: None });
@@ -219,7 +260,8 @@ impl<R: Mirrored, L: Fn(&[Change<R>])> Follower<R, L> {
                 }
             }
         }
-        (self.listener)(&changes);
+        listeners.iter().for_each(|listener| listener(&changes));
+        drop(listeners);
         self.advance(revision, synced);
     }
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+/// Something that many resources may have in common, by its name and its value, such as the session of components.
+pub type Facet<'a> = (&'static str, &'a str);
+
 /// A thing of one kind, with a key that is unique within the kind and the revision of its last change.
 pub trait Resource: Clone + Send + Sync + 'static {
     /// The word for the kind in errors, logs and metrics, such as `component`.
@@ -19,6 +22,11 @@ pub trait Resource: Clone + Send + Sync + 'static {
     /// About how many bytes it takes, at least where that is many.
     fn weight(&self) -> usize {
         size_of::<Self>()
+    }
+
+    /// What its owner finds it by without looking at every one, each once and in an order that does not change.
+    fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
+        std::iter::empty()
     }
 }
 

@@ -1,11 +1,12 @@
-//! Serving gRPC: reflection, health, request ids, spans, and an orderly end. Metrics are served beside it, over
-//! plain HTTP, which is what collects them.
+//! Serving gRPC: reflection, health, request ids, spans, and an orderly end. Metrics, and why a part is not ready, are
+//! served beside it, over plain HTTP.
 
 use std::{convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
-use axum::{response::IntoResponse, routing::get};
-use http::{Request, Response, header::CONTENT_TYPE};
+use axum::{extract::State, response::IntoResponse, routing::get};
+use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
+use tokio_util::sync::CancellationToken;
 use tonic::{
     body::Body,
     server::NamedService,
@@ -16,7 +17,7 @@ use tower::Service;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use crate::{Context, Listener, admission, request_id, telemetry};
+use crate::{Context, Listener, admission, health::Health, request_id, telemetry};
 
 mod connections;
 
@@ -25,6 +26,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Calls about health, and of those who look around, on one connection beside all others.
 const HEALTH_STREAMS: u32 = 64;
+
+/// The name in health checks that stands for the part as a whole.
+const WHOLE: &str = "";
+
+/// The name in health checks of which is told whether a part has started, as [`crate::health`] says.
+pub const STARTED: &str = "started";
 
 /// What every part serves besides its own services.
 const HEALTH: &str = "grpc.health.v1.Health";
@@ -59,34 +66,53 @@ impl Server {
     }
 }
 
-/// Lets a part say that it can do its work. Until then health checks answer that it is not serving.
+/// Lets a part say that it has started. Until then health checks answer that it is not serving.
 #[derive(Clone)]
-pub struct Ready {
-    health: HealthReporter,
-    names: Vec<&'static str>,
-}
+pub struct Ready(Health);
 
 impl Ready {
-    /// Says that the part can do its work.
-    pub async fn now(&self) {
-        self.set(ServingStatus::Serving).await;
+    /// Says that the part has started, and can do its work as far as that is up to itself.
+    pub fn now(&self) {
+        self.0.started();
+    }
+}
+
+/// Tells how the part is, over gRPC.
+struct Teller {
+    reporter: HealthReporter,
+    names: Vec<&'static str>,
+    health: Health,
+}
+
+impl Teller {
+    /// Tells what changes until shutdown; then that the part can do its work no more, which ends the watches of its
+    /// health.
+    async fn run(mut self, shutdown: CancellationToken) {
+        let mut changes = self.health.changes();
+        while !shutdown.is_cancelled() {
+            self.tell(self.health.ready().is_ok(), self.health.has_started()).await;
+            tokio::select! {
+                () = changes.next() => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+        self.health.stopping();
+        self.tell(self.health.ready().is_ok(), self.health.has_started()).await;
+        for name in self.names.iter().chain(&[WHOLE, STARTED]) {
+            self.reporter.clear_service_status(name).await;
+        }
     }
 
-    async fn set(&self, status: ServingStatus) {
-        for name in &self.names {
-            self.health.set_service_status(name, status).await;
+    async fn tell(&self, ready: bool, started: bool) {
+        for name in self.names.iter().chain(&[WHOLE]) {
+            self.reporter.set_service_status(name, status(ready)).await;
         }
-        // The empty name stands for the part as a whole.
-        self.health.set_service_status("", status).await;
+        self.reporter.set_service_status(STARTED, status(started)).await;
     }
+}
 
-    /// Says that the part can do its work no more, and ends the watches of its health with that.
-    async fn never_again(mut self) {
-        self.set(ServingStatus::NotServing).await;
-        for name in self.names.iter().chain([&""]) {
-            self.health.clear_service_status(name).await;
-        }
-    }
+fn status(serving: bool) -> ServingStatus {
+    if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
 }
 
 /// Serves until shutdown. Then health turns to not serving, streams end, and calls under way finish.
@@ -113,18 +139,19 @@ pub async fn serve(
     }
     routes.add_service(reflection.build_v1().context("reflection")?);
     telemetry::record_metrics();
-    let ready = Ready { health, names };
-    ready.set(ServingStatus::NotServing).await;
+    let teller = Teller { reporter: health, names, health: context.health.clone() };
+    teller.tell(false, false).await;
 
     let address = listener.address().context("local address")?;
     let shutdown = context.tasks.shutdown();
     // Calls are handled by tasks that nobody of ours spawns.
     let part_of = Span::current();
-    let (part, goodbye) = (context.clone(), ready.clone());
+    let part = context.clone();
     let limits = &context.settings.limits;
     limits.check()?;
     let admit = axum::middleware::from_fn_with_state(admission::places(limits), admission::admit);
     let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
+    let routes = routes.route("/readyz", get(ready).with_state(context.health.clone()));
     let router = tonic::transport::Server::builder()
         .accept_http1(true)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
@@ -141,15 +168,19 @@ pub async fn serve(
         .add_routes(Routes::from(routes));
     let connections = connections::accepted(listener, limits);
     context.tasks.spawn(name, async move {
-        let until = async move {
-            shutdown.cancelled().await;
-            goodbye.never_again().await;
-        };
-        let serving = router.serve_with_incoming_shutdown(connections, until);
+        let serving = router.serve_with_incoming_shutdown(connections, teller.run(shutdown));
         Ok(part.finish_calls(serving).await?)
     });
     tracing::info!(part = name, %address, "listening");
-    Ok(ready)
+    Ok(Ready(context.health.clone()))
+}
+
+/// Whether the part can do its work; if not, why not.
+async fn ready(State(health): State<Health>) -> (StatusCode, String) {
+    match health.ready() {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
 }
 
 async fn metrics() -> impl IntoResponse {
@@ -165,4 +196,22 @@ fn span(request: &Request<Body>) -> Span {
 /// Without a line for each call nobody could follow a request into a service that had nothing else to say.
 fn answered(_: &Response<Body>, took: Duration, _: &Span) {
     tracing::debug!(milliseconds = took.as_secs_f64() * 1e3, "answered");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_stops_is_ready_no_more_over_http_either() {
+        let (health, shutdown) = (Health::default(), CancellationToken::new());
+        let (reporter, _service) = tonic_health::server::health_reporter();
+        let teller = Teller { reporter, names: Vec::new(), health: health.clone() };
+        Ready(health.clone()).now();
+        assert_eq!(ready(State(health.clone())).await.0, StatusCode::OK);
+        shutdown.cancel();
+        teller.run(shutdown).await;
+        let stopping = (StatusCode::SERVICE_UNAVAILABLE, "is stopping\n".to_owned());
+        assert_eq!(ready(State(health)).await, stopping);
+    }
 }

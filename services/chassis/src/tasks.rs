@@ -15,6 +15,8 @@ use tracing::Instrument;
 pub struct Tasks {
     shutdown: CancellationToken,
     shared: Arc<Shared>,
+    #[cfg(feature = "simulation")]
+    gate: crate::simulation::Gate,
 }
 
 #[derive(Default)]
@@ -33,6 +35,8 @@ impl Tasks {
     {
         // Not a field called "name": JSON lines have the name of the span under that key.
         let task = task.instrument(tracing::info_span!("run", task = name));
+        #[cfg(feature = "simulation")]
+        let task = self.gate.clone().pass(task);
         self.shared.running.lock().spawn(async move { (name, task.await) });
         self.shared.spawned.notify_one();
     }
@@ -78,6 +82,18 @@ impl Tasks {
     #[cfg(feature = "simulation")]
     pub fn abort(&self) {
         self.shared.running.lock().abort_all();
+    }
+
+    /// Stops every task where it is, as the process when it is stopped. What runs beside them goes on.
+    #[cfg(feature = "simulation")]
+    pub fn pause(&self) {
+        self.gate.close();
+    }
+
+    /// Ends [`Self::pause`].
+    #[cfg(feature = "simulation")]
+    pub fn go_on(&self) {
+        self.gate.open();
     }
 
     async fn watch_over(&self) -> anyhow::Result<()> {

@@ -3,16 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod note;
+mod served;
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Context, Fault, Settings,
-    ledger::{Ledger, Selection},
+    ledger::{Draft, Ledger, Selection},
 };
 use expect_test::expect;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt, future::join_all};
 use note::{Note, Notes};
+use proto::Message;
+use sea_orm::{ConnectionTrait, Statement};
+use served::Served;
 
 /// Long enough that only a lost wake-up fails the test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,6 +41,34 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
         let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
         assert_eq!(texts(&ledger), ["b=two@2"], "{}", database.kind);
         assert_eq!(ledger.view().revision(), 3);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_later_version_has_added_outlives_writes_of_this_one() {
+    for database in test_databases::every_kind().await {
+        let context = Context::new(Settings::default());
+        let connection = note::connect(&database).await;
+        let ledger: Ledger<Notes> = Ledger::open(&context, connection.clone()).await.unwrap();
+        put(&ledger, "a", "one").await;
+        stop(context).await;
+        for statement in [
+            "ALTER TABLE notes ADD COLUMN colour TEXT",
+            "UPDATE notes SET colour = 'red'",
+            "INSERT INTO seaql_migrations (version, applied_at) VALUES ('additive_colours', 1)",
+        ] {
+            connection.execute_unprepared(statement).await.unwrap();
+        }
+
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+        put(&ledger, "a", "two").await;
+        put(&ledger, "b", "three").await;
+        assert_eq!(texts(&ledger), ["a=two@2", "b=three@3"], "{}", database.kind);
+        let colours = "SELECT name FROM notes WHERE colour = 'red' AND text = 'two'";
+        let colours = Statement::from_string(connection.get_database_backend(), colours);
+        assert_eq!(connection.query_all_raw(colours).await.unwrap().len(), 1, "{}", database.kind);
         stop(context).await;
     }
 }
@@ -183,7 +215,7 @@ async fn a_large_change_comes_in_parts_that_can_be_resumed_from() {
     ledger
         .write(|draft| {
             draft.delete("gone");
-            (0..12_000).for_each(|n| draft.put(Note::new(&format!("n{n:05}"), "")));
+            (0..7_000).for_each(|n| draft.put(Note::new(&format!("n{n:05}"), "")));
             Ok(())
         })
         .await
@@ -193,9 +225,9 @@ async fn a_large_change_comes_in_parts_that_can_be_resumed_from() {
         let part = next(&mut watch).await;
         parts.push((part.changed.len(), part.deleted.len(), part.revision, part.synced));
     }
-    assert_eq!(parts, [(5000, 1, 5002, false), (5000, 0, 10_002, false), (2000, 0, 12_002, false)]);
-    let resumed = next(&mut Box::pin(ledger.watch(10_002).unwrap().batches())).await;
-    assert_eq!((resumed.changed.len(), resumed.revision), (1000, 11_002));
+    assert_eq!(parts, [(2500, 1, 2502, false), (2500, 0, 5002, false), (2000, 0, 7002, false)]);
+    let resumed = next(&mut Box::pin(ledger.watch(5002).unwrap().batches())).await;
+    assert_eq!((resumed.changed.len(), resumed.revision), (1000, 6002));
     stop(context).await;
 }
 
@@ -287,6 +319,7 @@ async fn lists_show_what_is_selected_in_order_and_in_pages() {
                 after: "n0003".into(),
                 most: 2,
                 wanted: Box::new(|note| note.name != "n0005"),
+                ..all()
             },
         ),
     ];
@@ -318,12 +351,74 @@ async fn a_watch_that_is_served_ends_with_the_service() {
     let context = Context::new(Settings::default());
     let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
     put(&ledger, "a", "one").await;
-    let mut watch = ledger.serve_watch(0, |batch| batch.changed.len()).await.unwrap().into_inner();
-    assert_eq!(watch.next().await.unwrap().unwrap(), 1);
+    let mut watch = ledger.serve_watch(0).await.unwrap().into_inner();
+    let told = watch.next().await.unwrap().unwrap();
+    assert_eq!(String::decode(told.bytes().clone()).unwrap(), "a");
     stop(context).await;
     assert!(tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().is_none());
-    let refused = ledger.serve_watch(9, |_| ()).await.err().map(Fault::from);
+    let refused = ledger.serve_watch(9).await.err().map(Fault::from);
     assert_eq!(refused, Some(Fault::ResumeExpired(9)));
+}
+
+#[tokio::test]
+async fn without_what_writes_begin_with_a_part_is_not_ready() {
+    for (lose, restore) in [
+        ("ALTER TABLE revisions RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO revisions"),
+        (
+            "UPDATE revisions SET kind = 'elsewhere' WHERE kind = 'note'",
+            "UPDATE revisions SET kind = 'note' WHERE kind = 'elsewhere'",
+        ),
+    ] {
+        for database in test_databases::every_kind().await {
+            let context = Context::new(Settings::default());
+            let connection = note::connect(&database).await;
+            let ledger: Ledger<Notes> = Ledger::open(&context, connection.clone()).await.unwrap();
+            let served = Served::start(&context).await;
+            served.eventually_is(true).await;
+            connection.execute_unprepared(lose).await.unwrap();
+            let refused = ledger.write(|draft| {
+                draft.put(Note::new("a", ""));
+                Ok(())
+            });
+            assert!(refused.await.is_err(), "{} {lose}", database.kind);
+            served.eventually_is(false).await;
+            served.stays_unready().await;
+            connection.execute_unprepared(restore).await.unwrap();
+            served.eventually_is(true).await;
+            put(&ledger, "a", "").await;
+            stop(context).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_changes_is_encoded_once_for_all_watches() {
+    let database = test_databases::every_kind().await.remove(0);
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    let mut watches = Vec::new();
+    for resume in [0, 0, 0] {
+        let mut watch = ledger.serve_watch(resume).await.unwrap().into_inner();
+        watch.next().await.unwrap().unwrap();
+        watches.push(watch);
+    }
+    put(&ledger, "a", "one").await;
+    let many = |draft: &mut Draft<'_, Note>| {
+        (0..3_000).for_each(|number| draft.put(Note::new(&format!("n{number:04}"), "")));
+        Ok(())
+    };
+    ledger.write(many).await.unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let told = join_all(watches.iter_mut().map(StreamExt::next)).await;
+        let told: Vec<_> = told.into_iter().map(|told| told.unwrap().unwrap()).collect();
+        assert!(told.iter().all(|other| other.bytes().as_ptr() == told[0].bytes().as_ptr()));
+        let names = String::decode(told[0].bytes().clone()).unwrap();
+        seen.push((names[..names.len().min(5)].to_owned(), names.split(' ').count()));
+    }
+    let parts = [("a", 1), ("n0000", 2_500), ("n2500", 500)];
+    assert_eq!(seen, parts.map(|(first, count)| (first.to_owned(), count)));
+    stop(context).await;
 }
 
 #[tokio::test]

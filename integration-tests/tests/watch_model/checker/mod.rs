@@ -74,9 +74,6 @@ impl fmt::Display for Finding {
 pub struct Contract {
     /// Deletions that they remember at least.
     pub remembered: usize,
-    /// Whether everybody sees at once what anybody was told. Replicas show a write of another one a little later; to
-    /// one and the same watcher, and in the end, they have to agree all the same.
-    pub immediate: bool,
 }
 
 /// Every rule that `history` breaks.

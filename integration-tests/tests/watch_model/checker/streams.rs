@@ -190,13 +190,11 @@ impl<'h> Replay<'_, 'h> {
         if revision < self.highest {
             self.find(Rule::NoTimeTravel, format!("complete at {revision}, after {}", self.highest));
         }
-        if self.contract.immediate {
-            let (known, by) = self.truth.known_at(self.stream.opened);
-            if revision < known {
-                self.find(Rule::Fresh, format!("complete at {revision}, but {by} had {known}"));
-            }
-            self.up_to_date(self.stream.opened);
+        let (known, by) = self.truth.known_at(self.stream.opened);
+        if revision < known {
+            self.find(Rule::Fresh, format!("complete at {revision}, but {by} had {known}"));
         }
+        self.up_to_date(self.stream.opened);
         self.highest = self.highest.max(revision);
     }
 

@@ -18,7 +18,7 @@ use expect_test::expect;
 use super::{Contract, check};
 use crate::history::{Change, Entry, Event, History, Key, LANES, Lanes, Moment, Outcome, Write};
 
-const CONTRACT: Contract = Contract { remembered: 10, immediate: true };
+const CONTRACT: Contract = Contract { remembered: 10 };
 
 fn read(text: &str) -> History {
     let mut history = History::default();

@@ -67,21 +67,37 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
 
 /// A component as it goes out, with its computed status.
 pub fn to_wire(component: &Component) -> wire::Component {
+    with_artifacts(component, artifacts_to_wire)
+}
+
+/// The same without the texts of its artifacts, of which only the times are told.
+pub fn to_wire_without_texts(component: &Component) -> wire::Component {
+    let times = |artifacts: &BootArtifacts| wire::BootArtifacts {
+        timestamp: artifacts.timestamp.map(time::to_wire),
+        ..wire::BootArtifacts::default()
+    };
+    with_artifacts(component, times)
+}
+
+fn with_artifacts(
+    component: &Component,
+    artifacts: impl Fn(&BootArtifacts) -> wire::BootArtifacts,
+) -> wire::Component {
     wire::Component {
         id: component.id.as_str().to_owned(),
         actual_state: component.actual_state.as_ref().map(|state| wire::ActualState {
-            boot_artifacts: state.boot_artifacts.as_ref().map(artifacts_to_wire),
+            boot_artifacts: state.boot_artifacts.as_ref().map(&artifacts),
             bss_token: state.bss_token.clone(),
             last_updated: state.last_updated.map(time::to_wire),
         }),
         desired_state: component.desired_state.as_ref().map(|state| wire::DesiredState {
-            boot_artifacts: state.boot_artifacts.as_ref().map(artifacts_to_wire),
+            boot_artifacts: state.boot_artifacts.as_ref().map(&artifacts),
             configuration: state.configuration.clone(),
             bss_token: state.bss_token.clone(),
             last_updated: state.last_updated.map(time::to_wire),
         }),
         staged_state: component.staged_state.as_ref().map(|state| wire::StagedState {
-            boot_artifacts: state.boot_artifacts.as_ref().map(artifacts_to_wire),
+            boot_artifacts: state.boot_artifacts.as_ref().map(&artifacts),
             configuration: state.configuration.clone(),
             session: state.session.clone(),
             tenant: state.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),

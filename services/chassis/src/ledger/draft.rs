@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::view::View;
+use super::{facets::OneOf, view::View};
 use crate::{
     Fault,
     lease::Fence,
@@ -32,7 +32,7 @@ pub(super) enum Outcome {
 }
 
 /// Changes by key: the new state, or none for a deletion.
-pub(super) type Changes<R> = BTreeMap<Arc<str>, Option<R>>;
+pub(super) type Changes<R> = BTreeMap<Arc<str>, Option<Arc<R>>>;
 
 /// The newest state as one caller sees it, with its own changes on top.
 pub struct Draft<'a, R> {
@@ -46,7 +46,7 @@ impl<R: Resource> Draft<'_, R> {
     /// The resource of that key.
     pub fn get(&self, key: &str) -> Option<Arc<R>> {
         match self.own.get(key).or_else(|| self.earlier.get(key)) {
-            Some(changed) => changed.clone().map(Arc::new),
+            Some(changed) => changed.clone(),
             None => self.view.get(key),
         }
     }
@@ -60,7 +60,7 @@ impl<R: Resource> Draft<'_, R> {
     /// the same transaction and goes by an older revision has to see that the resource has changed.
     pub fn put(&mut self, mut resource: R) {
         resource.set_revision(0);
-        self.own.insert(resource.key().into(), Some(resource));
+        self.own.insert(resource.key().into(), Some(Arc::new(resource)));
     }
 
     /// Whether there is a stored row of that key that cannot be read. To who reads it does not exist. Writing it anew
@@ -80,15 +80,18 @@ impl<R: Resource> Draft<'_, R> {
 
     /// Every resource that `wanted` picks, ordered by key.
     pub fn select(&self, wanted: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
+        self.select_among(&[], wanted)
+    }
+
+    /// The same where what is picked meets all of these conditions, so that not every resource has to be looked at.
+    pub fn select_among(&self, conditions: &[OneOf], wanted: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
         let mut found: BTreeMap<Arc<str>, Arc<R>> = self.view.read(|state| {
-            let picked = state.resources.iter().filter(|(_, resource)| wanted(resource));
+            let picked = state.candidates(conditions, "").filter(|(_, resource)| wanted(resource));
             picked.map(|(key, resource)| (Arc::clone(key), Arc::clone(resource))).collect()
         });
         for (key, changed) in self.earlier.iter().chain(&self.own) {
             match changed {
-                Some(resource) if wanted(resource) => {
-                    found.insert(Arc::clone(key), Arc::new(resource.clone()))
-                }
+                Some(resource) if wanted(resource) => found.insert(Arc::clone(key), Arc::clone(resource)),
                 Some(_) | None => found.remove(key),
             };
         }
@@ -108,8 +111,9 @@ pub(super) fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
         batch.revision += 1;
         match change {
             Some(mut resource) => {
-                resource.set_revision(batch.revision);
-                batch.changed.push(Arc::new(resource));
+                // As a rule nobody else has it any more, so nothing is copied.
+                Arc::make_mut(&mut resource).set_revision(batch.revision);
+                batch.changed.push(resource);
             }
             None => batch.deleted.push(Deletion { key, revision: batch.revision }),
         }

@@ -19,8 +19,12 @@
 mod bookkeeping;
 mod commit_ids;
 mod draft;
+mod encoding;
+mod facets;
+mod feed;
 mod fresh;
 mod indexes;
+mod room;
 mod serving;
 mod showing;
 #[cfg(feature = "simulation")]
@@ -40,8 +44,10 @@ use tokio_util::sync::CancellationToken;
 pub use bookkeeping::Migration;
 pub(crate) use commit_ids::Migration as CommitIds;
 pub use draft::Draft;
+pub use facets::OneOf;
 pub use indexes::RevisionIndexes;
-pub use serving::{Responses, Selection};
+pub(crate) use room::room;
+pub use serving::{Responses, Selection, Watched};
 pub use view::View;
 pub use watching::LedgerWatch;
 
@@ -115,6 +121,7 @@ impl<T: Table> Ledger<T> {
     /// When the tables cannot be read.
     pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
         writer::describe();
+        context.health.watch_over(context, &database, T::Kind::KIND);
         let store = Arc::new(Store::<T>::new(context, database));
         // Before anything is read, so that no hint about what comes after is missed.
         let heard =
@@ -124,7 +131,7 @@ impl<T: Table> Ledger<T> {
         let last = everything.last;
         let view = Arc::new(View::new(everything));
         let (commands, waiting) = mpsc::channel(WAITING);
-        let writer = Writer::<T>::new(Arc::clone(&view), last, store, waiting, heard);
+        let writer = Writer::<T>::new(Arc::clone(&view), last, store, context.health.clone(), waiting, heard);
         let shutdown = context.tasks.shutdown();
         context.tasks.spawn(T::Kind::KIND, writer.run(shutdown.clone()));
         Ok(Self { view, fresh: Arc::new(fresh), commands, shutdown })

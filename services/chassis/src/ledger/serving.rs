@@ -6,10 +6,20 @@ use futures_util::{
     StreamExt,
     stream::{self, BoxStream},
 };
+use proto::{Encoded, Message};
 use tonic::{Response, Status};
 
-use super::{Ledger, Table, View};
+use super::{Ledger, OneOf, Table, View};
 use crate::resource::{Batch, Resource};
+
+/// A table that is watched over gRPC.
+pub trait Watched: Table {
+    /// What tells a batch.
+    type Message: Message + 'static;
+
+    /// The batch as it is told.
+    fn message(batch: &Batch<Self::Kind>) -> Self::Message;
+}
 
 /// Messages of a streaming answer.
 pub type Responses<M> = BoxStream<'static, Result<M, Status>>;
@@ -25,34 +35,45 @@ pub struct Selection<R> {
     pub after: String,
     /// At most so many.
     pub most: usize,
+    /// What is picked meets each of these; so that not every resource has to be looked at.
+    pub conditions: Vec<OneOf>,
     /// Only those that this picks.
     pub wanted: Box<dyn Fn(&R) -> bool + Send>,
 }
 
 impl<R> Default for Selection<R> {
     fn default() -> Self {
-        Self { keys: BTreeSet::new(), after: String::new(), most: usize::MAX, wanted: Box::new(|_| true) }
+        Self {
+            keys: BTreeSet::new(),
+            after: String::new(),
+            most: usize::MAX,
+            conditions: Vec::new(),
+            wanted: Box::new(|_| true),
+        }
     }
 }
 
 impl<T: Table> Ledger<T> {
-    /// Answers a watch of what changes after `resume`; 0 delivers everything first. `message` gives each
-    /// batch its form on the wire.
+    /// Answers a watch of what changes after `resume`; 0 delivers everything first. It begins with what any replica had
+    /// acknowledged when this was called, as long as the database tells. While it does not, a watch begins with what this
+    /// replica knows, and what others have written follows when the database is back: who watches keeps all that is in
+    /// memory through an outage. However many watch, what changes is encoded once.
     ///
     /// # Errors
     /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
-    /// [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not
-    /// tell.
-    pub async fn serve_watch<M: 'static>(
-        &self,
-        resume: u64,
-        message: impl Fn(&Batch<T::Kind>) -> M + Send + 'static,
-    ) -> Result<Response<Responses<M>>, Status> {
-        if resume > self.view.revision() {
-            self.fresh().await?;
+    /// [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not tell.
+    pub async fn serve_watch(&self, resume: u64) -> Result<Response<Responses<Encoded<T::Message>>>, Status>
+    where
+        T: Watched,
+    {
+        if let Err(fault) = self.fresh().await {
+            if resume > self.view.revision() {
+                return Err(fault.into());
+            }
+            tracing::debug!(kind = T::Kind::KIND, %fault, "a watch begins with what this replica knows");
         }
-        let batches = self.watch(resume)?.batches();
-        let messages = batches.map(move |batch| Ok(message(&*batch?)));
+        let (view, parts) = (Arc::clone(&self.view), self.watch(resume)?.parts());
+        let messages = parts.map(move |part| Ok(view.encoded(&*part?, T::message)));
         Ok(Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
     }
 
@@ -119,10 +140,10 @@ impl<R: Resource> Iterator for Pages<R> {
 impl<R: Resource> Pages<R> {
     /// What is found next, and the key to go on from, if anything may follow.
     fn step(&self, after: &str) -> (Vec<Arc<R>>, Option<Arc<str>>) {
-        let Selection { keys, wanted, .. } = &self.selection;
+        let Selection { keys, conditions, wanted, .. } = &self.selection;
         let most = self.left.min(self.page);
         if keys.is_empty() {
-            return self.view.page(after, STEP, most, wanted);
+            return self.view.page(after, STEP, most, conditions, wanted);
         }
         let rest = keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
         let known = rest.filter_map(|key| self.view.get(key)).filter(|resource| wanted(resource));

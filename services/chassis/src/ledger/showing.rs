@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
+    facets::same_facets,
     store::{Since, withdrawn},
-    view::{DELETIONS, State, View},
+    view::{State, View},
 };
 use crate::resource::{Batch, Resource};
 
@@ -34,20 +35,35 @@ pub(super) fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
         state.compacted = up_to;
     }
     for deletion in &batch.deleted {
-        state.resources.remove(&deletion.key);
+        if let Some(gone) = state.resources.remove(&deletion.key) {
+            state.facets.change(&deletion.key, Some(&*gone), None);
+        }
         state.deletions.push(deletion.clone());
     }
     for resource in &batch.changed {
-        match state.resources.get_mut(resource.key()) {
-            Some(held) => *held = Arc::clone(resource),
-            None => drop(state.resources.insert(resource.key().into(), Arc::clone(resource))),
-        }
+        put(state, resource);
+    }
+}
+
+fn put<R: Resource>(state: &mut State<R>, resource: &Arc<R>) {
+    let Some(held) = state.resources.get_mut(resource.key()) else {
+        let key = resource.key().into();
+        state.facets.change(&key, None, Some(&**resource));
+        state.resources.insert(key, Arc::clone(resource));
+        return;
+    };
+    let before = std::mem::replace(held, Arc::clone(resource));
+    if same_facets(&*before, resource) {
+        return;
+    }
+    if let Some((key, _)) = state.resources.get_key_value(resource.key()) {
+        state.facets.change(key, Some(&*before), Some(&**resource));
     }
 }
 
 impl<R> State<R> {
     /// Revision up to which deletions should be forgotten now, if any.
     pub(super) fn to_compact(&self) -> Option<u64> {
-        (self.deletions.len() >= 2 * DELETIONS).then(|| self.deletions[DELETIONS].revision)
+        (self.deletions.len() >= 2 * self.remembers).then(|| self.deletions[self.remembers].revision)
     }
 }

@@ -7,40 +7,45 @@ use uuid::Uuid;
 
 use super::{
     Table,
+    facets::Facets,
     store::{self, Commit, Everything, Fate, Mark, Position, Since},
-    view::State,
+    view::{DELETIONS, State},
 };
 use crate::{
     Context,
     hints::Hub,
     lease::Fence,
     resource::{Batch, Resource},
-    simulation::{Disk, Shelf},
+    simulation::{self, Disk, Lock, Shelf},
 };
 
 /// Where the resources of one kind are kept.
 pub(super) enum Store<T: Table> {
     Database(store::Store<T>),
-    Disk(Disk),
+    Disk(Disk, Option<Arc<Hub>>),
 }
 
 /// Changes of a kind on their way.
 pub(super) enum Transaction<T: Table> {
     Database(store::Transaction<T>),
-    Disk(Disk, Vec<Change<T::Kind>>),
+    Disk(simulation::Transaction, Vec<Change<T::Kind>>),
 }
 
 /// What is to be done to a shelf, if it is where it was.
 pub(super) struct Change<R> {
     from: u64,
     batch: Batch<R>,
+    commit: Uuid,
     forget: Option<u64>,
 }
 
 impl<T: Table> Store<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
         match &context.disk {
-            Some(disk) => Self::Disk(disk.clone()),
+            Some(disk) => {
+                let others = disk.is_shared().then(|| context.hubs.of_disk(context, disk));
+                Self::Disk(disk.clone(), others)
+            }
             None => Self::Database(store::Store::new(context, database)),
         }
     }
@@ -48,44 +53,58 @@ impl<T: Table> Store<T> {
     pub(super) fn others(&self) -> Option<&Arc<Hub>> {
         match self {
             Self::Database(store) => store.others(),
-            Self::Disk(_) => None,
+            Self::Disk(_, others) => others.as_ref(),
         }
     }
 
     pub(super) async fn read_everything(&self) -> Result<Everything<T::Kind>, DbErr> {
         match self {
             Self::Database(store) => store.read_everything().await,
-            Self::Disk(disk) => disk.read(everything).await,
+            Self::Disk(disk, _) => {
+                let remembers = disk.remembers();
+                disk.read(|shelf| everything(shelf, remembers)).await
+            }
         }
     }
 
     pub(super) async fn read_since(&self, held: Commit) -> Result<Since<T::Kind>, DbErr> {
         match self {
             Self::Database(store) => store.read_since(held).await,
-            Self::Disk(disk) => disk.read(|shelf| since(shelf, held.revision)).await,
+            Self::Disk(disk, _) => {
+                let remembers = disk.remembers();
+                disk.read(|shelf| since(shelf, held, remembers)).await
+            }
         }
     }
 
     pub(super) async fn position(&self) -> Result<Position, DbErr> {
         match self {
             Self::Database(store) => store.position().await,
-            Self::Disk(disk) => disk.read(position::<T::Kind>).await,
+            Self::Disk(disk, _) => disk.read(position::<T::Kind>).await,
         }
     }
 
     pub(super) async fn begin(&self) -> Result<Transaction<T>, DbErr> {
         match self {
             Self::Database(store) => store.begin().await.map(Transaction::Database),
-            Self::Disk(disk) => Ok(Transaction::Disk(disk.clone(), Vec::new())),
+            Self::Disk(disk, _) => {
+                let begun = disk.begin(Lock::Kind(T::Kind::KIND)).await?;
+                Ok(Transaction::Disk(begun, Vec::new()))
+            }
         }
     }
 
     pub(super) async fn fate(&self, mark: &Mark) -> Result<Fate, DbErr> {
         match self {
             Self::Database(store) => store.fate(mark).await,
-            Self::Disk(disk) => {
+            Self::Disk(disk, _) => {
                 let at = disk.read(position::<T::Kind>).await?.last;
-                Ok(if at == mark.commit { Fate::Committed } else { Fate::NotCommitted })
+                Ok(match at {
+                    _ if at == mark.commit => Fate::Committed,
+                    // Nobody can commit it any more: its transaction has ended.
+                    _ if at.revision < mark.commit.revision => Fate::NotCommitted,
+                    _ => Fate::Unknown,
+                })
             }
         }
     }
@@ -95,9 +114,10 @@ impl<T: Table> Transaction<T> {
     pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
         match self {
             Self::Database(transaction) => transaction.read_since(held).await,
-            Self::Disk(disk, _) => {
-                let held = held.revision;
-                disk.read(|shelf| (shelf.revision != held).then(|| since(shelf, held))).await
+            Self::Disk(transaction, _) => {
+                let remembers = transaction.disk().remembers();
+                let news = |shelf: &Shelf<_>| (last(shelf) != held).then(|| since(shelf, held, remembers));
+                transaction.read(news).await
             }
         }
     }
@@ -105,7 +125,7 @@ impl<T: Table> Transaction<T> {
     pub(super) async fn check(&self, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
         match self {
             Self::Database(transaction) => transaction.check(fences).await,
-            Self::Disk(..) => Ok(vec![true; fences.len()]),
+            Self::Disk(transaction, _) => transaction.check(fences).await,
         }
     }
 
@@ -118,10 +138,10 @@ impl<T: Table> Transaction<T> {
     ) -> Result<bool, DbErr> {
         match self {
             Self::Database(transaction) => transaction.save(batch, from, forget, commit).await,
-            Self::Disk(disk, changes) => {
+            Self::Disk(transaction, changes) => {
                 let moved = changes.last().map(|change| change.batch.revision);
-                let at = disk.read(|shelf: &Shelf<T::Kind>| moved.unwrap_or(shelf.revision)).await?;
-                changes.push(Change { from, batch: batch.clone(), forget });
+                let at = transaction.read(|shelf: &Shelf<T::Kind>| moved.unwrap_or(shelf.revision)).await?;
+                changes.push(Change { from, batch: batch.clone(), commit: commit.id, forget });
                 Ok(at == from)
             }
         }
@@ -132,8 +152,9 @@ impl<T: Table> Transaction<T> {
             Self::Database(transaction) => transaction.break_off(from, revision).await,
             Self::Disk(_, changes) => {
                 let batch = Batch { changed: Vec::new(), deleted: Vec::new(), revision, synced: false };
-                changes.push(Change { from, batch, forget: Some(revision) });
-                Ok(to(revision))
+                let commit = Commit::to(revision);
+                changes.push(Change { from, batch, commit: commit.id, forget: Some(revision) });
+                Ok(commit)
             }
         }
     }
@@ -151,7 +172,7 @@ impl<T: Table> Transaction<T> {
     pub(super) fn mark(&self, revision: u64) -> Mark {
         match self {
             Self::Database(transaction) => transaction.mark(revision),
-            Self::Disk(..) => Mark { transaction: None, commit: to(revision) },
+            Self::Disk(..) => Mark { transaction: None, commit: Commit::to(revision) },
         }
     }
 
@@ -159,8 +180,8 @@ impl<T: Table> Transaction<T> {
         match self {
             Self::Database(transaction) => transaction.commit().await,
             Self::Disk(_, changes) if changes.is_empty() => Ok(()),
-            Self::Disk(disk, changes) => {
-                let kept = disk.commit(|shelf| apply(changes, shelf)).await?;
+            Self::Disk(transaction, changes) => {
+                let kept = transaction.commit(|shelf| apply(changes, shelf)).await?;
                 if kept { Ok(()) } else { Err(DbErr::Custom("the kind has moved".to_owned())) }
             }
         }
@@ -184,8 +205,8 @@ fn apply<R: Resource>(changes: Vec<Change<R>>, shelf: &mut Shelf<R>) -> Option<B
 
 impl<R: Resource> Change<R> {
     fn apply(self, shelf: &mut Shelf<R>) -> Batch<R> {
-        let Self { from: _, batch, forget } = self;
-        shelf.revision = batch.revision;
+        let Self { from: _, batch, commit, forget } = self;
+        (shelf.revision, shelf.last_commit) = (batch.revision, commit);
         for deletion in &batch.deleted {
             shelf.resources.remove(&deletion.key);
             shelf.deletions.push(deletion.clone());
@@ -201,34 +222,37 @@ impl<R: Resource> Change<R> {
     }
 }
 
-/// A commit of a disk, which nobody else uses: its revision says it all.
-fn to(revision: u64) -> Commit {
-    Commit { revision, id: Uuid::nil() }
+fn last<R>(shelf: &Shelf<R>) -> Commit {
+    Commit { revision: shelf.revision, id: shelf.last_commit }
 }
 
 fn position<R>(shelf: &Shelf<R>) -> Position {
-    Position { last: to(shelf.revision), compacted: shelf.compacted }
+    Position { last: last(shelf), compacted: shelf.compacted }
 }
 
-fn everything<R: Resource>(shelf: &Shelf<R>) -> Everything<R> {
+fn everything<R: Resource>(shelf: &Shelf<R>, remembers: Option<usize>) -> Everything<R> {
     let state = State {
         resources: shelf.resources.clone(),
         deletions: shelf.deletions.clone(),
         revision: shelf.revision,
         compacted: shelf.compacted,
         unreadable: BTreeMap::new(),
+        facets: Facets::of(&shelf.resources),
+        remembers: remembers.unwrap_or(DELETIONS),
     };
-    Everything { state, unreadable: Vec::new(), last: to(shelf.revision) }
+    Everything { state, unreadable: Vec::new(), last: last(shelf) }
 }
 
-fn since<R: Resource>(shelf: &Shelf<R>, held: u64) -> Since<R> {
-    if shelf.revision < held || held < shelf.compacted {
-        return Since::Anew(everything(shelf));
-    }
+fn since<R: Resource>(shelf: &Shelf<R>, held: Commit, remembers: Option<usize>) -> Since<R> {
+    let (last, held) = match last(shelf) {
+        last if last.is_without(held) || held.revision < shelf.compacted => {
+            return Since::Anew(everything(shelf, remembers));
+        }
+        last => (last, held.revision),
+    };
     let mut changed: Vec<_> = shelf.resources.values().filter(|one| one.revision() > held).cloned().collect();
     changed.sort_unstable_by_key(|one| one.revision());
     let deleted = shelf.deletions.iter().filter(|one| one.revision > held).cloned().collect();
     let batch = Batch { changed, deleted, revision: shelf.revision, synced: false };
-    let last = to(shelf.revision);
     Since::Changes { batch, compacted: shelf.compacted, unreadable: Vec::new(), last }
 }

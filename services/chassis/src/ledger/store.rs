@@ -11,11 +11,15 @@ use sea_orm::{
     TransactionTrait,
 };
 
-use super::{Table, bookkeeping, view::State};
+use super::{
+    Table, bookkeeping,
+    facets::Facets,
+    view::{DELETIONS, State},
+};
 use crate::{
     Context, database,
     database::Unreadable,
-    hints::Hub,
+    hints::{Hub, Line},
     lease::{self, Fence},
     resource::{Batch, Deletion, Resource},
 };
@@ -26,7 +30,7 @@ pub(super) use bookkeeping::{Commit, Mark, Position};
 pub(super) struct Store<T: Table> {
     database: DatabaseConnection,
     /// The other replicas; none where nobody else uses the database.
-    others: Option<Arc<Hub>>,
+    others: Option<Arc<Line>>,
     table: PhantomData<fn() -> T>,
 }
 
@@ -66,7 +70,7 @@ impl<T: Table> Store<T> {
 
     /// The other replicas; none where nobody else uses the database.
     pub(super) fn others(&self) -> Option<&Arc<Hub>> {
-        self.others.as_ref()
+        self.others.as_ref().map(|line| &line.hub)
     }
 
     /// Reads all that is stored in one consistent piece.
@@ -89,7 +93,7 @@ impl<T: Table> Store<T> {
 
     /// Where the kind stands in the database. Does not wait for other users of it.
     pub(super) async fn position(&self) -> Result<Position, DbErr> {
-        let database = self.others.as_ref().map_or(&self.database, |others| others.database());
+        let database = self.others.as_ref().map_or(&self.database, |line| &line.database);
         bookkeeping::position(database, T::Kind::KIND).await
     }
 
@@ -110,7 +114,7 @@ impl<T: Table> Store<T> {
 
     /// Finds out what became of a transaction.
     pub(super) async fn fate(&self, mark: &Mark) -> Result<Fate, DbErr> {
-        let database = self.others.as_ref().map_or(&self.database, |others| others.database());
+        let database = self.others.as_ref().map_or(&self.database, |line| &line.database);
         bookkeeping::fate(database, T::Kind::KIND, mark).await
     }
 
@@ -240,9 +244,17 @@ async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everythin
     let resources: BTreeMap<_, _> =
         readable.into_iter().map(|one| (one.key().into(), Arc::new(one))).collect();
     let Position { last, compacted } = position;
-    let revision = last.revision;
+    let (revision, facets) = (last.revision, Facets::of(&resources));
     Ok(Everything {
-        state: State { resources, deletions, revision, compacted, unreadable: BTreeMap::new() },
+        state: State {
+            resources,
+            deletions,
+            revision,
+            compacted,
+            remembers: DELETIONS,
+            unreadable: BTreeMap::new(),
+            facets,
+        },
         unreadable,
         last,
     })

@@ -1,70 +1,36 @@
 //! What is committed, in memory: for readers, and as the source of watches.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    ops::Bound,
-    sync::{Arc, Weak},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::RwLock;
-use tokio::sync::{broadcast, watch};
+use proto::{Encoded, Message};
+use tokio::sync::watch;
 
-use super::store::Everything;
+use super::{
+    encoding::Encodings,
+    facets::{Facets, OneOf},
+    feed::{Feed, Feeds, Part},
+    store::Everything,
+};
 use crate::{
     Fault,
     database::Unreadable,
     resource::{Batch, Deletion, Resource},
 };
 
-/// Batches that a watch may be behind before it is brought up to date from the view.
-const FEED: usize = 256;
-
-/// Bytes of the batches, about, that a watch may be behind: this bounds what watches that read slowly, or not at all,
-/// cost together.
-const FEED_BYTES: usize = 32 << 20;
-
 /// Deletions that are remembered for watches that resume. Twice as many are kept before the older half goes.
+/// (A simulation has fewer.)
 pub(super) const DELETIONS: usize = 10_000;
 
 /// Stored rows that cannot be read, by kind.
 pub(super) const UNREADABLE: &str = "reveille_ledger_unreadable_rows";
-
-/// What is committed from now on. A batch that is not kept any more is one that the watch has missed.
-pub(super) type Feed<R> = broadcast::Receiver<Weak<Batch<R>>>;
-
-/// Where the feeds of all watches come from.
-struct Feeds<R> {
-    sender: broadcast::Sender<Weak<Batch<R>>>,
-    /// The last batches, and about how many bytes each takes.
-    kept: VecDeque<(Arc<Batch<R>>, usize)>,
-    bytes: usize,
-}
-
-impl<R: Resource> Feeds<R> {
-    fn new() -> Self {
-        Self { sender: broadcast::Sender::new(FEED), kept: VecDeque::new(), bytes: 0 }
-    }
-
-    /// Gives a batch to all watches. The oldest ones are kept no longer, but the newest always is.
-    fn send(&mut self, batch: Batch<R>) {
-        let bytes = batch.changed.iter().map(|resource| resource.weight()).sum();
-        let batch = Arc::new(batch);
-        // Nobody may be watching.
-        let _watchers = self.sender.send(Arc::downgrade(&batch));
-        self.kept.push_back((batch, bytes));
-        self.bytes += bytes;
-        while self.kept.len() > FEED || (self.bytes > FEED_BYTES && self.kept.len() > 1) {
-            let Some((_, bytes)) = self.kept.pop_front() else { break };
-            self.bytes -= bytes;
-        }
-    }
-}
 
 /// The committed state of a ledger.
 pub struct View<R> {
     state: RwLock<State<R>>,
     /// Taken only while the state is: what is sent is what the state became.
     feeds: RwLock<Feeds<R>>,
+    encodings: Encodings,
     /// The revision that is shown.
     shown: watch::Sender<u64>,
 }
@@ -75,8 +41,12 @@ pub(super) struct State<R> {
     pub(super) deletions: Vec<Deletion>,
     pub(super) revision: u64,
     pub(super) compacted: u64,
+    /// Deletions that are remembered for watches that resume, see [`DELETIONS`].
+    pub(super) remembers: usize,
     /// Rows that cannot be read, by key.
     pub(super) unreadable: BTreeMap<String, Unreadable>,
+    /// Where what has something in common is found.
+    pub(super) facets: Facets,
 }
 
 impl<R: Resource> View<R> {
@@ -84,7 +54,8 @@ impl<R: Resource> View<R> {
         let mut state = everything.state;
         state.put_aside(everything.unreadable);
         let shown = watch::Sender::new(state.revision);
-        Self { state: RwLock::new(state), feeds: RwLock::new(Feeds::new()), shown }
+        let (state, feeds) = (RwLock::new(state), RwLock::new(Feeds::new()));
+        Self { state, feeds, encodings: Encodings::default(), shown }
     }
 
     /// Waits until what is shown includes `revision`.
@@ -119,18 +90,19 @@ impl<R: Resource> View<R> {
         self.state.read().resources.values().cloned().collect()
     }
 
-    /// Up to `most` resources that `wanted` picks, among the `scanned` that follow `after` in the order of
-    /// keys. Gives them, and the last key that was looked at if more follow. Reading in steps keeps writers from
-    /// waiting for long lists.
+    /// Up to `most` resources that `wanted` picks, among the first `scanned` that follow `after` in the order of
+    /// keys and may meet all `conditions`, as what is wanted has to. Gives them, and the last key that was looked at if
+    /// more follow. Reading in steps keeps writers from waiting for long lists.
     pub(super) fn page(
         &self,
         after: &str,
         scanned: usize,
         most: usize,
+        conditions: &[OneOf],
         wanted: impl Fn(&R) -> bool,
     ) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let state = self.state.read();
-        let mut range = state.resources.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let mut range = state.candidates(conditions, after);
         let (mut found, mut last) = (Vec::new(), None);
         for (key, resource) in range.by_ref().take(scanned) {
             last = Some(key);
@@ -174,7 +146,22 @@ impl<R: Resource> View<R> {
         if resume > state.revision || (resume > 0 && resume < state.compacted) {
             return Err(Fault::ResumeExpired(resume));
         }
-        Ok((state.since(resume), self.feeds.read().sender.subscribe()))
+        Ok((state.since(resume), self.feeds.read().subscribe()))
+    }
+
+    /// A batch on the wire, where `message` tells it. What several watches get is encoded once.
+    pub(super) fn encoded<M: Message>(
+        &self,
+        part: &Part<R>,
+        message: impl FnOnce(&Batch<R>) -> M,
+    ) -> Encoded<M> {
+        let message = || message(&part.batch);
+        match &part.encoding {
+            Some(encoding) => {
+                Encoded::from_bytes(self.encodings.get(encoding, || message().encode_to_vec().into()))
+            }
+            None => message().into(),
+        }
     }
 }
 
@@ -216,46 +203,5 @@ impl<R: Resource> State<R> {
             _ => self.deletions.iter().filter(|one| one.revision > resume).cloned().collect(),
         };
         Batch { changed, deleted, revision: self.revision, synced: false }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Clone)]
-    struct Heavy(u64);
-
-    impl Resource for Heavy {
-        const KIND: &'static str = "heavy";
-
-        fn key(&self) -> &str {
-            "key"
-        }
-
-        fn revision(&self) -> u64 {
-            self.0
-        }
-
-        fn set_revision(&mut self, revision: u64) {
-            self.0 = revision;
-        }
-
-        fn weight(&self) -> usize {
-            FEED_BYTES / 3
-        }
-    }
-
-    #[test]
-    fn what_nobody_reads_is_kept_only_while_there_is_room() {
-        let mut feeds = Feeds::new();
-        let mut feed = feeds.sender.subscribe();
-        for revision in 1..=5 {
-            let changed = vec![Arc::new(Heavy(revision))];
-            feeds.send(Batch { changed, deleted: Vec::new(), revision, synced: false });
-        }
-        let read = std::iter::from_fn(|| feed.try_recv().ok());
-        let kept: Vec<_> = read.map(|batch| batch.upgrade().map(|batch| batch.revision)).collect();
-        assert_eq!(kept, [None, None, Some(3), Some(4), Some(5)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use sea_orm::{DbErr, RuntimeErr};
+use sea_orm::DbErr;
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Fault, database, failpoint,
+    health::{Health, Work},
     lease::Fence,
     pause,
     resource::{Batch, Resource},
@@ -75,6 +76,8 @@ pub(super) struct Writer<T: Table> {
     /// The id of the last commit that is shown.
     last: Uuid,
     store: Arc<Store<T>>,
+    /// Is told what becomes of writes.
+    health: Health,
     waiting: mpsc::Receiver<Command<T::Kind>>,
     /// Where the kind stands as far as was heard of other replicas.
     heard: watch::Receiver<u64>,
@@ -91,6 +94,7 @@ impl<T: Table> Writer<T> {
         view: Arc<View<T::Kind>>,
         last: Commit,
         store: Arc<Store<T>>,
+        health: Health,
         waiting: mpsc::Receiver<Command<T::Kind>>,
         heard: watch::Receiver<u64>,
     ) -> Self {
@@ -98,6 +102,7 @@ impl<T: Table> Writer<T> {
             view,
             last: last.id,
             store,
+            health,
             waiting,
             heard,
             postponed: VecDeque::new(),
@@ -152,7 +157,12 @@ impl<T: Table> Writer<T> {
         let shown = self.shown();
         let caught_up = match within(PATIENCE, self.store.read_since(shown)).await {
             Ok(since) if since.last().is_without(shown) => self.begin_and_end().await,
-            since => since.map(|since| self.show(since)).map_err(Fault::from),
+            Ok(since) => {
+                self.show(since);
+                Ok(())
+            }
+            Err(error) if may_be_tried_again(&error) => Err(error.into()),
+            Err(error) => Err(self.cannot_begin(error)),
         };
         if let Err(fault) = caught_up {
             tracing::warn!(kind = T::Kind::KIND, %fault, "cannot read the database");
@@ -204,7 +214,7 @@ impl<T: Table> Writer<T> {
                     tries += 1;
                     try_again::<T>(tries, &error).await;
                 }
-                begun => return Ok(begun?),
+                begun => return begun.map_err(|error| self.cannot_begin(error)),
             }
         }
     }
@@ -292,6 +302,7 @@ impl<T: Table> Writer<T> {
         let shown = batch.clone();
         self.view.publish(batch, |state| show(state, &shown));
         self.committed = Some(Instant::now());
+        self.health.took(Work::Writes);
         Ok(revision)
     }
 
@@ -323,7 +334,7 @@ impl<T: Table> Writer<T> {
             // After an ambiguous end of which is known now that nothing was committed, it may be tried again as well.
             if !may_be_tried_again(&error) || tries >= TRIES {
                 self.in_doubt = true;
-                return Err(error.into());
+                return Err(self.gave_up(error));
             }
             tries += 1;
             try_again::<T>(tries, &error).await;
@@ -380,7 +391,22 @@ impl<T: Table> Writer<T> {
             tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
         }
         self.in_doubt = true;
+        self.health.refused(Work::Writes, error);
         Err(Fault::unavailable("database", "it is not known whether the change was made"))
+    }
+
+    /// What callers are told of an error of what they wrote, after which nothing is tried again.
+    fn gave_up(&self, error: DbErr) -> Fault {
+        if database::is_in_trouble(&error) {
+            self.health.refused(Work::Writes, &error);
+        }
+        error.into()
+    }
+
+    /// The same of an error of what comes before every write: whatever its kind, it is no fault of what would be written.
+    fn cannot_begin(&self, error: DbErr) -> Fault {
+        self.health.refused(Work::Writes, &error);
+        error.into()
     }
 }
 
@@ -434,6 +460,5 @@ async fn commit<T: Table>(transaction: Transaction<T>) -> Result<(), DbErr> {
 /// Waits no longer than `patience`: a database that is cut off does not answer at all.
 async fn within<A>(patience: Duration, call: impl Future<Output = Result<A, DbErr>>) -> Result<A, DbErr> {
     let answer = tokio::time::timeout(patience, call).await;
-    answer
-        .unwrap_or_else(|_| Err(DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))))
+    answer.unwrap_or_else(|_| Err(database::silent()))
 }

@@ -35,19 +35,42 @@ impl Mirrored for Wait {
     }
 }
 
+fn nobody() -> Channel {
+    crate::channel("http://127.0.0.1:1").expect("an address")
+}
+
+#[tokio::test]
+async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
+    let mirrors = Mirrors::default();
+    let (first, new) = mirrors.of::<Wait>();
+    assert!(new);
+    let heard = |mirror: &Mirror<Wait>| {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&heard);
+        mirror.tell(Box::new(move |changes| {
+            told.lock().extend(changes.iter().map(|change| change.current.as_ref().map(|wait| wait.1)));
+        }));
+        heard
+    };
+    let early = heard(&first);
+    let mut follower = Follower::new(first, nobody());
+    let mut change = |revision| {
+        let changed = vec![Arc::new(Wait(time::now(), revision))];
+        follower.apply(Batch { changed, deleted: Vec::new(), revision, synced: true });
+    };
+    change(1);
+    let (second, new) = mirrors.clone().of::<Wait>();
+    assert!(!new, "it is filled already");
+    let late = heard(&second);
+    change(2);
+    assert_eq!(*early.lock(), [Some(1), Some(2)]);
+    assert_eq!(*late.lock(), [Some(1), Some(2)]);
+    assert_eq!((second.get("one").map(|wait| wait.1), second.revision()), (Some(2), 2));
+}
+
 #[tokio::test]
 async fn waits_count_by_our_clock_when_the_owners_is_another() {
-    let shared = Arc::new(Shared { resources: RwLock::default(), revision: watch::Sender::new(0) });
-    let mut follower = Follower {
-        mirror: Mirror { shared },
-        channel: crate::channel("http://127.0.0.1:1").expect("an address"),
-        listener: |_: &[Change<Wait>]| {},
-        records: crate::mirror::Pool::default().of(),
-        stale: None,
-        resume: 0,
-        live: false,
-        began: HashMap::new(),
-    };
+    let mut follower = Follower::new(Mirror::<Wait>::default(), nobody());
     let start = time::now();
     let (ahead, behind) = (start.plus(Duration::from_secs(3600)), Timestamp(start.0 - 3_600_000));
     let mut revision = 0;

@@ -117,7 +117,8 @@ pub struct Power {
     pub driver: PowerDriver,
     /// Seconds between looks at a transition that is under way.
     pub follow_seconds: f64,
-    /// Seconds between looks at the power of nodes that are being acted on.
+    /// Seconds between looks at the power of nodes that are being acted on; six times as many where the upstream tells of
+    /// changes.
     pub poll_seconds: f64,
     /// Seconds in which a BMC that is driven directly has to show the effect of an action.
     pub effect_seconds: f64,
@@ -181,7 +182,8 @@ pub struct Configuration {
     /// Who is asked.
     #[serde(deserialize_with = "word")]
     pub driver: ConfigurationDriver,
-    /// Seconds between looks at the configuration of nodes that are being configured.
+    /// Seconds between looks for changes of nodes that are being configured; more where a look takes long, or nothing
+    /// happens for long.
     pub poll_seconds: f64,
     /// The configuration framework service.
     pub cfs: Peer,

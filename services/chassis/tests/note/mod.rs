@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chassis::{
     database::{self, Unreadable},
-    ledger::{RevisionIndexes, Table},
-    resource::Resource,
+    ledger::{RevisionIndexes, Table, Watched},
+    resource::{Batch, Resource},
 };
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*,
@@ -85,6 +85,15 @@ impl Table for Notes {
         let names = keys.iter().map(|key| &**key);
         Entity::delete_many().filter(Column::Name.is_in(names)).exec(transaction).await?;
         Ok(())
+    }
+}
+
+impl Watched for Notes {
+    type Message = String;
+
+    fn message(batch: &Batch<Note>) -> String {
+        let names: Vec<_> = batch.changed.iter().map(|note| &*note.name).collect();
+        names.join(" ")
     }
 }
 

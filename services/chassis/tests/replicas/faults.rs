@@ -1,6 +1,8 @@
 //! What goes wrong between a ledger and its database.
 
 use chassis::{Fault, settings};
+use futures_util::StreamExt;
+use proto::Message;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 
 use super::{
@@ -127,6 +129,25 @@ async fn after_an_outage_work_goes_on_without_a_storm_of_connections() {
     other.ledger.fresh().await.unwrap();
     assert_eq!(other.text("a").as_deref(), Some("xxx"));
     assert!(proxy.accepted() <= 12, "{} connections", proxy.accepted());
+    cut_off.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_from_what_is_known_while_the_database_is_away() {
+    let Some(database) = shared_database().await else { return };
+    let proxy = Proxy::start(&database).await;
+    let (cut_off, other) = (Replica::start(&proxy.database).await, Replica::start(&database).await);
+    let known = cut_off.append("a", "x").await.unwrap();
+    proxy.go_down();
+    let ahead = other.append("b", "x").await.unwrap();
+    let mut watch = cut_off.ledger.serve_watch(known - 1).await.unwrap().into_inner();
+    let refused = cut_off.ledger.serve_watch(ahead).await.err().map(Fault::from);
+    assert!(matches!(refused, Some(Fault::Unavailable { .. })), "{refused:?}");
+    let mut told = async || String::decode(watch.next().await.unwrap().unwrap().bytes().clone()).unwrap();
+    assert_eq!(told().await, "a");
+    proxy.come_up().await;
+    assert_eq!(told().await, "b");
     cut_off.stop().await;
     other.stop().await;
 }

@@ -14,6 +14,7 @@ use super::{
     PATIENCE, Replica, eventually, long_leases,
     note::{self, Note},
     proxy::{Cut, Proxy},
+    served::Served,
     shared_database, short_leases,
 };
 
@@ -276,6 +277,22 @@ async fn who_cannot_renew_stops_and_goes_on_alone() {
         Ok(())
     });
     assert_eq!(late.await, Err(Fault::stale("test")));
+    one.replica.stop().await;
+}
+
+#[tokio::test]
+async fn who_cannot_renew_is_not_ready_whatever_is_written() {
+    let Some(database) = shared_database().await else { return };
+    let one = Holder::start(short_leases(), &database).await;
+    let served = Served::start(&one.replica.context).await;
+    one.holds_everything().await;
+    served.eventually_is(true).await;
+    one.replica.sql("ALTER TABLE leases RENAME TO elsewhere").await;
+    served.eventually_is(false).await;
+    one.replica.put("a", "").await;
+    served.stays_unready().await;
+    one.replica.sql("ALTER TABLE elsewhere RENAME TO leases").await;
+    served.eventually_is(true).await;
     one.replica.stop().await;
 }
 

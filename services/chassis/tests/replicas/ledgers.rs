@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{Fault, resource::Batch};
 use futures_util::{Stream, StreamExt};
+use proto::Message;
 
 use super::{PATIENCE, Replica, eventually, note::Note, note::POISON, shared_database};
 
@@ -64,6 +65,21 @@ async fn a_read_is_as_fresh_as_the_last_acknowledged_write() {
         let (first, second) = tokio::join!(two.ledger.fresh(), two.ledger.fresh());
         assert_eq!((first, second), (Ok(()), Ok(())));
         assert_eq!(two.text("a"), Some(text));
+    }
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_begins_with_what_another_replica_acknowledged() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    for n in 0..50 {
+        let name = format!("n{n}");
+        let resume = one.put(&name, "").await - 1;
+        let mut watch = two.ledger.serve_watch(resume).await.unwrap().into_inner();
+        let told = watch.next().await.unwrap().unwrap();
+        assert_eq!(String::decode(told.bytes().clone()).unwrap(), name);
     }
     one.stop().await;
     two.stop().await;

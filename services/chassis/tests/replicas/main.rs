@@ -8,6 +8,8 @@ mod ledgers;
 #[path = "../note/mod.rs"]
 mod note;
 mod proxy;
+#[path = "../served/mod.rs"]
+mod served;
 
 use std::{future::Future, time::Duration};
 

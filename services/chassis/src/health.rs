@@ -1,0 +1,331 @@
+//! Whether a part can do its work: it has started, does not stop, and its database takes writes and, where replicas
+//! share it, renewals of leases.
+//!
+//! Each of the two is told by its own outcome alone: they have connections of their own, of which one may be refused while
+//! the others work. Leases are renewed every few seconds, so the last renewal tells. Of writes the last one that anybody
+//! asked for does. Once one was refused, [`ledger::room`](crate::ledger) is tried again and again until it goes
+//! through, so that the part is ready again also when nobody writes. While writes go through nothing is tried: a database
+//! that nobody writes to is taken to be as it was.
+//!
+//! Two questions are told apart: whether a part is *ready*, and whether it has *started*. A database without room is the
+//! same for every replica, so who takes all of them out of service for it takes the reads away as well and gains
+//! nothing. Whoever does such things asks for the second.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use domain::time::Timestamp;
+use parking_lot::Mutex;
+use sea_orm::{DatabaseConnection, DbErr};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{Context, convert::time, database, ledger, pause};
+
+/// How long a try may take: longer than the database waits for a lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether a part can do its work. Clones are about the same part.
+#[derive(Clone, Default)]
+pub struct Health(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: watch::Sender<State>,
+    /// Of which the ledgers are whose writes are tried again.
+    kinds: Mutex<Vec<&'static str>>,
+}
+
+/// What a part asks of its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// To take what ledgers write.
+    Writes,
+    /// To renew leases.
+    Leases,
+}
+
+/// What is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct State {
+    stage: Stage,
+    writes: Option<Trouble>,
+    /// Writes that were refused since one that somebody asked for went through.
+    refusals: u32,
+    leases: Option<Trouble>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Starting,
+    Started,
+    Stopping,
+}
+
+/// What keeps work from being done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Trouble {
+    work: Work,
+    /// Whether no word of the database is heard.
+    is_away: bool,
+    since: Timestamp,
+    error: String,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { work, is_away, since, error } = self;
+        let since = prost_types::Timestamp { nanos: 0, ..time::to_wire(*since) };
+        let what = match (is_away, work) {
+            (true, _) => "does not answer",
+            (false, Work::Writes) => "takes no writes",
+            (false, Work::Leases) => "renews no leases",
+        };
+        write!(f, "the database {what} (since {since}: {error})")
+    }
+}
+
+impl State {
+    fn ready(&self) -> Result<(), String> {
+        match (self.stage, self.writes.as_ref().or(self.leases.as_ref())) {
+            (Stage::Stopping, _) => Err("is stopping".to_owned()),
+            (_, Some(trouble)) => Err(trouble.to_string()),
+            (Stage::Starting, None) => Err("has not started yet".to_owned()),
+            (Stage::Started, None) => Ok(()),
+        }
+    }
+
+    fn trouble(&mut self, work: Work) -> &mut Option<Trouble> {
+        match work {
+            Work::Writes => &mut self.writes,
+            Work::Leases => &mut self.leases,
+        }
+    }
+
+    /// It was refused. What came first is told until it is over, with the newest reason. Gives whether this is the first.
+    fn refused(&mut self, work: Work, now: Timestamp, is_away: bool, error: String) -> bool {
+        if work == Work::Writes {
+            self.refusals = self.refusals.saturating_add(1);
+        }
+        let trouble = self.trouble(work);
+        let since = trouble.as_ref().map_or(now, |trouble| trouble.since);
+        trouble.replace(Trouble { work, is_away, since, error }).is_none()
+    }
+
+    /// A try of a write went through. It needed as much room as most writes do, and a larger one may be refused again:
+    /// that goes on to count, so that there is more and more time between the tries.
+    fn tried(&mut self) -> bool {
+        self.writes.take().is_some()
+    }
+
+    /// What somebody asked for went through.
+    fn took(&mut self, work: Work) -> bool {
+        if work == Work::Writes {
+            self.refusals = 0;
+        }
+        self.trouble(work).take().is_some()
+    }
+}
+
+impl Health {
+    /// Says that the part has started: it can do its work unless its database is in trouble.
+    pub(crate) fn started(&self) {
+        self.0.state.send_if_modified(|state| {
+            let is_starting = state.stage == Stage::Starting;
+            if is_starting {
+                state.stage = Stage::Started;
+            }
+            is_starting
+        });
+    }
+
+    /// Says that the part stops: from now on it can do its work no more, and counts as not started.
+    pub(crate) fn stopping(&self) {
+        self.0.state.send_modify(|state| state.stage = Stage::Stopping);
+    }
+
+    /// Whether the part has started and does not stop, whatever its database does.
+    pub(crate) fn has_started(&self) -> bool {
+        self.0.state.borrow().stage == Stage::Started
+    }
+
+    /// Whether the part can do all of its work.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub(crate) fn ready(&self) -> Result<(), String> {
+        self.0.state.borrow().ready()
+    }
+
+    /// Tells when an answer of [`Self::has_started`] or [`Self::ready`] may be another than before.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes(self.0.state.subscribe())
+    }
+
+    /// What was asked for was committed.
+    pub(crate) fn took(&self, work: Work) {
+        self.settle(work, |state| state.took(work));
+    }
+
+    /// The database of the part refused this work, for no fault of what was written.
+    pub(crate) fn refused(&self, work: Work, error: &DbErr) {
+        let is_away = database::is_away(error);
+        self.0.state.send_modify(|state| {
+            if state.refused(work, time::now(), is_away, error.to_string()) {
+                tracing::warn!(%error, ?work, "the database is in trouble");
+            }
+        });
+    }
+
+    /// Tries the part's `database` again for as long as it takes no writes of its ledgers, of which one is of `kind`. A
+    /// part has one database, so it is tried once for all of them.
+    pub(crate) fn watch_over(&self, context: &Context, database: &DatabaseConnection, kind: &'static str) {
+        #[cfg(feature = "simulation")]
+        if context.disk.is_some() {
+            return;
+        }
+        let mut kinds = self.0.kinds.lock();
+        kinds.push(kind);
+        if kinds.len() == 1 {
+            context.tasks.spawn_until_shutdown("health", self.clone().try_again(database.clone()));
+        }
+    }
+
+    async fn try_again(self, database: DatabaseConnection) -> anyhow::Result<()> {
+        let mut state = self.0.state.subscribe();
+        loop {
+            let refusals = state.wait_for(|state| state.writes.is_some()).await?.refusals;
+            let over = state.wait_for(|state| state.writes.is_none());
+            if timeout(pause::after(refusals), over).await.is_ok() {
+                continue;
+            }
+            let kinds = self.0.kinds.lock().clone();
+            let tried = timeout(PATIENCE, ledger::room(&database, &kinds)).await;
+            match tried.unwrap_or_else(|_| Err(database::silent())) {
+                Ok(()) => self.settle(Work::Writes, State::tried),
+                Err(error) => self.refused(Work::Writes, &error),
+            }
+        }
+    }
+
+    fn settle(&self, work: Work, over: impl FnOnce(&mut State) -> bool) {
+        let was_in_trouble = self.0.state.send_if_modified(over);
+        if was_in_trouble {
+            tracing::info!(?work, "the database is out of trouble");
+        }
+    }
+}
+
+/// Tells when to ask again.
+pub(crate) struct Changes(watch::Receiver<State>);
+
+impl Changes {
+    /// Returns when an answer may have changed since this was called last.
+    pub(crate) async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // Whoever asks keeps what is asked alive.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp(seconds * 1000)
+    }
+
+    /// A change, and what it is called.
+    type Step<'a> = (&'a str, &'a dyn Fn(&mut State));
+
+    /// What a part tells after each of these changes.
+    fn table(steps: &[Step<'_>]) -> String {
+        let (mut table, mut state) = (String::new(), State::default());
+        for (name, change) in steps {
+            change(&mut state);
+            let ready = state.ready().err().unwrap_or_else(|| "ready".to_owned());
+            writeln!(table, "{name} {}: {ready}", state.refusals).unwrap();
+        }
+        table
+    }
+
+    #[test]
+    fn the_last_write_tells() {
+        let work = Work::Writes;
+        let full = |seconds| {
+            move |state: &mut State| {
+                state.refused(work, at(seconds), false, "full".into());
+            }
+        };
+        let table = table(&[
+            ("nothing", &|_| {}),
+            ("refused", &full(1)),
+            ("started", &|state| state.stage = Stage::Started),
+            ("away", &|state| assert!(!state.refused(work, at(2), true, "broken pipe".into()))),
+            ("refused", &full(3)),
+            ("tried", &|state| assert!(state.tried() && !state.tried())),
+            ("refused", &full(4)),
+            ("took", &|state| assert!(state.took(work) && !state.took(work))),
+            ("refused", &full(5)),
+            ("stopping", &|state| state.stage = Stage::Stopping),
+        ]);
+        expect![[r#"
+            nothing 0: has not started yet
+            refused 1: the database takes no writes (since 1970-01-01T00:00:01Z: full)
+            started 1: the database takes no writes (since 1970-01-01T00:00:01Z: full)
+            away 2: the database does not answer (since 1970-01-01T00:00:01Z: broken pipe)
+            refused 3: the database takes no writes (since 1970-01-01T00:00:01Z: full)
+            tried 3: ready
+            refused 4: the database takes no writes (since 1970-01-01T00:00:04Z: full)
+            took 0: ready
+            refused 1: the database takes no writes (since 1970-01-01T00:00:05Z: full)
+            stopping 1: is stopping
+            "#]]
+        .assert_eq(&table);
+    }
+
+    #[test]
+    fn writes_and_leases_tell_each_for_itself() {
+        let refused = |work, seconds| {
+            move |state: &mut State| assert!(state.refused(work, at(seconds), false, format!("{work:?}")))
+        };
+        let table = table(&[
+            ("started", &|state| state.stage = Stage::Started),
+            ("leases", &refused(Work::Leases, 1)),
+            ("tried", &|state| assert!(!state.tried())),
+            ("a write", &|state| assert!(!state.took(Work::Writes))),
+            ("both", &refused(Work::Writes, 2)),
+            ("renewed", &|state| assert!(state.took(Work::Leases))),
+            ("both", &refused(Work::Leases, 3)),
+            ("tried", &|state| assert!(state.tried())),
+            ("renewed", &|state| assert!(state.took(Work::Leases))),
+        ]);
+        expect![[r#"
+            started 0: ready
+            leases 0: the database renews no leases (since 1970-01-01T00:00:01Z: Leases)
+            tried 0: the database renews no leases (since 1970-01-01T00:00:01Z: Leases)
+            a write 0: the database renews no leases (since 1970-01-01T00:00:01Z: Leases)
+            both 1: the database takes no writes (since 1970-01-01T00:00:02Z: Writes)
+            renewed 1: the database takes no writes (since 1970-01-01T00:00:02Z: Writes)
+            both 1: the database takes no writes (since 1970-01-01T00:00:02Z: Writes)
+            tried 1: the database renews no leases (since 1970-01-01T00:00:03Z: Leases)
+            renewed 1: ready
+            "#]]
+        .assert_eq(&table);
+    }
+
+    #[test]
+    fn who_stops_does_not_start_any_more() {
+        let health = Health::default();
+        health.started();
+        assert!(health.has_started() && health.ready().is_ok());
+        health.stopping();
+        health.started();
+        assert!(!health.has_started() && health.ready().is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! What is committed on its way to the watches: in parts of bounded size, which all of them share.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
+
+use tokio::sync::broadcast;
+
+use super::encoding::Encoding;
+use crate::resource::{Batch, Resource};
+
+/// Batches that a watch may be behind before it is brought up to date from the view.
+const FEED: usize = 256;
+
+/// Bytes of the batches, about, that a watch may be behind: this bounds what watches that read slowly, or not at all,
+/// cost together.
+const FEED_BYTES: usize = 32 << 20;
+
+/// Resources in one batch of what changes: some megabytes on the wire. One transaction may change every component of a
+/// machine, and each watch holds a message as a whole; whoever watches works on the first ones while the rest is on its way.
+const LARGEST_BATCH: usize = 2500;
+
+/// A batch for watches.
+pub(super) struct Part<R> {
+    pub(super) batch: Arc<Batch<R>>,
+    /// Where it is found encoded; none where one watch alone gets it.
+    pub(super) encoding: Option<Arc<Encoding>>,
+}
+
+/// What is committed from now on. A part that is not kept any more is one that the watch has missed.
+pub(super) type Feed<R> = broadcast::Receiver<Weak<Part<R>>>;
+
+/// Where the feeds of all watches come from.
+pub(super) struct Feeds<R> {
+    sender: broadcast::Sender<Weak<Part<R>>>,
+    /// The last commits, each in parts, and about how many bytes each takes.
+    kept: VecDeque<(Vec<Arc<Part<R>>>, usize)>,
+    bytes: usize,
+}
+
+impl<R: Resource> Feeds<R> {
+    pub(super) fn new() -> Self {
+        Self { sender: broadcast::Sender::new(FEED), kept: VecDeque::new(), bytes: 0 }
+    }
+
+    /// What is sent from now on.
+    pub(super) fn subscribe(&self) -> Feed<R> {
+        self.sender.subscribe()
+    }
+
+    /// Gives what was committed to all watches. The oldest commits are kept no longer, but the newest always is.
+    pub(super) fn send(&mut self, batch: Batch<R>) {
+        let bytes = batch.changed.iter().map(|resource| resource.weight()).sum();
+        let parts: Vec<_> = split(batch, LARGEST_BATCH).into_iter().map(shared).collect();
+        for part in &parts {
+            // Nobody may be watching.
+            let _watchers = self.sender.send(Arc::downgrade(part));
+        }
+        self.kept.push_back((parts, bytes));
+        self.bytes += bytes;
+        while self.kept.len() > FEED || (self.bytes > FEED_BYTES && self.kept.len() > 1) {
+            let Some((_, bytes)) = self.kept.pop_front() else { break };
+            self.bytes -= bytes;
+        }
+    }
+}
+
+fn shared<R>(batch: Batch<R>) -> Arc<Part<R>> {
+    Arc::new(Part { batch: Arc::new(batch), encoding: Some(Arc::default()) })
+}
+
+/// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from: it has
+/// everything up to its revision, and nothing beyond, which would be told again to who resumes there. The last part
+/// is marked as the batch is.
+pub(super) fn split<R: Resource>(batch: Batch<R>, most: usize) -> VecDeque<Batch<R>> {
+    let Batch { changed, deleted, revision, synced } = batch;
+    let mut parts = VecDeque::new();
+    let mut rest = changed.into_iter();
+    let mut gone = deleted.into_iter().peekable();
+    while rest.len() > most {
+        let changed: Vec<_> = rest.by_ref().take(most).collect();
+        let revision = changed.last().map_or(0, |last: &Arc<R>| last.revision());
+        let deleted = std::iter::from_fn(|| gone.next_if(|deletion| deletion.revision <= revision)).collect();
+        parts.push_back(Batch { changed, deleted, revision, synced: false });
+    }
+    parts.push_back(Batch { changed: rest.collect(), deleted: gone.collect(), revision, synced });
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Heavy(u64);
+
+    impl Resource for Heavy {
+        const KIND: &'static str = "heavy";
+
+        fn key(&self) -> &str {
+            "key"
+        }
+
+        fn revision(&self) -> u64 {
+            self.0
+        }
+
+        fn set_revision(&mut self, revision: u64) {
+            self.0 = revision;
+        }
+
+        fn weight(&self) -> usize {
+            FEED_BYTES / 3
+        }
+    }
+
+    fn batch(revisions: impl Iterator<Item = u64>) -> Batch<Heavy> {
+        let changed: Vec<_> = revisions.map(|revision| Arc::new(Heavy(revision))).collect();
+        let revision = changed.last().map_or(0, |last| last.revision());
+        Batch { changed, deleted: Vec::new(), revision, synced: false }
+    }
+
+    /// The revisions of what is sent; none for what is not kept any more.
+    fn read(feed: &mut Feed<Heavy>) -> Vec<Option<u64>> {
+        let read = std::iter::from_fn(|| feed.try_recv().ok());
+        read.map(|part| part.upgrade().map(|part| part.batch.revision)).collect()
+    }
+
+    #[test]
+    fn what_nobody_reads_is_kept_only_while_there_is_room() {
+        let mut feeds = Feeds::new();
+        let mut feed = feeds.subscribe();
+        for revision in 1..=5 {
+            feeds.send(batch(revision..=revision));
+        }
+        assert_eq!(read(&mut feed), [None, None, Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn the_newest_commit_is_kept_however_large() {
+        let mut feeds = Feeds::new();
+        let mut feed = feeds.subscribe();
+        let most = LARGEST_BATCH as u64;
+        feeds.send(batch(1..=1));
+        feeds.send(batch(2..=2 * most + 2));
+        assert_eq!(read(&mut feed), [None, Some(most + 1), Some(2 * most + 1), Some(2 * most + 2)]);
+    }
+}

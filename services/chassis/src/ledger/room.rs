@@ -1,0 +1,90 @@
+//! A write that tells whether a database takes others.
+
+use rand::{Rng, distr::Alphanumeric};
+use sea_orm::{ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, QueryFilter};
+use sea_orm::{prelude::Expr, sea_query::OnConflict};
+
+use super::bookkeeping::{self, revision};
+
+/// The row that is written, beside those of the kinds.
+const ROW: &str = "room";
+
+/// How much is written: about as much as a busy writer commits at once.
+const BYTES: usize = 256 << 10;
+
+/// Looks for the rows with which writes of `kinds` begin, which a backup that was restored may lack. Then writes as much as
+/// a busy writer does to the bookkeeping of `database`, and takes it away again.
+///
+/// A byte would not tell. On a full disk it fits into a page that is there already, or into the part of SQLite's log that
+/// was written before, and the next real change is refused all the same. What is written here needs new pages in
+/// either database, it cannot be compressed, and it is committed: what is rolled back never reaches the disk of
+/// SQLite. The reverse holds as well: who has room for this has room for whatever people and nodes change at a time, and
+/// only a change of thousands of records may still be refused.
+///
+/// # Errors
+/// As the database says; [`DbErr::RecordNotFound`] when one of the rows is missing.
+pub(crate) async fn room(database: &DatabaseConnection, kinds: &[&str]) -> Result<(), DbErr> {
+    for kind in kinds {
+        bookkeeping::position(database, kind).await?;
+    }
+    let text = rand::rng().sample_iter(Alphanumeric).take(BYTES).map(char::from).collect();
+    let row = revision::ActiveModel {
+        kind: Set(ROW.to_owned()),
+        revision: Set(0),
+        compacted: Set(0),
+        last_commit: Set(text),
+    };
+    let overwrite =
+        OnConflict::column(revision::Column::Kind).update_column(revision::Column::LastCommit).to_owned();
+    revision::Entity::insert(row).on_conflict(overwrite).exec_without_returning(database).await?;
+    revision::Entity::update_many()
+        .col_expr(revision::Column::LastCommit, Expr::value(""))
+        .filter(revision::Column::Kind.eq(ROW))
+        .exec(database)
+        .await
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use sea_orm::ConnectionTrait;
+
+    use super::*;
+    use crate::{database, lease::Migrator};
+
+    #[tokio::test]
+    async fn nothing_of_it_stays() {
+        for kind in test_databases::every_kind().await {
+            let database = database::connect::<Migrator>(&kind.url).await.unwrap();
+            for _ in 0..2 {
+                room(&database, &[]).await.unwrap();
+                let row = revision::Entity::find_by_id(ROW).one(&database).await.unwrap().unwrap();
+                assert_eq!((row.revision, &*row.last_commit), (0, ""), "{}", kind.kind);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn where_a_byte_has_room_it_may_have_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
+        let database = database::connect::<Migrator>(&url).await.unwrap();
+        database.execute_unprepared("PRAGMA max_page_count = 20").await.unwrap();
+        database.execute_unprepared("INSERT INTO revisions VALUES ('a', 0, 0, '')").await.unwrap();
+        let error = room(&database, &[]).await.unwrap_err();
+        assert!(database::is_in_trouble(&error) && !database::is_away(&error), "{error}");
+        database.execute_unprepared("PRAGMA max_page_count = 1000").await.unwrap();
+        room(&database, &[]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn there_is_none_for_a_kind_without_its_row() {
+        for kind in test_databases::every_kind().await {
+            let database = database::connect::<Migrator>(&kind.url).await.unwrap();
+            bookkeeping::make(&database, "a").await.unwrap();
+            room(&database, &["a"]).await.unwrap();
+            let missing = room(&database, &["a", "b"]).await;
+            assert!(matches!(missing, Err(DbErr::RecordNotFound(_))), "{}: {missing:?}", kind.kind);
+        }
+    }
+}
