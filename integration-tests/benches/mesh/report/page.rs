@@ -39,8 +39,8 @@ fn head(report: &Report) -> String {
     format!(
         "# Results\n\n\
          Written by `cargo bench -p integration-tests -- --database both --scale full --publish`, which measures\n\
-         everything again; do not edit. Figures are medians of five runs, with the least and the most of them; of three\n\
-         where a run takes half a minute or more, of one where it takes minutes (column `runs`). N is the number of\n\
+         everything again; do not edit. Figures are medians of as many runs as the column `runs` says, with the least\n\
+         and the most of them; rows may be of different days (column `measured`). N is the number of\n\
          components, nodes, callers, watches or decisions of a row; `load` the average load of the minute before its last\n\
          value; `original` BOS 2.50.0 with fake peers on two busy cores. `Goal missed 2x` is a median twice as bad as\n\
          the goal.\n\n\
