@@ -167,7 +167,7 @@ impl Sensor {
         for id in ids {
             // What comes to this replica is marked when it has been taken over.
             let need = self.observer.need(&id).filter(|_| self.observer.custody.has(id.as_str()));
-            self.followed.see(&id, matches!(need, Some(Need::Audit { .. })), now);
+            self.followed.see(&id, matches!(need, Some(Need::Audit { .. })), now.into_std());
             let Some(need) = need else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);

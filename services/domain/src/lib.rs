@@ -23,6 +23,7 @@ pub mod invalid;
 pub mod inventory;
 pub mod limit;
 pub mod limits;
+pub mod looks;
 pub mod membership;
 pub mod options;
 pub mod power;
