@@ -18,7 +18,7 @@ use upstreams::{Pace, Plan, Upstreams};
 
 use crate::{
     history::{Mark, is_safe},
-    stage::{attempted_once, furnish, replacing, see_through},
+    stage::{attempted_once_replacing, furnish, replacing, see_through},
 };
 
 const NODES: u32 = 3;
@@ -212,7 +212,7 @@ async fn round(scene: &mut Scene, upstreams: &Upstreams, crashes: &[Crash]) {
     let mark = Mark::now(upstreams);
     scene.reboot(crashes).await;
     is_safe(upstreams, &mark, &["Soft-Off", "On"]);
-    attempted_once(&scene.mesh).await;
+    attempted_once_replacing(&mut scene.mesh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,7 +264,7 @@ async fn a_crash_at_any_call_of_simulated_upstreams_repeats_nothing() {
             assert_eq!(now[&id][before.len()..], ["SoftOff", "On"], "{id}");
         }
         asked = now;
-        attempted_once(&scene.mesh).await;
+        attempted_once_replacing(&mut scene.mesh).await;
     }
 }
 

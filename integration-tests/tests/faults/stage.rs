@@ -23,6 +23,9 @@ use tonic::Status;
 /// Template that every stage has.
 pub const TEMPLATE: &str = "image-1";
 
+/// Has transitions on record.
+const POWER: &str = "power_controller";
+
 /// Between two writes.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -100,9 +103,9 @@ pub async fn create(bos: &Bos, operation: &str, name: &str) {
     .await;
 }
 
-/// What the power controller has on record.
-pub async fn transitions(mesh: &Processes) -> Vec<Transition> {
-    let client = PowerServiceClient::new(chassis::channel(&mesh.url("power_controller")).unwrap());
+/// What the power controller at `url` has on record.
+pub async fn transitions(url: &str) -> Vec<Transition> {
+    let client = PowerServiceClient::new(chassis::channel(url).unwrap());
     let list = async || -> Result<_, Status> {
         let mut pages =
             client.clone().list_transitions(ListTransitionsRequest::default()).await?.into_inner();
@@ -115,9 +118,19 @@ pub async fn transitions(mesh: &Processes) -> Vec<Transition> {
     eventually_shown("the transitions", list).await
 }
 
-/// No node needed a second attempt at anything.
+/// No node needed a second attempt at anything, by what the power controller of `mesh` has on record.
 pub async fn attempted_once(mesh: &Processes) {
-    for transition in transitions(mesh).await {
+    no_second_attempt(&mesh.url(POWER)).await;
+}
+
+/// The same of a mesh in which a part that is armed may be on its way to abort.
+pub async fn attempted_once_replacing(mesh: &mut Processes) {
+    let power = mesh.url(POWER);
+    replacing(mesh, no_second_attempt(&power)).await;
+}
+
+async fn no_second_attempt(power: &str) {
+    for transition in transitions(power).await {
         let again = transition.members.iter().find(|member| member.attempt > 1);
         assert!(again.is_none(), "{transition:?}");
     }
