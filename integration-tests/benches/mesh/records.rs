@@ -1,5 +1,7 @@
 //! Made-up components.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use proto::component::{
     ActualState, BootArtifacts, Component, DesiredState, PatchComponentsRequest, PatchEach,
     PutComponentsRequest, Status, patch_components_request::Selection,
@@ -121,19 +123,44 @@ pub fn failed_of_session<'a>(ids: impl Iterator<Item = &'a String>, session: &st
     each(ids.map(patch).collect(), false)
 }
 
-/// The report of one node over gRPC, as the gateway makes it.
-pub fn report(n: usize) -> PatchComponentsRequest {
-    let report = Component { id: id(n), actual_state: Some(actual(Size::Usual)), ..Component::default() };
+/// Images that nodes boot by turns.
+const BOOTED: [&str; 2] = ["7a41c2d0", "e93b6f18"];
+
+/// What nodes boot. Each boots another image than before, so that all that it reports is news.
+pub struct Boots(Vec<AtomicUsize>);
+
+impl Boots {
+    /// Of so many nodes.
+    pub fn of(count: usize) -> Self {
+        Self((0..count).map(|_| AtomicUsize::new(0)).collect())
+    }
+
+    /// Which of [`BOOTED`] a node boots next.
+    pub fn next(&self, n: usize) -> usize {
+        self.0[n].fetch_add(1, Ordering::Relaxed) % BOOTED.len()
+    }
+}
+
+/// The report of one node over gRPC, as the gateway makes it, of one of [`BOOTED`].
+pub fn report(n: usize, boot: usize) -> PatchComponentsRequest {
+    let artifacts = BootArtifacts {
+        kernel: Some(format!("s3://boot-images/{}/kernel", BOOTED[boot])),
+        ..artifacts(Size::Usual)
+    };
+    let actual_state = ActualState { boot_artifacts: Some(artifacts), ..ActualState::default() };
+    let report = Component { id: id(n), actual_state: Some(actual_state), ..Component::default() };
     each(vec![report], true)
 }
 
-/// The report of a node over REST.
-pub fn report_body() -> Value {
-    json!({"actual_state": {"boot_artifacts": {
-        "kernel": "s3://boot-images/5c8d9f3e/kernel",
-        "kernel_parameters": parameters(Size::Usual),
-        "initrd": "s3://boot-images/5c8d9f3e/initrd",
-    }}})
+/// Reports of nodes over REST, of each of [`BOOTED`].
+pub fn report_bodies() -> [Value; BOOTED.len()] {
+    BOOTED.map(|image| {
+        json!({"actual_state": {"boot_artifacts": {
+            "kernel": format!("s3://boot-images/{image}/kernel"),
+            "kernel_parameters": parameters(Size::Usual),
+            "initrd": "s3://boot-images/5c8d9f3e/initrd",
+        }}})
+    })
 }
 
 fn each(patches: Vec<Component>, guard_actual_state: bool) -> PatchComponentsRequest {

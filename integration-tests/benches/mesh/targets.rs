@@ -103,6 +103,7 @@ pub const TARGETS: &[Target] = &[
     lower("T7.first", "list of 100,000 over gRPC, first message", "ms", 20.0),
     lower("T7.total", "list of 100,000 over gRPC, whole", "s", 1.0).floor(4.0),
     lower("T7.memory", "growth of the server's memory during such lists", "MiB", 32.0),
+    lower("T7.storm", "memory under 20 lists of 100,000 at a time, after a boot", "MiB", 512.0),
     lower("T7b.first", "list of 100,000 over REST, first byte", "ms", 50.0),
     lower("T7b.total", "list of 100,000 over REST, whole", "s", 1.5).floor(8.0),
     lower("T7c.session", "1,000 of 100,000 by session, 99th percentile", "ms", 10.0).floor(100.0),

@@ -242,6 +242,19 @@ pub fn attempts_within_policy(transition: &Transition, policy: u32) -> Result<()
     }
 }
 
+/// How what failed on one node begins in the words of the power service; the node follows.
+const FAILED_ON: &str = "no route to the BMC of ";
+
+/// I17: what failed on one node of an action is shown by that node and by no other.
+pub fn own_failures(component: &Component) -> Result<(), String> {
+    let id = component.id.as_str();
+    let foreign = |text: &&str| text.strip_prefix(FAILED_ON).is_some_and(|node| node != id);
+    match [component.error_text(), &*component.power_error].into_iter().find(foreign) {
+        Some(text) => Err(format!("{id} shows {text:?}")),
+        None => Ok(()),
+    }
+}
+
 /// I8: a commit takes the revisions that follow the one before it, each once.
 pub fn revisions_without_gap(last: u64, newest: u64, mut revisions: Vec<u64>) -> Result<(), String> {
     revisions.sort_unstable();

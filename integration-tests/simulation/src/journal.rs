@@ -85,6 +85,7 @@ impl Journal {
         state.judge("I10", invariants::written_by_who_holds_it(kind, &commit.foreign));
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
             state.told(part, batch);
+            batch.changed.iter().for_each(|one| state.judge("I17", invariants::own_failures(one)));
             note(&mut state.components, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
             state.told(part, batch);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{Context, Listener, channel::LARGEST_MESSAGE};
+use chassis::{Context, Listener, channel::LARGEST_MESSAGE, simulation::Defect};
 use futures_util::{StreamExt, stream::BoxStream};
 use parking_lot::Mutex;
 use proto::{
@@ -15,10 +15,10 @@ use proto::{
     simulation::{
         CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
         GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
-        ListFaultsRequest, ListFaultsResponse, ListHardwareRequest, ListHardwareResponse,
-        ListTransitionsRequest, ListTransitionsResponse, NodeConfiguration, NodePower,
-        PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest,
-        SetConfigurationsResponse, TransitionOperation, WatchConfigurationsRequest,
+        GetTransitionRequest, GetTransitionResponse, ListFaultsRequest, ListFaultsResponse,
+        ListHardwareRequest, ListHardwareResponse, ListTransitionsRequest, ListTransitionsResponse,
+        NodeConfiguration, NodePower, PutBootParametersRequest, PutBootParametersResponse,
+        SetConfigurationsRequest, SetConfigurationsResponse, TransitionOperation, WatchConfigurationsRequest,
         WatchConfigurationsResponse, WatchPowerRequest, WatchPowerResponse,
         fleet_service_server::{FleetService, FleetServiceServer},
     },
@@ -35,6 +35,9 @@ use crate::{
 
 /// How far behind a stale power state is.
 const STALE: Duration = Duration::from_secs(60);
+
+/// How late calls are that come late: later than what was known when they were made.
+const LATE: Duration = Duration::from_secs(60);
 
 /// Starts the machine.
 ///
@@ -102,6 +105,7 @@ async fn repeat(mut registry: ComponentServiceClient<chassis::Channel>, report: 
 }
 
 /// What answers for the fleet, with what is wrong now.
+#[derive(Clone)]
 struct Upstreams {
     fleet: FleetRpc,
     world: Arc<World>,
@@ -134,6 +138,27 @@ impl Upstreams {
             self.world.crash(caller, self.world.trouble.downtime());
             std::future::pending().await
         }
+    }
+
+    /// Takes a transition.
+    async fn start(
+        &self,
+        request: Request<CreateTransitionRequest>,
+        action: Action,
+    ) -> Result<Response<CreateTransitionResponse>, Status> {
+        let ids = request.get_ref().ids.clone();
+        for id in &ids {
+            let fails = self.odd(id, Oddity::Unreachable);
+            self.fleet.set_reachable(id, !fails);
+            if fails {
+                self.world.trouble.count("one node of a transition fails");
+            }
+        }
+        let answer = self.fleet.create_transition(request).await?;
+        let id = &answer.get_ref().transition_id;
+        trace::note(|| format!("machine takes {action:?} of {ids:?} as {id}"));
+        self.world.journal.accepted(id, action, &ids);
+        Ok(answer)
     }
 
     fn odd(&self, node: &str, oddity: Oddity) -> bool {
@@ -180,6 +205,7 @@ impl Upstreams {
             }
             id if self.odd(id, Oddity::OddWord) => "flabbergasted".to_owned(),
             id if self.odd(id, Oddity::NoWord) => String::new(),
+            _ if Defect::EndlessConfigurations.is_planted() => "pending".to_owned(),
             _ => return Some(node),
         };
         self.world.trouble.count(format!("configuration is {word:?}"));
@@ -227,11 +253,7 @@ impl FleetService for Upstreams {
         request: Request<WatchPowerRequest>,
     ) -> Result<Response<Self::WatchPowerStream>, Status> {
         let readings = self.take(Concern::PowerStatus, self.fleet.watch_power(request)).await?.into_inner();
-        let itself = Self {
-            fleet: self.fleet.clone(),
-            world: Arc::clone(&self.world),
-            before: Arc::clone(&self.before),
-        };
+        let itself = self.clone();
         let readings = readings.map(move |message| {
             let nodes = message?.nodes.into_iter().filter_map(|node| itself.told(node)).collect();
             Ok(WatchPowerResponse { nodes })
@@ -249,12 +271,25 @@ impl FleetService for Upstreams {
             self.world.trouble.count("batch with an unknown node refused");
             return Err(Status::invalid_argument(format!("ids: {unknown} is not a node of the fleet")));
         }
-        let answer = self.fleet.create_transition(request).await?;
-        let id = &answer.get_ref().transition_id;
-        trace::note(|| format!("machine takes {action:?} of {ids:?} as {id}"));
+        if Defect::LateCalls.is_planted() {
+            let itself = self.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(LATE).await;
+                itself.start(request, action).await.map(drop)
+            });
+            return std::future::pending().await;
+        }
+        if Defect::RepeatedCalls.is_planted() {
+            self.start(Request::new(request.get_ref().clone()), action).await?;
+        }
         let asked = self.world.journal.asked(action, &ids);
         let caller = asked.and_then(|transition| self.world.holder(Part::Power, &transition));
-        self.world.journal.accepted(id, action, &ids);
+        let answer = self.start(request, action).await?;
+        if Defect::OwnInitiative.is_planted() {
+            let operation = TransitionOperation::ForceOff.into();
+            let own = CreateTransitionRequest { operation, ids };
+            self.start(Request::new(own), Action::PoweringOffForcefully).await?;
+        }
         self.unless_dead(caller, "power controller dies after acceptance").await;
         self.world.trouble.after(Concern::Power).await?;
         Ok(answer)
@@ -265,6 +300,16 @@ impl FleetService for Upstreams {
         request: Request<ListTransitionsRequest>,
     ) -> Result<Response<ListTransitionsResponse>, Status> {
         self.take(Concern::PowerRecords, self.fleet.list_transitions(request)).await
+    }
+
+    async fn get_transition(
+        &self,
+        request: Request<GetTransitionRequest>,
+    ) -> Result<Response<GetTransitionResponse>, Status> {
+        let mut answer = self.take(Concern::PowerRecords, self.fleet.get_transition(request)).await?;
+        let failed = answer.get_mut().tasks.iter_mut().filter(|task| !task.error.is_empty());
+        failed.filter(|_| Defect::WrongNode.is_planted()).for_each(|task| task.error.push('9'));
+        Ok(answer)
     }
 
     async fn put_boot_parameters(
@@ -280,7 +325,9 @@ impl FleetService for Upstreams {
         let answer = self.fleet.put_boot_parameters(request).await?;
         let token = &answer.get_ref().referral_token;
         trace::note(|| format!("machine takes boot data {kernel} of {hosts:?} as {token}"));
-        self.world.journal.prepared(&hosts, &kernel, &params, token);
+        if !Defect::LostBootData.is_planted() {
+            self.world.journal.prepared(&hosts, &kernel, &params, token);
+        }
         let caller = hosts.first().and_then(|host| self.world.holder(Part::Configuration, host));
         self.unless_dead(caller, "config coordinator dies after boot data were taken").await;
         self.world.trouble.after(Concern::Boot).await?;
@@ -303,11 +350,7 @@ impl FleetService for Upstreams {
     ) -> Result<Response<Self::WatchConfigurationsStream>, Status> {
         let readings =
             self.take(Concern::Configuration, self.fleet.watch_configurations(request)).await?.into_inner();
-        let itself = Self {
-            fleet: self.fleet.clone(),
-            world: Arc::clone(&self.world),
-            before: Arc::clone(&self.before),
-        };
+        let itself = self.clone();
         let readings = readings.map(move |message| {
             let nodes = message?.nodes.into_iter().filter_map(|node| itself.told_of(node)).collect();
             Ok(WatchConfigurationsResponse { nodes })
@@ -321,6 +364,9 @@ impl FleetService for Upstreams {
     ) -> Result<Response<SetConfigurationsResponse>, Status> {
         self.world.trouble.before(Concern::Configuration).await?;
         let (ids, name) = (request.get_ref().ids.clone(), request.get_ref().desired_configuration.clone());
+        if Defect::LostConfigurations.is_planted() {
+            return Ok(Response::new(SetConfigurationsResponse {}));
+        }
         let answer = self.fleet.set_configurations(request).await?;
         trace::note(|| format!("machine takes configuration {name:?} of {ids:?}"));
         self.world.journal.configured(&ids, &name);

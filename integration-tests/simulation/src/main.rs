@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, time::Instant};
 
+use chassis::simulation::{Defect, plant};
 use clap::{Parser, ValueEnum};
 use simulation::{seed, table, weather::Fault};
 
@@ -17,6 +18,9 @@ struct Arguments {
     /// Nothing goes wrong but this, whatever the seed says; may be repeated
     #[arg(long = "fault", value_enum)]
     faults: Vec<Fault>,
+    /// Break something on purpose, to see that it is found
+    #[arg(long, value_parser = defect)]
+    plant: Option<(&'static str, Defect)>,
     /// Print only what came of the seed
     #[arg(long)]
     quiet: bool,
@@ -33,11 +37,22 @@ fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
     }
 }
 
+fn defect(text: &str) -> Result<(&'static str, Defect), String> {
+    let named = Defect::ALL.into_iter().find(|(name, _)| *name == text);
+    named.ok_or_else(|| format!("one of {}", Defect::ALL.map(|(name, _)| name).join(", ")))
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.seed {
-        Some(seed) => one(seed, arguments.faults, !arguments.quiet),
-        None => many(arguments.seeds, &arguments.faults, arguments.jobs),
+        Some(seed) => {
+            plant(arguments.plant.map(|(_, defect)| defect));
+            one(seed, arguments.faults, !arguments.quiet)
+        }
+        None => {
+            let flags = flags(&arguments.faults, arguments.plant.map(|(name, _)| name));
+            many(arguments.seeds, &flags, arguments.jobs)
+        }
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -51,16 +66,17 @@ fn one(seed: u64, faults: Vec<Fault>, shown: bool) -> anyhow::Result<ExitCode> {
     Ok(if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn many(seeds: std::ops::Range<u64>, faults: &[Fault], jobs: Option<usize>) -> anyhow::Result<ExitCode> {
+fn many(seeds: std::ops::Range<u64>, flags: &[String], jobs: Option<usize>) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-    let sum = table::run(seeds, &flags(faults), jobs)?;
+    let sum = table::run(seeds, flags, jobs)?;
     sum.show(began);
     Ok(if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What to give to the process of a seed.
-fn flags(faults: &[Fault]) -> Vec<String> {
+fn flags(faults: &[Fault], defect: Option<&str>) -> Vec<String> {
     let names = faults.iter().filter_map(ValueEnum::to_possible_value);
-    names.map(|value| format!("--fault={}", value.get_name())).collect()
+    let faults = names.map(|value| format!("--fault={}", value.get_name()));
+    faults.chain(defect.map(|name| format!("--plant={name}"))).collect()
 }

@@ -7,8 +7,8 @@ use chassis::{Channel, within};
 use parking_lot::Mutex;
 use proto::{
     component::{
-        Component, PatchComponentsRequest, PatchMany, component_service_client::ComponentServiceClient,
-        patch_components_request::Selection,
+        Component, DeleteComponentRequest, GetComponentRequest, PatchComponentsRequest, PatchMany,
+        component_service_client::ComponentServiceClient, patch_components_request::Selection,
     },
     option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
     session::{
@@ -31,6 +31,9 @@ use crate::{
 
 /// How long people wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When everybody answers again once nothing goes wrong any more.
+const RETURNS: Duration = Duration::from_secs(60);
 
 /// How long somebody looks at the sessions before they look away for a moment.
 const WINDOW: Duration = Duration::from_secs(20);
@@ -61,23 +64,7 @@ impl People {
     /// # Errors
     /// When something is refused for good.
     pub async fn set_up(&self) -> anyhow::Result<()> {
-        let mut options = OptionsServiceClient::new(self.world.channel(Part::Registry)?);
-        let wanted = Options {
-            max_boot_wait_time: Some(180),
-            max_power_on_wait_time: Some(60),
-            max_power_off_wait_time: Some(60),
-            polling_frequency: Some(5),
-            discovery_frequency: Some(60),
-            ..Default::default()
-        };
-        again(async || {
-            options
-                .update_options(UpdateOptionsRequest { options: Some(wanted.clone()), ..Default::default() })
-                .await
-                .map(drop)
-        })
-        .await
-        .context("options")?;
+        again(async || self.set_options().await).await.context("options")?;
         let mut templates = SessionTemplateServiceClient::new(self.world.channel(Part::Sessions)?);
         for name in TEMPLATES {
             let request = PutSessionTemplateRequest {
@@ -89,6 +76,21 @@ impl People {
                 .context(name)?;
         }
         Ok(())
+    }
+
+    async fn set_options(&self) -> Result<(), Status> {
+        let registry = self.world.channel(Part::Registry);
+        let registry = registry.map_err(|error| Status::internal(error.to_string()))?;
+        let wanted = Options {
+            max_boot_wait_time: Some(180),
+            max_power_on_wait_time: Some(60),
+            max_power_off_wait_time: Some(60),
+            polling_frequency: Some(5),
+            discovery_frequency: Some(60),
+            ..Default::default()
+        };
+        let request = UpdateOptionsRequest { options: Some(wanted), ..Default::default() };
+        OptionsServiceClient::new(registry).update_options(request).await.map(drop)
     }
 
     fn template(&self, name: &str) -> SessionTemplate {
@@ -123,6 +125,7 @@ impl People {
         let mut number = 0;
         loop {
             number += 1;
+            self.mend().await?;
             match self.draw(10) {
                 _ if number == 1 => self.create("s1", true).await?,
                 0..=5 => self.create(&format!("s{number}"), false).await?,
@@ -230,6 +233,51 @@ impl People {
         Ok(())
     }
 
+    /// Deletes what people miss because its row cannot be read. A node is then found anew. Options are set again, because
+    /// where they cannot be read those of the beginning are in force.
+    ///
+    /// # Errors
+    /// When an address is none.
+    pub async fn mend(&self) -> anyhow::Result<()> {
+        if !self.world.spoilt(Part::Registry, "options").is_empty() {
+            let set = within(PATIENCE, self.set_options()).await;
+            trace::note(|| format!("set options, which cannot be read: {}", word(&set)));
+        }
+        let mut components = ComponentServiceClient::new(self.world.channel(Part::Registry)?);
+        for id in self.world.spoilt(Part::Registry, "component") {
+            let get = GetComponentRequest { id: id.clone(), ..Default::default() };
+            if !is_missing(within(PATIENCE, components.get_component(get)).await) {
+                continue;
+            }
+            let request = DeleteComponentRequest { id: id.clone(), ..Default::default() };
+            let deleted = within(PATIENCE, components.delete_component(request)).await.map(drop);
+            self.judge_mending(Part::Registry, "component", &id, &deleted);
+        }
+        for key in self.world.spoilt(Part::Sessions, "session") {
+            // The tenant, which is none, is in front.
+            let name = key.trim_start().to_owned();
+            let get = GetSessionRequest { name: name.clone(), ..Default::default() };
+            if !is_missing(within(PATIENCE, self.sessions()?.get_session(get)).await) {
+                continue;
+            }
+            self.promised.lock().insert(name.clone(), false);
+            let request = DeleteSessionRequest { name: name.clone(), ..Default::default() };
+            let deleted = within(PATIENCE, self.sessions()?.delete_session(request)).await.map(drop);
+            self.judge_mending(Part::Sessions, "session", &key, &deleted);
+        }
+        Ok(())
+    }
+
+    /// I18: what is missed because it cannot be read can be deleted.
+    fn judge_mending(&self, part: Part, kind: &str, key: &str, deleted: &Result<(), Status>) {
+        trace::note(|| format!("delete {kind} {key:?}, which cannot be read: {}", word(deleted)));
+        let is_there = self.world.spoilt(part, kind).iter().any(|one| one == key);
+        let refused = deleted.as_ref().is_err_and(|status| status.code() == Code::NotFound);
+        if is_there && refused {
+            self.world.journal.violated("I18", format!("nobody can delete {kind} {key:?}"));
+        }
+    }
+
     /// I6: every session that was promised and not deleted is there, unless the database has lost what it promised.
     ///
     /// # Errors
@@ -240,9 +288,14 @@ impl People {
         }
         let promised: Vec<String> =
             self.promised.lock().iter().filter(|(_, there)| **there).map(|(name, _)| name.clone()).collect();
+        let mut sessions = self.sessions()?;
         for name in promised {
             let request = GetSessionRequest { name: name.clone(), ..Default::default() };
-            if let Err(status) = within(PATIENCE, self.sessions()?.get_session(request)).await {
+            // A replica that is stopped still answers when it goes on.
+            let found = again(async || sessions.get_session(request.clone()).await.map(drop));
+            let found = tokio::time::timeout(RETURNS, found).await;
+            let found = found.unwrap_or_else(|_| Err(Status::unavailable("nobody answers")));
+            if let Err(status) = found {
                 self.world.journal.violated("I6", format!("session {name} was promised: {status}"));
             }
         }
@@ -325,6 +378,10 @@ async fn again(mut call: impl AsyncFnMut() -> Result<(), Status>) -> Result<(), 
             outcome => return outcome,
         }
     }
+}
+
+fn is_missing<T>(outcome: Result<T, Status>) -> bool {
+    outcome.is_err_and(|status| status.code() == Code::NotFound)
 }
 
 fn word(outcome: &Result<(), Status>) -> String {

@@ -44,16 +44,16 @@ pub fn print(outcome: &Outcome) {
     }
 }
 
-/// Runs `seeds` with faults of `only`, so many at a time, and tells of each that fails.
+/// Runs `seeds` with these `flags`, so many at a time, and tells of each that fails.
 ///
 /// # Errors
 /// When no process can be started.
-pub fn run(seeds: Range<u64>, only: &[String], at_a_time: usize) -> anyhow::Result<Sum> {
+pub fn run(seeds: Range<u64>, flags: &[String], at_a_time: usize) -> anyhow::Result<Sum> {
     let next = AtomicU64::new(seeds.start);
     let sum = Mutex::new(Sum::default());
     std::thread::scope(|scope| {
         let workers: Vec<_> =
-            (0..at_a_time.max(1)).map(|_| scope.spawn(|| work(&next, seeds.end, only, &sum))).collect();
+            (0..at_a_time.max(1)).map(|_| scope.spawn(|| work(&next, seeds.end, flags, &sum))).collect();
         workers
             .into_iter()
             .try_for_each(|worker| worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))?)
@@ -61,7 +61,7 @@ pub fn run(seeds: Range<u64>, only: &[String], at_a_time: usize) -> anyhow::Resu
     Ok(sum.into_inner())
 }
 
-fn work(next: &AtomicU64, end: u64, only: &[String], sum: &Mutex<Sum>) -> anyhow::Result<()> {
+fn work(next: &AtomicU64, end: u64, flags: &[String], sum: &Mutex<Sum>) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("this program")?;
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ fn work(next: &AtomicU64, end: u64, only: &[String], sum: &Mutex<Sum>) -> anyhow
         }
         let output = Command::new(&program)
             .args(["--seed", &seed.to_string(), "--quiet"])
-            .args(only)
+            .args(flags)
             .stdin(Stdio::null())
             .output()
             .context("a process for a seed")?;

@@ -80,6 +80,8 @@ pub enum Oddity {
     Stale,
     /// The power service does not know it, and refuses whole batches with it.
     Unknown,
+    /// What the power service takes for it fails, and is not done.
+    Unreachable,
     /// It is locked.
     Locked,
     /// Its configuration is left out of answers.
@@ -91,11 +93,12 @@ pub enum Oddity {
 }
 
 /// Every oddity.
-pub const ODDITIES: [Oddity; 8] = [
+pub const ODDITIES: [Oddity; 9] = [
     Oddity::Omitted,
     Oddity::Undefined,
     Oddity::Stale,
     Oddity::Unknown,
+    Oddity::Unreachable,
     Oddity::Locked,
     Oddity::Unconfigurable,
     Oddity::OddWord,

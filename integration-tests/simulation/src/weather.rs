@@ -1,8 +1,9 @@
 //! When what goes wrong. Each seed has its own selection of faults: with all of them at once, none would get far.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chassis::simulation::Way;
+use chassis::{resource::Resource, simulation::Way};
+use proto::power::{Delivery, Transition};
 use rand::{Rng, seq::IndexedRandom};
 
 use crate::{
@@ -48,6 +49,8 @@ pub enum Fault {
     Pause,
     /// The same right before and right after commits.
     PauseAtCommits,
+    /// Stored rows cannot be read any more.
+    Rows,
 }
 
 impl Fault {
@@ -59,7 +62,7 @@ impl Fault {
 
 /// Those that seeds choose from. A clock that is wrong by hours hides much of what else goes wrong, and is looked at by
 /// itself.
-const FAULTS: [Fault; 16] = [
+const FAULTS: [Fault; 17] = [
     Fault::Crash,
     Fault::Commits,
     Fault::DeathAtCommits,
@@ -76,6 +79,7 @@ const FAULTS: [Fault; 16] = [
     Fault::Replicas,
     Fault::Pause,
     Fault::PauseAtCommits,
+    Fault::Rows,
 ];
 
 /// Disturbs `world`, whose nodes are `nodes`, until it is dropped: by the faults of `only`, or, where there are none,
@@ -180,10 +184,35 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             world.trouble.count("replica stopped for a while");
             world.pause(replica, world.trouble.pause());
         }
+        Fault::Rows => spoil(world),
         Fault::PauseAtCommits => {
             odds(world, lasts, Odds { pauses_before: 0.01, pauses_after: 0.02, ..Odds::default() })
         }
     }
+}
+
+/// Spoils a row, and has somebody read it: who has it in memory would not notice.
+fn spoil(world: &Arc<World>) {
+    let part = any(world, &SERVICES);
+    let Some(disk) = world.disk(part) else { return };
+    let Some(kind) = world.trouble.draw(|chance| disk.kinds().choose(chance).copied()) else { return };
+    // What is to become of the nodes of an action that nobody can read of any more is not to be told.
+    let is_open = |key: &str| {
+        disk.look(|kept: &BTreeMap<_, Arc<Transition>>| {
+            kind == Transition::KIND && kept.get(key).is_some_and(|transition| is_open(transition))
+        })
+    };
+    let keys: Vec<_> = disk.keys(kind).into_iter().filter(|key| !is_open(key)).collect();
+    let Some(key) = world.trouble.draw(|chance| keys.choose(chance).cloned()) else { return };
+    trace::note(|| format!("the row of {kind} {key:?} is spoilt"));
+    world.trouble.count(format!("row of {kind} spoilt"));
+    disk.spoil(kind, key);
+    let of_part = world.replicas().into_iter().filter(|replica| replica.part == part);
+    world.crash(any(world, &of_part.collect::<Vec<_>>()), world.trouble.downtime());
+}
+
+fn is_open(transition: &Transition) -> bool {
+    !matches!(transition.delivery(), Delivery::Refused | Delivery::Finished)
 }
 
 /// One replica of a part more, or one less.

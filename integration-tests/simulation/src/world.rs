@@ -81,6 +81,12 @@ impl World {
         self.disks.get(&part)
     }
 
+    /// The keys of what a part keeps of a kind and cannot read.
+    pub fn spoilt(&self, part: Part, kind: &str) -> Vec<String> {
+        let spoilt = self.disk(part).map(|disk| disk.spoilt(kind)).unwrap_or_default();
+        spoilt.iter().map(ToString::to_string).collect()
+    }
+
     /// A connection from where people are.
     pub fn channel(&self, to: Part) -> anyhow::Result<Channel> {
         chassis::channel(&Network::url(OPERATOR, to.name()))

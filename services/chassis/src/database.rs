@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::Context;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend,
-    DbErr, EntityTrait, IdenStatic, Iterable, QueryFilter, RuntimeErr, SqlxPostgresConnector,
-    TransactionTrait,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectOptions, ConnectionTrait, Database, DatabaseConnection,
+    DbBackend, DbErr, EntityTrait, IdenStatic, Iterable, ModelTrait, PrimaryKeyToColumn, QueryFilter,
+    QueryOrder, QuerySelect, RuntimeErr, SqlxPostgresConnector, TransactionTrait, Value,
     sea_query::OnConflict,
     sqlx::{
         self, Connection, Sqlite,
@@ -28,6 +28,10 @@ use crate::{failpoint, ledger, pause, settings};
 
 /// Rows in one statement. Both databases take thousands of parameters, and longer statements are no faster.
 const ROWS: usize = 500;
+
+/// Rows that are read at a time. The driver of SQLite keeps a row in many small pieces, with the allocator of the system,
+/// which gives back little of what a whole table takes.
+const ROWS_READ: u64 = 2_000;
 
 /// How long to wait for a connection before a write counts as failed.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -288,18 +292,36 @@ pub fn unreadable(kind: &str, key: &str, why: impl Display) -> Unreadable {
     Unreadable { kind: kind.to_owned(), key: key.to_owned(), why: why.to_string() }
 }
 
-/// Rows that were changed after revision `after`; every row for none. `revision` is the column that tells.
+/// What `read` makes of each row that was changed after revision `after`; every row for none. `revision` is the column that
+/// tells. Of a large table no more than some thousand rows are in memory at a time, beside what was made of the others.
 ///
 /// # Errors
 /// As the database says.
-pub async fn rows<E: EntityTrait>(
+pub async fn rows<E: EntityTrait, T>(
     on: &impl ConnectionTrait,
     revision: E::Column,
     after: Option<u64>,
-) -> Result<Vec<E::Model>, DbErr> {
-    match after {
-        Some(after) => E::find().filter(revision.gt(after.cast_signed())).all(on).await,
-        None => E::find().all(on).await,
+    mut read: impl FnMut(E::Model) -> T + Send,
+) -> Result<Vec<T>, DbErr>
+where
+    E::Column: Copy,
+{
+    let mut made = Vec::new();
+    let Some(key) = E::PrimaryKey::iter().next().map(PrimaryKeyToColumn::into_column) else {
+        return Ok(made);
+    };
+    let changed = after.map(|after| revision.gt(after.cast_signed()));
+    let wanted = E::find().filter(Condition::all().add_option(changed)).order_by_asc(key);
+    let mut last: Option<Value> = None;
+    loop {
+        let following = Condition::all().add_option(last.map(|last| key.gt(last)));
+        let rows = wanted.clone().filter(following).limit(ROWS_READ).all(on).await?;
+        let is_last = (rows.len() as u64) < ROWS_READ;
+        last = rows.last().map(|row| row.get(key));
+        made.extend(rows.into_iter().map(&mut read));
+        if is_last {
+            return Ok(made);
+        }
     }
 }
 

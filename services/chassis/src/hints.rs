@@ -12,7 +12,7 @@ use sea_orm::{
 };
 use tokio::{
     sync::watch,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
 use crate::{Context, database, pause};
@@ -38,6 +38,8 @@ pub struct Hubs {
 #[derive(Default)]
 pub(crate) struct Hub {
     topics: Mutex<HashMap<String, watch::Sender<u64>>>,
+    /// When the last look began that told where every kind stands; none: there was none.
+    looked: Mutex<Option<Instant>>,
 }
 
 /// The connections over which is heard what a hub tells.
@@ -121,11 +123,13 @@ impl Line {
 
     /// Asks where every kind stands.
     async fn look(&self) -> Result<(), DbErr> {
+        let began = Instant::now();
         let all = Statement::from_string(DbBackend::Postgres, "SELECT kind, revision FROM revisions");
         for row in self.database.query_all_raw(all).await? {
             let (kind, revision): (String, i64) = (row.try_get("", "kind")?, row.try_get("", "revision")?);
             self.hub.tell(&kind, Some(revision.cast_unsigned()));
         }
+        self.hub.looked(began);
         Ok(())
     }
 }
@@ -156,10 +160,40 @@ impl Hub {
         }
     }
 
+    /// Where every kind stood at `began` was told.
+    fn looked(&self, began: Instant) {
+        *self.looked.lock() = Some(began);
+    }
+
+    /// A revision of a kind that is no older than `age`; none when it is not known that well.
+    pub(crate) fn known_within(&self, kind: &str, age: Duration) -> Option<u64> {
+        self.looked.lock().filter(|began| began.elapsed() <= age)?;
+        self.topics.lock().get(kind).map(|told| *told.borrow())
+    }
+
     /// Whatever was told before may have been missed.
     pub(crate) fn tell_all(&self) {
         for told in self.topics.lock().values() {
             told.send_modify(|_| {});
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_of_a_kind_ages_with_the_last_look() {
+        let (hub, age) = (Hub::default(), Duration::from_secs(3));
+        let _heard = hub.subscribe("component");
+        hub.tell("component", Some(4));
+        assert_eq!(hub.known_within("component", age), None, "a hint says nothing of what was missed");
+        hub.looked(Instant::now());
+        tokio::time::advance(age).await;
+        assert_eq!(hub.known_within("component", age), Some(4));
+        assert_eq!(hub.known_within("option", age), None);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(hub.known_within("component", age), None);
     }
 }

@@ -35,6 +35,10 @@ impl Resource for Component {
         self.id.as_str()
     }
 
+    fn shared_key(&self) -> Arc<str> {
+        self.id.shared()
+    }
+
     fn revision(&self) -> u64 {
         self.revision
     }
@@ -44,7 +48,7 @@ impl Resource for Component {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Self>() + self.error.as_ref().map_or(0, String::len) + self.power_error.len()
+        size_of::<Self>() + self.error.as_ref().map_or(0, |error| error.len()) + self.power_error.len()
     }
 
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {

@@ -22,6 +22,7 @@ pub mod kinds;
 pub mod lease;
 pub mod ledger;
 mod listener;
+mod memory;
 pub mod mirror;
 pub mod pause;
 pub mod request_id;

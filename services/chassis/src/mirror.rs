@@ -2,9 +2,12 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     future::Future,
-    sync::Arc,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use domain::time::{Timestamp, began_by_our_clock};
@@ -16,8 +19,9 @@ use tonic::Status;
 use crate::{
     Channel, Context, Fault,
     convert::time,
+    ledger::View,
     pause,
-    resource::{Batch, Resource},
+    resource::{Batch, Keyed, Resource},
 };
 
 /// A kind of resource that can be watched over a channel.
@@ -73,7 +77,11 @@ pub struct Mirror<R> {
 }
 
 struct Shared<R> {
-    resources: RwLock<HashMap<Box<str>, Arc<R>>>,
+    resources: RwLock<HashSet<Keyed<R>>>,
+    /// The ledger that owns the kind, where it is in this process.
+    owner: OnceLock<Weak<View<R>>>,
+    /// Whether somebody keeps this current.
+    followed: AtomicBool,
     /// Held while what is visible changes, so that everybody who listens hears of everything once.
     listeners: Mutex<Vec<Listener<R>>>,
     /// Revision up to which the copy is complete; 0 before the first complete set.
@@ -87,22 +95,25 @@ impl<R> Clone for Mirror<R> {
 }
 
 /// The mirrors of one process, one of each kind. Parts that run in one process have the same settings, and so the same
-/// owners: each change is told to the process once, decoded once, and in memory once. Clones are the same mirrors.
+/// owners: each change is told to the process once, decoded once, and in memory once, also where the owner is in the
+/// process. Clones are the same mirrors.
 #[derive(Clone, Default)]
 pub struct Mirrors {
     kinds: Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>,
 }
 
 impl Mirrors {
-    /// The mirror of this kind, and whether it has just been made, so that nothing fills it yet.
-    fn of<R: Resource>(&self) -> (Mirror<R>, bool) {
+    /// The mirror of this kind.
+    fn of<R: Resource>(&self) -> Mirror<R> {
         let mut kinds = self.kinds.lock();
-        if let Some(known) = kinds.get(&TypeId::of::<R>()).and_then(|kind| kind.downcast_ref::<Mirror<R>>()) {
-            return (known.clone(), false);
-        }
-        let mirror = Mirror::<R>::default();
-        kinds.insert(TypeId::of::<R>(), Box::new(mirror.clone()));
-        (mirror, true)
+        let mirror = kinds.entry(TypeId::of::<R>()).or_insert_with(|| Box::new(Mirror::<R>::default()));
+        mirror.downcast_ref::<Mirror<R>>().cloned().unwrap_or_default()
+    }
+
+    /// Says that this process owns the kind: what a mirror of it is told and `view` has as well is kept once.
+    pub(crate) fn own<R: Resource>(&self, view: &Arc<View<R>>) {
+        // A ledger that is opened once more has its own copy.
+        let _known = self.of::<R>().shared.owner.set(Arc::downgrade(view));
     }
 }
 
@@ -114,9 +125,9 @@ impl<R: Mirrored> Mirror<R> {
         channel: Channel,
         listener: impl Fn(&[Change<R>]) + Send + Sync + 'static,
     ) -> Self {
-        let (mirror, new) = context.mirrors.of();
+        let mirror = context.mirrors.of();
         mirror.tell(Box::new(listener));
-        if new {
+        if !mirror.shared.followed.swap(true, Ordering::Relaxed) {
             let follower = Follower::new(mirror.clone(), channel);
             context.tasks.spawn_until_shutdown(R::KIND, async {
                 follower.follow().await;
@@ -131,6 +142,8 @@ impl<R> Default for Mirror<R> {
     fn default() -> Self {
         let shared = Shared {
             resources: RwLock::default(),
+            owner: OnceLock::new(),
+            followed: AtomicBool::new(false),
             listeners: Mutex::default(),
             revision: watch::Sender::new(0),
         };
@@ -141,12 +154,12 @@ impl<R> Default for Mirror<R> {
 impl<R: Resource> Mirror<R> {
     /// The resource of that key.
     pub fn get(&self, key: &str) -> Option<Arc<R>> {
-        self.shared.resources.read().get(key).cloned()
+        self.shared.resources.read().get(key).map(|held| Arc::clone(&held.0))
     }
 
     /// Every resource, in no particular order.
     pub fn all(&self) -> Vec<Arc<R>> {
-        self.shared.resources.read().values().cloned().collect()
+        self.shared.resources.read().iter().map(|held| Arc::clone(&held.0)).collect()
     }
 
     /// Waits until the copy includes everything up to `revision`; 1 or 0 mean that it is complete at all.
@@ -178,7 +191,7 @@ struct Follower<R> {
     mirror: Mirror<R>,
     channel: Channel,
     /// After starting over: what was held before and has not been seen again.
-    stale: Option<HashMap<Box<str>, Arc<R>>>,
+    stale: Option<HashSet<Keyed<R>>>,
     resume: u64,
     /// Whether the stream has told what was there before it, so that what it tells now has just happened.
     live: bool,
@@ -232,7 +245,7 @@ impl<R: Mirrored> Follower<R> {
     fn apply(&mut self, batch: Batch<R>) {
         let Batch { changed, deleted, revision, synced } = batch;
         let now = time::now();
-        let changed: Vec<_> = changed.into_iter().map(|resource| self.by_our_clock(resource, now)).collect();
+        let changed: Vec<_> = changed.into_iter().map(|resource| self.held(resource, now)).collect();
         self.live |= synced;
         for deletion in &deleted {
             self.began.remove(&*deletion.key);
@@ -243,26 +256,36 @@ impl<R: Mirrored> Follower<R> {
         {
             let mut resources = shared.resources.write();
             for deletion in deleted {
-                if resources.get(&*deletion.key).is_some_and(|held| held.revision() < deletion.revision) {
-                    changes.push(Change { previous: resources.remove(&*deletion.key), current: None });
+                if resources.get(&*deletion.key).is_some_and(|held| held.0.revision() < deletion.revision) {
+                    let previous = resources.take(&*deletion.key).map(|held| held.0);
+                    changes.push(Change { previous, current: None });
                 }
             }
             for resource in changed {
                 if let Some(stale) = &mut self.stale {
                     stale.remove(resource.key());
                 }
-                let previous = resources.insert(resource.key().into(), Arc::clone(&resource));
+                let previous = resources.replace(Keyed(Arc::clone(&resource))).map(|held| held.0);
                 changes.push(Change { previous, current: Some(resource) });
             }
             if synced {
-                for key in self.stale.take().into_iter().flatten().map(|(key, _)| key) {
-                    changes.push(Change { previous: resources.remove(&key), current: None });
+                for stale in self.stale.take().into_iter().flatten() {
+                    let previous = resources.take(stale.0.key()).map(|held| held.0);
+                    changes.push(Change { previous, current: None });
                 }
             }
         }
         listeners.iter().for_each(|listener| listener(&changes));
         drop(listeners);
         self.advance(revision, synced);
+    }
+
+    /// The resource as it is held here.
+    fn held(&mut self, resource: Arc<R>, now: Timestamp) -> Arc<R> {
+        let owner = self.mirror.shared.owner.get().and_then(Weak::upgrade);
+        let owned = owner.and_then(|owner| owner.get(resource.key()));
+        let told = owned.filter(|owned| *owned == resource).unwrap_or(resource);
+        self.by_our_clock(told, now)
     }
 
     /// Waits are measured by our clock, and the owner's may be another.

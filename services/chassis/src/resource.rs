@@ -1,6 +1,11 @@
 //! What every kind of watched resource has in common. Nothing here knows which kinds there are.
 
-use std::sync::Arc;
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 /// Something that many resources may have in common, by its name and its value, such as the session of components.
 pub type Facet<'a> = (&'static str, &'a str);
@@ -12,6 +17,11 @@ pub trait Resource: Clone + Send + Sync + 'static {
 
     /// Key within the kind, such as a component id.
     fn key(&self) -> &str;
+
+    /// The key as a text to keep, which a resource that has it as one shares.
+    fn shared_key(&self) -> Arc<str> {
+        self.key().into()
+    }
 
     /// Revision of the last change, in the order of commits of the store that owns the kind.
     fn revision(&self) -> u64;
@@ -27,6 +37,47 @@ pub trait Resource: Clone + Send + Sync + 'static {
     /// What its owner finds it by without looking at every one, each once and in an order that does not change.
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
         std::iter::empty()
+    }
+}
+
+/// A resource in a set of such, in which it is found by its key: the set holds nothing beside it.
+pub(crate) struct Keyed<R>(pub(crate) Arc<R>);
+
+impl<R> Clone for Keyed<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Resource> Borrow<str> for Keyed<R> {
+    fn borrow(&self) -> &str {
+        self.0.key()
+    }
+}
+
+impl<R: Resource> PartialEq for Keyed<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl<R: Resource> Eq for Keyed<R> {}
+
+impl<R: Resource> PartialOrd for Keyed<R> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<R: Resource> Ord for Keyed<R> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(other.0.key())
+    }
+}
+
+impl<R: Resource> Hash for Keyed<R> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key().hash(state);
     }
 }
 

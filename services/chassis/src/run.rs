@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::net::TcpListener;
 
-use crate::{Context, Settings, bind, settings::Profile, telemetry};
+use crate::{Context, Settings, bind, memory, settings::Profile, telemetry};
 
 /// A mesh turns records into messages and back all day, which are many small texts. With the system's allocator a boot of
 /// 10,000 nodes took twice as much processor time, and as much memory.
@@ -139,6 +139,7 @@ where
     let tasks = context.tasks.clone();
     tokio::spawn(stop_at_signal(context.clone()));
     tasks.spawn_until_shutdown("metrics", telemetry::sum_up_metrics());
+    tasks.spawn_until_shutdown("memory", memory::give_back());
     let started = start(context).await;
     if started.is_err() {
         tasks.shutdown().cancel();

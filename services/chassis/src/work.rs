@@ -1,7 +1,7 @@
 //! Which items need a decision, and when.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     hash::Hash,
     sync::Arc,
 };
@@ -25,7 +25,7 @@ struct Shared<K> {
 struct Marks<K> {
     now: BTreeSet<K>,
     /// Keys by the time they are due; `due` is the same the other way round.
-    later: BTreeMap<Instant, BTreeSet<K>>,
+    later: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
 }
 
@@ -37,7 +37,7 @@ impl<K> Clone for WorkQueue<K> {
 
 impl<K> Default for WorkQueue<K> {
     fn default() -> Self {
-        let marks = Marks { now: BTreeSet::new(), later: BTreeMap::new(), due: HashMap::new() };
+        let marks = Marks { now: BTreeSet::new(), later: BTreeSet::new(), due: HashMap::new() };
         Self { shared: Arc::new(Shared { marks: Mutex::new(marks), changed: Notify::new() }) }
     }
 }
@@ -81,33 +81,25 @@ impl<K: Ord + Hash + Clone> WorkQueue<K> {
 impl<K: Ord + Hash + Clone> Marks<K> {
     fn put_off(&mut self, key: K, at: Instant) {
         self.forget(&key);
-        self.later.entry(at).or_default().insert(key.clone());
+        self.later.insert((at, key.clone()));
         self.due.insert(key, at);
     }
 
     fn forget(&mut self, key: &K) {
-        let Some(at) = self.due.remove(key) else { return };
-        if let Some(keys) = self.later.get_mut(&at) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.later.remove(&at);
-            }
+        if let Some((key, at)) = self.due.remove_entry(key) {
+            self.later.remove(&(at, key));
         }
     }
 
     /// Keys that are ready, and when the next one will be.
     fn take(&mut self, now: Instant, most: usize) -> (Vec<K>, Option<Instant>) {
-        while let Some(entry) = self.later.first_entry() {
-            if *entry.key() > now {
-                break;
-            }
-            for key in entry.remove() {
-                self.due.remove(&key);
-                self.now.insert(key);
-            }
+        while self.later.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, key)) = self.later.pop_first() else { break };
+            self.due.remove(&key);
+            self.now.insert(key);
         }
         let ready = std::iter::from_fn(|| self.now.pop_first()).take(most).collect();
-        (ready, self.later.keys().next().copied())
+        (ready, self.later.first().map(|(at, _)| *at))
     }
 }
 
@@ -134,7 +126,7 @@ mod tests {
 
     #[test]
     fn keys_come_at_their_time_and_a_new_time_replaces_the_old() {
-        let mut marks = Marks { now: BTreeSet::new(), later: BTreeMap::new(), due: HashMap::new() };
+        let mut marks = Marks { now: BTreeSet::new(), later: BTreeSet::new(), due: HashMap::new() };
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         marks.put_off("late", at(9));

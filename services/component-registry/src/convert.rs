@@ -1,6 +1,6 @@
 //! Between the wire and the rules, for what only the registry handles.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 pub(crate) use chassis::convert::component::{reference_to_wire, to_wire};
 use chassis::{
@@ -31,15 +31,15 @@ pub(crate) fn missing(field: &str) -> Invalid {
 }
 
 /// What the tokens of one request stand for.
-pub(crate) struct Tokens(HashMap<String, BootArtifacts>);
+pub(crate) struct Tokens(HashMap<String, Arc<BootArtifacts>>);
 
 impl Tokens {
-    pub(crate) fn new(known: impl IntoIterator<Item = (String, BootArtifacts)>) -> Self {
+    pub(crate) fn new(known: impl IntoIterator<Item = (String, Arc<BootArtifacts>)>) -> Self {
         Self(known.into_iter().collect())
     }
 
     /// The artifacts that `token` stands for; none for an unknown one.
-    pub(crate) fn get(&self, token: &str) -> Option<BootArtifacts> {
+    pub(crate) fn get(&self, token: &str) -> Option<Arc<BootArtifacts>> {
         self.0.get(token).cloned()
     }
 }
@@ -69,13 +69,14 @@ pub(crate) fn assignments(
     }
     domain::id::check_name("session", &request.session)?;
     let tenant = Tenant::parse(&request.tenant)?;
+    let (id, session) = (interner.share(&request.assignment_id), interner.share(&request.session));
     let assignments = request.assignments.into_iter().map(|one| {
         let assignment = Assignment {
-            assignment_id: request.assignment_id.clone(),
-            session: request.session.clone(),
+            assignment_id: Arc::clone(&id),
+            session: Arc::clone(&session),
             tenant: tenant.clone(),
             boot_artifacts: artifacts_from_wire(one.boot_artifacts.unwrap_or_default(), interner),
-            configuration: one.configuration,
+            configuration: interner.share(&one.configuration),
             clear_actual_state: one.clear_actual_state,
             clear_bss_token: one.clear_bss_token,
             stage: request.stage,
@@ -96,7 +97,7 @@ pub(crate) fn staged_sessions(
             Some(wire::staged_session::Standing::Foreign(wire::ForeignSession {})) => Standing::Foreign,
             Some(wire::staged_session::Standing::Own(own)) => Standing::Own {
                 operation: operation(own.operation()).ok_or_else(|| missing("sessions.own.operation"))?,
-                id: own.assignment_id,
+                id: own.assignment_id.into(),
             },
         };
         Ok((reference_from_wire(reference)?, standing))
@@ -114,30 +115,36 @@ fn operation(operation: session::Operation) -> Option<Operation> {
 }
 
 /// Reports of the status evaluator.
-pub(crate) fn status_reports(request: wire::ReportStatusesRequest) -> Result<Vec<StatusReport>, Fault> {
+pub(crate) fn status_reports(
+    request: wire::ReportStatusesRequest,
+    interner: &mut Interner,
+) -> Result<Vec<StatusReport>, Fault> {
     let reports = request.reports.into_iter().map(|report| {
         Ok(StatusReport {
             id: ComponentId::parse(&report.id)?,
             revision: report.revision,
             phase: phase_from_wire(report.phase).unwrap_or(Phase::None),
-            status_override: report.status_override,
+            status_override: interner.share(&report.status_override),
             settled: report.settled,
             action_failed: report.action_failed,
-            error: report.error,
+            error: report.error.map(|error| interner.share(&error)),
         })
     });
     reports.collect()
 }
 
 /// Reports of the power controller.
-pub(crate) fn action_reports(request: wire::ReportActionsRequest) -> Result<Vec<ActionReport>, Fault> {
+pub(crate) fn action_reports(
+    request: wire::ReportActionsRequest,
+    interner: &mut Interner,
+) -> Result<Vec<ActionReport>, Fault> {
     let reports = request.reports.into_iter().map(|report| {
         Ok(ActionReport {
             id: ComponentId::parse(&report.id)?,
             generation: report.generation,
             action: action_from_wire(report.action).ok_or_else(|| missing("reports.action"))?,
             attempt: report.attempt,
-            error: report.error,
+            error: interner.share(&report.error),
             failed: report.failed,
         })
     });
@@ -147,14 +154,15 @@ pub(crate) fn action_reports(request: wire::ReportActionsRequest) -> Result<Vec<
 /// Reports of the config coordinator.
 pub(crate) fn preparation_reports(
     request: wire::ReportPreparationsRequest,
+    interner: &mut Interner,
 ) -> Result<Vec<PreparationReport>, Fault> {
     let reports = request.reports.into_iter().map(|report| {
         Ok(PreparationReport {
             id: ComponentId::parse(&report.id)?,
             generation: report.generation,
             attempt: report.attempt,
-            bss_token: report.bss_token,
-            error: report.error,
+            bss_token: interner.share(&report.bss_token),
+            error: interner.share(&report.error),
             refused: report.refused,
         })
     });
@@ -169,10 +177,10 @@ pub(crate) fn boot_tokens(
 ) -> Vec<BootToken> {
     let tokens = tokens.into_iter().map(|token| BootToken {
         token: token.token,
-        boot_artifacts: BootArtifacts {
+        boot_artifacts: Arc::new(BootArtifacts {
             timestamp: Some(now),
-            ..artifacts_from_wire(token.boot_artifacts.unwrap_or_default(), interner)
-        },
+            ..Arc::unwrap_or_clone(artifacts_from_wire(token.boot_artifacts.unwrap_or_default(), interner))
+        }),
         revision: 0,
     });
     tokens.collect()

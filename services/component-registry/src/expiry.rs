@@ -46,7 +46,7 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 fn schedule(registry: &Registry, due: &WorkQueue<Arc<str>>, components: &[Arc<Component>]) {
     let (ttl, now, instant) = (registry.options_in_force().actual_state_ttl(), time::now(), Instant::now());
     for component in components {
-        let id: Arc<str> = component.key().into();
+        let id = component.shared_key();
         match actual_state_expires(component, ttl) {
             Some(at) => due.mark_at(id, instant + at.since(now)),
             None => due.unmark(&id),

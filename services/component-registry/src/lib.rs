@@ -39,6 +39,7 @@ use proto::{
 
 use hints::Hints;
 use inventory::{Driver, Inventory, subscription};
+use rpc::Renewals;
 pub use store::{BootToken, BootTokens, Components, Migrator, StoredOptions};
 
 /// Who holds this key does what one replica does for all: it looks at the inventory again and again, keeps up the
@@ -52,6 +53,7 @@ pub(crate) struct Registry {
     options: Ledger<StoredOptions>,
     inventory: Inventory,
     hints: Hints,
+    renewals: Renewals,
     leases: Leases,
     interner: Mutex<Interner>,
     compatibility: Compatibility,
@@ -75,6 +77,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         options: Ledger::open(&context, database.clone()).await?,
         inventory,
         hints: Hints::default(),
+        renewals: Renewals::default(),
         leases: leases.clone(),
         interner: Mutex::default(),
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
@@ -111,10 +114,13 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 
 impl Registry {
     /// Stores the default options on the very first start, and nobody's wish for an option that there is not where
-    /// BOS is followed strictly.
+    /// BOS is followed strictly. Options that cannot be read are left to who set them.
     async fn fill_in_options(&self) -> anyhow::Result<()> {
         let compatibility = self.compatibility;
         let fill_in = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+            if draft.is_unreadable(OptionsRecord::KEY) {
+                return Ok(());
+            }
             let stored = draft.get(OptionsRecord::KEY);
             let record = stored.as_deref().cloned().unwrap_or_default();
             let options = record.options.clone().heeded(compatibility);

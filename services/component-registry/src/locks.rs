@@ -60,7 +60,7 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
 async fn look(registry: &Registry, told: &mut Told) -> Result<Ids, Fault> {
     let components = registry.components.view().all();
     let enabled = components.iter().filter(|component| component.is_enabled());
-    let enabled: Ids = enabled.map(|component| component.key().into()).collect();
+    let enabled: Ids = enabled.map(|component| component.shared_key()).collect();
     if !enabled.is_empty() {
         registry.inventory.look_at_locks().await?;
     }
@@ -92,7 +92,7 @@ async fn write(registry: &Registry, told: &mut Told) -> Result<(), Fault> {
 /// Components whose record does not say what is known.
 fn differing(components: &[Arc<Component>], locked: &Locked) -> Vec<Arc<str>> {
     let differs = |component: &&Arc<Component>| component.locked != locked.contains(component.key());
-    components.iter().filter(differs).map(|component| component.key().into()).collect()
+    components.iter().filter(differs).map(|component| component.shared_key()).collect()
 }
 
 /// When to look next.

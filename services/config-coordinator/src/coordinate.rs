@@ -32,8 +32,9 @@ use crate::{
     upstream::configuration::Mode,
 };
 
-/// Components in one round, which makes one report to the registry.
-const BATCH: usize = 5000;
+/// Components in one round: a whole machine, so that one call serves all that boot the same. It makes one report to the
+/// registry.
+const BATCH: usize = 20_000;
 
 /// Prepares and configures components.
 pub(crate) struct Coordinator {

@@ -99,7 +99,7 @@ impl Placer {
                 None => ready.push((*one, Arc::from(""))),
             }
         }
-        let groups = booting.iter().map(|(id, (_, artifacts))| (*id, *artifacts));
+        let groups = booting.iter().map(|(id, (_, artifacts))| (*id, &***artifacts));
         let most = self.options.in_force().batch_size(self.boot_parameters.most_hosts());
         let groups = groups::by_artifacts(groups, most);
         let deadline = self.deadline(|options| options.bss_read_timeout);
@@ -146,7 +146,7 @@ impl Placer {
         let open: Vec<_> = open.iter().filter(|(one, _)| self.is_current(one)).collect();
         let wanted = open.iter().map(|(one, _)| {
             let Preparation { configuration, session, .. } = &one.preparation;
-            (&one.component.id, configuration.as_str(), session.as_str())
+            (&one.component.id, &**configuration, &**session)
         });
         let groups = groups::by_configuration(wanted, self.configurator.most_nodes());
         let mut troubles = self.configurator.set(groups, Mode::BeforeBoot).await;

@@ -32,9 +32,9 @@ pub(crate) struct Plan {
     /// Digest of the boot artifacts; empty: none.
     pub(crate) artifacts: Arc<str>,
     /// Empty: none.
-    pub(crate) configuration: String,
+    pub(crate) configuration: Arc<str>,
     /// Empty: none.
-    pub(crate) session: String,
+    pub(crate) session: Arc<str>,
 }
 
 /// How far a preparation is.
@@ -120,7 +120,7 @@ impl Plan {
         Self {
             generation: component.generation,
             attempt: preparation.attempt,
-            artifacts: preparation.artifacts.as_ref().map_or_else(|| "".into(), |one| digests.of(one)),
+            artifacts: preparation.artifacts.as_ref().map_or_else(Arc::default, |one| digests.of(one)),
             configuration: preparation.configuration.clone(),
             session: preparation.session.clone(),
         }
@@ -166,8 +166,8 @@ mod tests {
             let preparation = Preparation {
                 attempt: 1,
                 artifacts: None,
-                configuration: String::new(),
-                session: String::new(),
+                configuration: Arc::default(),
+                session: Arc::default(),
             };
             let mut record = PreparationRecord {
                 id: component.id.clone(),

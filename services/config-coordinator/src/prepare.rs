@@ -198,8 +198,12 @@ mod tests {
         let artifacts =
             kernel.map(|kernel| BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() });
         let component = Component::new(ComponentId::parse(name).unwrap());
-        let preparation =
-            Preparation { attempt: 1, artifacts, configuration: String::new(), session: String::new() };
+        let preparation = Preparation {
+            attempt: 1,
+            artifacts: artifacts.map(Into::into),
+            configuration: Arc::default(),
+            session: Arc::default(),
+        };
         Due { component: Arc::new(component), preparation, tenure: 0 }
     }
 
@@ -265,7 +269,7 @@ mod tests {
             revision: 0,
         };
         let told = |generation, attempt, error: &str| Component {
-            preparation: Some(BootPreparation { generation, attempt, error: error.to_owned() }),
+            preparation: Some(BootPreparation { generation, attempt, error: error.into() }),
             ..Component::clone(&one.component)
         };
         let failed = record(Progress::Failed { error: "waiting for BSS".into() });

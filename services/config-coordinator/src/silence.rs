@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How long nobody may answer before what is known counts as unknown. A restart of the upstream is over by then,
 /// and every wait for the effect of an action is much longer.
-const LONGEST: Duration = Duration::from_secs(3);
+pub(crate) const LONGEST: Duration = Duration::from_secs(3);
 
 /// Time from the first failure in a row.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 /// the same as an empty text.
 ///
 /// Thousands of components share one image, so the texts are shared too.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct BootArtifacts {
     /// S3 path of the kernel; empty: no kernel is wanted.
     pub kernel: Option<Arc<str>>,
@@ -23,13 +23,8 @@ pub struct BootArtifacts {
 impl BootArtifacts {
     /// Three empty texts: nothing is booted or wanted.
     pub fn empty() -> Self {
-        let nothing: Arc<str> = Arc::from("");
-        Self {
-            kernel: Some(nothing.clone()),
-            kernel_parameters: Some(nothing.clone()),
-            initrd: Some(nothing),
-            timestamp: None,
-        }
+        let nothing = Some(Arc::default());
+        Self { kernel: nothing.clone(), kernel_parameters: nothing.clone(), initrd: nothing, timestamp: None }
     }
 
     /// Whether a kernel is named, that is, whether the node should be on (BOS reference 5.2, "no boot

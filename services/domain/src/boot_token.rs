@@ -36,11 +36,17 @@ mod tests {
     fn old_tokens_that_nobody_wants_or_runs_are_superseded() {
         let text = |token: &str| Some(token.to_owned());
         let wants = Component {
-            desired_state: Some(DesiredState { bss_token: text("wanted"), ..DesiredState::default() }),
+            desired_state: Some(DesiredState {
+                bss_token: text("wanted").map(Into::into),
+                ..DesiredState::default()
+            }),
             ..bare()
         };
         let runs = Component {
-            actual_state: Some(ActualState { bss_token: text("running"), ..ActualState::default() }),
+            actual_state: Some(ActualState {
+                bss_token: text("running").map(Into::into),
+                ..ActualState::default()
+            }),
             ..bare()
         };
         let now = Timestamp(0).plus(LONGEST_BOOT).plus(Duration::from_millis(1));

@@ -52,8 +52,8 @@ pub fn stages(session: &Session, component: &Component) -> bool {
 /// decides where the registry knows it, and else the tenant for which the name was written. Only what was written
 /// for nobody in particular goes by name alone.
 fn is_named(session: &Session, name: &str, id: &str, tenant: Option<&Tenant>) -> bool {
-    name == session.name
-        && if id.is_empty() { tenant.is_none_or(|own| *own == session.tenant) } else { id == session.id }
+    *name == *session.name
+        && if id.is_empty() { tenant.is_none_or(|own| *own == session.tenant) } else { *id == *session.id }
 }
 
 /// Counts the components in which a session has a stake, as they come and go.
@@ -109,11 +109,11 @@ pub(crate) mod tests {
 
     /// A component of a session by name, and of a staged session by name; empty: of none.
     pub(crate) fn component(id: &str, enabled: bool, owner: &str, staged: &str) -> Component {
-        let text = |text: &str| Some(text.to_owned());
+        let text = |text: &str| Some(text.into());
         Component {
             enabled: Some(enabled),
             session: text(owner),
-            staged_state: Some(StagedState { session: text(staged), ..StagedState::default() }),
+            staged_state: Some(StagedState { session: text(staged), ..StagedState::default() }.into()),
             ..Component::new(ids(id).remove(0))
         }
     }
@@ -148,7 +148,7 @@ pub(crate) mod tests {
             (Phase::PoweringOn, "", Some(Stake::Owned)),
             (Phase::Configuring, "", Some(Stake::Owned)),
         ] {
-            let status = Status { phase: Some(phase), status_override: Some(status_override.to_owned()) };
+            let status = Status { phase: Some(phase), status_override: Some(status_override.into()) };
             let component = Component { status: Some(status), ..component("n0", true, "s", "") };
             assert_eq!(stake(&component, &session("s"), false), expected, "{component:?}");
         }
@@ -162,7 +162,7 @@ pub(crate) mod tests {
             (false, false, Some(Stake::Staged), Some(Stake::Staged)),
         ] {
             let mut component = component("n0", enabled, "s", "s");
-            component.staged_state.get_or_insert_default().applied = applied;
+            std::sync::Arc::make_mut(component.staged_state.get_or_insert_default()).applied = applied;
             let stakes = [false, true].map(|complete| stake(&component, &session("s"), complete));
             assert_eq!(stakes, [kept, otherwise], "{component:?}");
         }
@@ -183,15 +183,15 @@ pub(crate) mod tests {
             ("", "", tenant("a"), false),
         ] {
             let staged = StagedState {
-                session: Some(name.to_owned()),
+                session: Some(name.into()),
                 tenant: owner.clone(),
-                assignment: id.to_owned(),
+                assignment: id.into(),
                 ..StagedState::default()
             };
             let component = Component {
                 session_tenant: owner.clone(),
-                assignment: id.to_owned(),
-                staged_state: Some(staged),
+                assignment: id.into(),
+                staged_state: Some(staged.into()),
                 ..component("n0", true, name, "")
             };
             let verdicts = [owns(&own, &component), stages(&own, &component)];

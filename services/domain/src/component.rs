@@ -2,6 +2,11 @@
 //!
 //! A record holds what was written and nothing more, so nearly every member is an `Option`: a member that
 //! was never given is not the same as an empty one.
+//!
+//! Thousands of components say the same: those of one session have its name, its configuration, its token. So texts,
+//! artifacts and what is staged are shared, and a record that is copied and changed shares what stayed.
+
+use std::sync::Arc;
 
 use crate::{
     artifacts::BootArtifacts,
@@ -27,7 +32,7 @@ pub struct Component {
     /// What the node should run.
     pub desired_state: Option<DesiredState>,
     /// What the node should run once the staged session is applied.
-    pub staged_state: Option<StagedState>,
+    pub staged_state: Option<Arc<StagedState>>,
     /// What was last done to the node.
     pub last_action: Option<LastAction>,
     /// How often each power action was tried.
@@ -37,9 +42,9 @@ pub struct Component {
     /// Whether Reveille acts on the node; missing counts as false.
     pub enabled: Option<bool>,
     /// What is wrong, for people; empty: nothing.
-    pub error: Option<String>,
+    pub error: Option<Arc<str>>,
     /// Name of the session that owns the node; empty: none.
-    pub session: Option<String>,
+    pub session: Option<Arc<str>>,
     /// Tenant of that session; `None`: not known, the session is meant by its name alone. In a record or patch that
     /// somebody writes: whose sessions the writer means.
     pub session_tenant: Option<Tenant>,
@@ -54,11 +59,11 @@ pub struct Component {
     pub preparation: Option<BootPreparation>,
     /// Unique id of the session that assigned the desired state; empty once desired state or session were
     /// written by hand.
-    pub assignment: String,
+    pub assignment: Arc<str>,
     /// Unique id of the latest session that assigned it, whoever the component belongs to by now.
-    pub latest_assignment: String,
+    pub latest_assignment: Arc<str>,
     /// Why the last power action was refused, in the words of the peer; empty: it was not.
-    pub power_error: String,
+    pub power_error: Arc<str>,
     /// Whether the inventory locks the node against power operations.
     pub locked: bool,
 }
@@ -67,9 +72,9 @@ pub struct Component {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActualState {
     /// The artifacts that the token stands for.
-    pub boot_artifacts: Option<BootArtifacts>,
+    pub boot_artifacts: Option<Arc<BootArtifacts>>,
     /// Token that the node found on its kernel command line.
-    pub bss_token: Option<String>,
+    pub bss_token: Option<Arc<str>>,
     /// When the state was last reported or cleared.
     pub last_updated: Option<Timestamp>,
 }
@@ -78,28 +83,28 @@ pub struct ActualState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DesiredState {
     /// What to boot; no kernel: the node should be off.
-    pub boot_artifacts: Option<BootArtifacts>,
+    pub boot_artifacts: Option<Arc<BootArtifacts>>,
     /// Name of the wanted configuration; empty: none.
-    pub configuration: Option<String>,
+    pub configuration: Option<Arc<str>>,
     /// Token under which the boot script server took the boot data.
-    pub bss_token: Option<String>,
+    pub bss_token: Option<Arc<str>>,
     /// When artifacts or configuration were last written.
     pub last_updated: Option<Timestamp>,
 }
 
 /// What the node should run once the staged session is applied.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct StagedState {
     /// What to boot.
-    pub boot_artifacts: Option<BootArtifacts>,
+    pub boot_artifacts: Option<Arc<BootArtifacts>>,
     /// Name of the wanted configuration; empty: none.
-    pub configuration: Option<String>,
+    pub configuration: Option<Arc<str>>,
     /// Name of the session that staged this; empty: none.
-    pub session: Option<String>,
+    pub session: Option<Arc<str>>,
     /// Tenant of that session; `None`: not known, the session is meant by its name alone.
     pub tenant: Option<Tenant>,
     /// Unique id of that session; empty when it was named by hand.
-    pub assignment: String,
+    pub assignment: Arc<str>,
     /// Whether this was applied since it was staged, and is kept all the same.
     pub applied: bool,
     /// When the staged state was last written.
@@ -110,11 +115,11 @@ pub struct StagedState {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionReference {
     /// Name of the session.
-    pub name: String,
+    pub name: Arc<str>,
     /// Tenant of the session; `None`: not known, the session is meant by its name alone.
     pub tenant: Option<Tenant>,
     /// Unique id of the session; empty when it was named by hand.
-    pub id: String,
+    pub id: Arc<str>,
 }
 
 /// What was last done to the node.
@@ -156,7 +161,7 @@ pub struct Status {
     /// What is being done.
     pub phase: Option<Phase>,
     /// Word that stands in for the computed status, such as `on_hold` or `failed`; empty: none.
-    pub status_override: Option<String>,
+    pub status_override: Option<Arc<str>>,
 }
 
 /// What became of the preparation of one power-on.
@@ -167,7 +172,7 @@ pub struct BootPreparation {
     /// Power-on attempt that was prepared, counted from 1.
     pub attempt: u32,
     /// Why the preparation failed, in the words of the peer; empty: it succeeded.
-    pub error: String,
+    pub error: Arc<str>,
 }
 
 /// The words for what was last done to a component (BOS reference 2.3, "Action").
@@ -263,9 +268,9 @@ impl Component {
             revision: 0,
             generation: 0,
             preparation: None,
-            assignment: String::new(),
-            latest_assignment: String::new(),
-            power_error: String::new(),
+            assignment: Arc::default(),
+            latest_assignment: Arc::default(),
+            power_error: Arc::default(),
             locked: false,
         }
     }
@@ -302,12 +307,20 @@ impl Component {
 
     /// What the node should boot.
     pub fn desired_artifacts(&self) -> Option<&BootArtifacts> {
-        self.desired_state.as_ref().and_then(|desired| desired.boot_artifacts.as_ref())
+        self.desired_state.as_ref().and_then(|desired| desired.boot_artifacts.as_deref())
     }
 
     /// What the node said it booted.
     pub fn actual_artifacts(&self) -> Option<&BootArtifacts> {
-        self.actual_state.as_ref().and_then(|actual| actual.boot_artifacts.as_ref())
+        self.actual_state.as_ref().and_then(|actual| actual.boot_artifacts.as_deref())
+    }
+
+    /// When the node last said that it runs the boot that was prepared for it last, by the clock of the registry; `None`:
+    /// it has not, or runs another one, also of the same artifacts.
+    pub fn prepared_boot_reported_at(&self) -> Option<Timestamp> {
+        let actual = self.actual_state.as_ref()?;
+        let prepared = self.desired_state.as_ref()?.bss_token.as_deref().filter(|token| !token.is_empty());
+        actual.last_updated.filter(|_| prepared.is_some() && actual.bss_token.as_deref() == prepared)
     }
 
     /// Whether the node should be on.

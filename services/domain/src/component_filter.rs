@@ -94,10 +94,11 @@ mod tests {
             let sessions = texts().into_iter().flat_map(|one| texts().map(|other| (one.clone(), other)));
             sessions.flat_map(|sessions| phases().map(move |phase| (sessions.clone(), phase)))
         };
+        let shared = |text: Option<String>| text.map(Into::into);
         let component = |((session, staged), phase), word: Option<&str>| Component {
-            session,
-            staged_state: Some(StagedState { session: staged, ..StagedState::default() }),
-            status: Some(Status { phase, status_override: word.map(str::to_owned) }),
+            session: shared(session),
+            staged_state: Some(StagedState { session: shared(staged), ..StagedState::default() }.into()),
+            status: Some(Status { phase, status_override: word.map(Into::into) }),
             ..Component::new(ComponentId::parse("x1").expect("valid"))
         };
         let words = [None, Some(""), Some("failed"), Some("stable")];
@@ -155,8 +156,8 @@ mod tests {
         let bare = Component::new(ComponentId::parse("x1").expect("valid"));
         let busy = Component {
             enabled: Some(true),
-            session: Some("s1".to_owned()),
-            staged_state: Some(StagedState { session: Some("s2".to_owned()), ..StagedState::default() }),
+            session: Some("s1".into()),
+            staged_state: Some(StagedState { session: Some("s2".into()), ..StagedState::default() }.into()),
             status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
             ..bare.clone()
         };
@@ -169,9 +170,10 @@ mod tests {
             ..any.clone()
         };
         let of = |tenant: &str| Some(Tenant::parse(tenant).expect("valid"));
+        let stage = busy.staged_state.as_deref().cloned().expect("staged");
         let owned = Component {
             session_tenant: of("a"),
-            staged_state: Some(StagedState { tenant: of("b"), ..busy.staged_state.clone().expect("staged") }),
+            staged_state: Some(StagedState { tenant: of("b"), ..stage }.into()),
             ..busy.clone()
         };
         for (session_tenant, owner, stager) in

@@ -95,10 +95,10 @@ mod tests {
         Component {
             enabled: Some(true),
             desired_state: Some(DesiredState {
-                configuration: configuration.map(str::to_owned),
+                configuration: configuration.map(Into::into),
                 ..DesiredState::default()
             }),
-            session: Some("s1".to_owned()),
+            session: Some("s1".into()),
             status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
             ..bare()
         }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn only_nodes_that_are_being_configured_are_touched() {
         let at = |phase, word: &str| Component {
-            status: Some(Status { phase: Some(phase), status_override: Some(word.to_owned()) }),
+            status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
             ..configuring(Some("c"))
         };
         let disabled = Component { enabled: None, ..configuring(Some("c")) };
@@ -168,7 +168,7 @@ mod tests {
             ..bare()
         };
         let held = |word: &str| Component {
-            status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(word.to_owned()) }),
+            status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(word.into()) }),
             ..runs("k p i", "k p i")
         };
         let rows = [

@@ -14,6 +14,7 @@ use crate::{
     options::Options,
     report::StatusReport,
     status,
+    text::text,
     time::Timestamp,
 };
 
@@ -190,10 +191,10 @@ impl Decision {
             id: component.id.clone(),
             revision: component.revision,
             phase: self.phase,
-            status_override: self.status_override.clone(),
+            status_override: text(&self.status_override),
             settled: self.settled,
             action_failed: self.action_failed,
-            error: self.error.clone(),
+            error: self.error.as_deref().map(text),
         };
         Some(report).filter(|report| report.changes(component))
     }
@@ -251,7 +252,7 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
         status if is_called(status) && component.locked && waits_for_upstream(component) => {
             Some(ERROR_LOCKED)
         }
-        status if is_called(status) => Some(component.power_error.as_str()),
+        status if is_called(status) => Some(&*component.power_error),
         _ => None,
     };
     decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
@@ -268,7 +269,7 @@ fn passes(error: &str) -> bool {
 fn preparation_error(component: &Component) -> Option<&str> {
     let spent = component.attempts(Action::PoweringOn);
     let preparation = component.preparation_of(spent + 1).or(component.preparation_of(spent))?;
-    (!preparation.error.is_empty()).then_some(preparation.error.as_str())
+    (!preparation.error.is_empty()).then_some(&*preparation.error)
 }
 
 /// Whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
@@ -277,7 +278,7 @@ fn waits_for_upstream(component: &Component) -> bool {
 }
 
 fn power_error(component: &Component) -> Option<&str> {
-    (!component.power_error.is_empty()).then_some(component.power_error.as_str())
+    (!component.power_error.is_empty()).then_some(&*component.power_error)
 }
 
 /// Fails a component that waits for an action of which no attempt is left (BOS reference 5.15).

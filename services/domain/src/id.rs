@@ -25,6 +25,11 @@ impl ComponentId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same to keep, in the memory of the id.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl Borrow<str> for ComponentId {

@@ -39,6 +39,26 @@ impl Pace {
     }
 }
 
+/// How long to leave each of `count` things alone that are looked at in turn: there is one look in every `least`, but to
+/// none of them later than after `most`. So many of them cost no more looks than that, and what they have in common is
+/// still noticed soon.
+#[must_use]
+pub fn in_turn(count: usize, least: Duration, most: Duration) -> Duration {
+    least.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)).clamp(least, most.max(least))
+}
+
+/// How long to leave alone what has been as it is for so long, `quiet`: at first for `least`, later for two, four, eight
+/// times as long, up to half of that time and to `most`. Multiples have their moments in common, so that those who are
+/// looked at less often are looked at together with others.
+#[must_use]
+pub fn at_leisure(quiet: Duration, least: Duration, most: Duration) -> Duration {
+    let mut pause = least;
+    while pause * 2 <= most && pause * 4 <= quiet && !pause.is_zero() {
+        pause *= 2;
+    }
+    pause
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -90,5 +110,23 @@ mod tests {
             they come after work: 14.1s, 4.1s after the look
         "#]]
         .assert_eq(&told);
+    }
+
+    #[test]
+    fn many_share_the_looks_of_one_until_they_would_be_left_alone_for_too_long() {
+        let [least, most] = [1, 5].map(Duration::from_secs);
+        let pauses = [0, 1, 2, 4, 5, 6, 1000].map(|count| in_turn(count, least, most).as_secs());
+        assert_eq!(pauses, [1, 1, 2, 4, 5, 5, 5]);
+        assert_eq!(in_turn(9, most, least), most, "the least holds in any case");
+    }
+
+    #[test]
+    fn what_has_not_changed_for_long_is_looked_at_seldom() {
+        let [least, most] = [5, 30].map(Duration::from_secs);
+        let pauses = [0, 5, 19, 20, 39, 40, 79, 80, 10_000]
+            .map(|quiet| at_leisure(Duration::from_secs(quiet), least, most).as_secs());
+        assert_eq!(pauses, [5, 5, 5, 10, 10, 20, 20, 20, 20]);
+        assert_eq!(at_leisure(Duration::MAX, most, most), most);
+        assert_eq!(at_leisure(Duration::MAX, Duration::ZERO, most), Duration::ZERO);
     }
 }

@@ -199,9 +199,10 @@ pub struct Shown {
     pub at: Timestamp,
 }
 
-/// How long readings may be behind results. Upstreams look at hardware every half minute or so. Later than this
-/// they are believed again: one that only notes changes never notes a node that went back between two looks.
-const CATCH_UP: Duration = Duration::from_secs(120);
+/// How long readings may be behind results, and behind what nodes say themselves. Upstreams look at hardware every half
+/// minute or so. Later than this they are believed again: one that only notes changes never notes a node that went back
+/// between two looks.
+pub(crate) const CATCH_UP: Duration = Duration::from_secs(120);
 
 /// Whether a reading is of a time before an action had the result that was `shown`, and so says nothing about
 /// the node as it is. `as_of`: since when the upstream reads so; `None`: now.

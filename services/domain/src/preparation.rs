@@ -1,6 +1,6 @@
 //! What has to be in place before a node is switched on (BOS reference 5.5, steps 2 to 5).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     artifacts::BootArtifacts,
@@ -37,11 +37,11 @@ pub struct Preparation {
     /// The power-on attempt to prepare, counted from 1.
     pub attempt: u32,
     /// Boot data to give to the boot script server; `None`: all texts are empty and none are given.
-    pub artifacts: Option<BootArtifacts>,
+    pub artifacts: Option<Arc<BootArtifacts>>,
     /// Configuration to set, disabled and with its state cleared; empty: none.
-    pub configuration: String,
+    pub configuration: Arc<str>,
     /// Name of the session to note beside the configuration; empty: none.
-    pub session: String,
+    pub session: Arc<str>,
 }
 
 /// Why nothing is prepared.
@@ -90,11 +90,13 @@ pub fn decide(
     if let Some(until) = refused.map(|refused| refused.plus(pause)).filter(|until| now < *until) {
         return PreparationDecision::Wait { until };
     }
+    let desired = component.desired_state.as_ref();
+    let artifacts = desired.and_then(|desired| desired.boot_artifacts.clone());
     PreparationDecision::Prepare(Preparation {
         attempt,
-        artifacts: component.desired_artifacts().filter(|artifacts| !artifacts.is_empty()).cloned(),
-        configuration: component.desired_configuration().unwrap_or_default().to_owned(),
-        session: component.session_name().to_owned(),
+        artifacts: artifacts.filter(|artifacts| !artifacts.is_empty()),
+        configuration: desired.and_then(|desired| desired.configuration.clone()).unwrap_or_default(),
+        session: component.session.clone().unwrap_or_default(),
     })
 }
 
@@ -115,11 +117,11 @@ mod tests {
             enabled: Some(true),
             desired_state: Some(DesiredState {
                 boot_artifacts: Some(artifacts("k p i")),
-                configuration: Some("conf".to_owned()),
+                configuration: Some("conf".into()),
                 ..DesiredState::default()
             }),
-            session: Some("s1".to_owned()),
-            status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(String::new()) }),
+            session: Some("s1".into()),
+            status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
             event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
             generation: 7,
             ..bare()
@@ -133,7 +135,7 @@ mod tests {
     }
 
     fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
-        let preparation = Some(BootPreparation { generation, attempt, error: error.to_owned() });
+        let preparation = Some(BootPreparation { generation, attempt, error: error.into() });
         Component { preparation, ..pending() }
     }
 
@@ -142,8 +144,8 @@ mod tests {
         let first = Preparation {
             attempt: 2,
             artifacts: Some(artifacts("k p i")),
-            configuration: "conf".to_owned(),
-            session: "s1".to_owned(),
+            configuration: "conf".into(),
+            session: "s1".into(),
         };
         let rows = [
             ("never prepared", pending(), PreparationDecision::Prepare(first.clone())),
@@ -159,14 +161,15 @@ mod tests {
 
     #[test]
     fn empty_artifacts_need_no_boot_data() {
-        let empty = DesiredState { boot_artifacts: Some(BootArtifacts::empty()), ..DesiredState::default() };
+        let empty =
+            DesiredState { boot_artifacts: Some(BootArtifacts::empty().into()), ..DesiredState::default() };
         for desired_state in [Some(empty), None] {
             let component = Component { desired_state, session: None, ..pending() };
             let expected = Preparation {
                 attempt: 2,
                 artifacts: None,
-                configuration: String::new(),
-                session: String::new(),
+                configuration: Arc::default(),
+                session: Arc::default(),
             };
             assert_eq!(decided(&component), PreparationDecision::Prepare(expected));
         }
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn only_nodes_that_wait_to_be_switched_on_are_prepared() {
         let at = |phase, word: &str| Component {
-            status: Some(Status { phase: Some(phase), status_override: Some(word.to_owned()) }),
+            status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
             ..pending()
         };
         let rows = [

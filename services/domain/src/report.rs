@@ -4,6 +4,8 @@
 //! gone is [`Stale`]: it changes nothing, and its author states anew once it sees the component as it is.
 //! A report that says what the record already holds gives `Ok(None)`, so that repeating is harmless.
 
+use std::sync::Arc;
+
 use crate::{
     artifacts::BootArtifacts,
     component::{
@@ -20,15 +22,15 @@ use crate::{
 pub struct Assignment {
     /// Unique id of the session: repeating an assignment under the same id changes nothing, and ids sort by
     /// the creation of their sessions.
-    pub assignment_id: String,
+    pub assignment_id: Arc<str>,
     /// Name of the session as components show it.
-    pub session: String,
+    pub session: Arc<str>,
     /// Tenant of the session.
     pub tenant: Tenant,
     /// What to boot.
-    pub boot_artifacts: BootArtifacts,
+    pub boot_artifacts: Arc<BootArtifacts>,
     /// The wanted configuration; empty: none.
-    pub configuration: String,
+    pub configuration: Arc<str>,
     /// Forget what the node booted, so that it boots again (reboot).
     pub clear_actual_state: bool,
     /// Forget the token of the desired state (shutdown).
@@ -47,20 +49,20 @@ pub struct StatusReport {
     /// What is being done.
     pub phase: Phase,
     /// Word that stands in for the computed status; empty: none.
-    pub status_override: String,
+    pub status_override: Arc<str>,
     /// Finished or failed: stop acting on the component.
     pub settled: bool,
     /// The last action is known not to have had its effect.
     pub action_failed: bool,
     /// What is wrong; `None`: the text stays.
-    pub error: Option<String>,
+    pub error: Option<Arc<str>>,
 }
 
 impl StatusReport {
     /// Whether `component` says anything else than the report.
     pub fn changes(&self, component: &Component) -> bool {
         self.phase != component.phase()
-            || self.status_override != component.status_override()
+            || *self.status_override != *component.status_override()
             || self.settled && component.is_enabled()
             || self.action_failed && !component.last_action_failed()
             || self.error.as_deref().is_some_and(|error| error != component.error_text())
@@ -79,7 +81,7 @@ pub struct ActionReport {
     /// Which attempt this is, counted from 1.
     pub attempt: u32,
     /// Why it was refused or failed, in the words of the peer; empty: it was not.
-    pub error: String,
+    pub error: Arc<str>,
     /// Whether the attempt is known not to have had its effect and will not have it.
     pub failed: bool,
 }
@@ -94,9 +96,9 @@ pub struct PreparationReport {
     /// Power-on attempt that was prepared, counted from 1.
     pub attempt: u32,
     /// Token of the boot script server; empty: no boot data were needed or the preparation failed.
-    pub bss_token: String,
+    pub bss_token: Arc<str>,
     /// Why it failed; empty: it succeeded.
-    pub error: String,
+    pub error: Arc<str>,
     /// Whether an upstream refused the data of this very component: the power-on attempt is then spent.
     pub refused: bool,
 }
@@ -121,11 +123,11 @@ pub fn assign(
     if assignment.stage {
         return stage(component, assignment, now);
     }
-    if component.assignment == assignment.assignment_id && component.session_name() == assignment.session {
+    if component.assignment == assignment.assignment_id && *component.session_name() == *assignment.session {
         return Ok(None);
     }
-    let latest = component.assignment.as_str().max(&component.latest_assignment);
-    if latest > assignment.assignment_id.as_str() || component.latest_assignment == assignment.assignment_id {
+    let latest = (&component.assignment).max(&component.latest_assignment);
+    if *latest > assignment.assignment_id || component.latest_assignment == assignment.assignment_id {
         return Err(Stale);
     }
     let patch = Component {
@@ -133,7 +135,7 @@ pub fn assign(
         desired_state: Some(DesiredState {
             boot_artifacts: Some(assignment.boot_artifacts.clone()),
             configuration: Some(assignment.configuration.clone()),
-            bss_token: assignment.clear_bss_token.then(String::new),
+            bss_token: assignment.clear_bss_token.then(Arc::default),
             last_updated: None,
         }),
         last_action: Some(LastAction {
@@ -142,7 +144,7 @@ pub fn assign(
             last_updated: None,
         }),
         enabled: Some(true),
-        error: Some(String::new()),
+        error: Some(Arc::default()),
         session: Some(assignment.session.clone()),
         ..Component::new(component.id.clone())
     };
@@ -172,12 +174,12 @@ fn stage(component: &Component, assignment: &Assignment, now: Timestamp) -> Resu
         return Err(Stale);
     }
     let patch = Component {
-        staged_state: Some(staged),
-        error: Some(String::new()),
+        staged_state: Some(staged.into()),
+        error: Some(Arc::default()),
         ..Component::new(component.id.clone())
     };
     let mut changed = hooked_merge(component, patch, |_| None, now);
-    if let Some(staged) = &mut changed.staged_state {
+    if let Some(staged) = changed.staged_state.as_mut().map(Arc::make_mut) {
         staged.tenant = Some(assignment.tenant.clone());
         (staged.assignment, staged.applied) = (id.clone(), false);
     }
@@ -190,7 +192,7 @@ fn same_stage(stored: &StagedState, staged: &StagedState, id: &str) -> bool {
         (stored, staged) => stored.is_none() && staged.is_none(),
     };
     let names = stored.configuration == staged.configuration && stored.session == staged.session;
-    artifacts && names && stored.assignment == id
+    artifacts && names && *stored.assignment == *id
 }
 
 /// Writes where a component stands, with the consequences of BOS reference 5.3.2: a finished phase zeroes

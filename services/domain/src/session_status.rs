@@ -176,8 +176,8 @@ mod tests {
 
     fn owned(id: &str, enabled: bool, phase: Phase, status_override: &str, error: &str) -> Component {
         Component {
-            status: Some(Status { phase: Some(phase), status_override: Some(status_override.to_owned()) }),
-            error: Some(error.to_owned()),
+            status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
+            error: Some(error.into()),
             ..component(id, enabled, "s", "")
         }
     }
@@ -196,7 +196,7 @@ mod tests {
             owned("n08", true, Phase::PoweringOn, "on_hold", ""),
             owned("n09", true, Phase::PoweringOff, "odd", ""),
             component("n10", false, "", "s"),
-            Component { error: Some("not ours".to_owned()), ..component("n11", true, "other", "") },
+            Component { error: Some("not ours".into()), ..component("n11", true, "other", "") },
             component("n12", true, "s", "s"),
         ];
         let running = run(session("s"), vec![], 1);

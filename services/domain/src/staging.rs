@@ -1,5 +1,7 @@
 //! Applying what a session has staged (BOS reference 5.14).
 
+use std::sync::Arc;
+
 use crate::{
     artifacts::BootArtifacts,
     compatibility::Compatibility,
@@ -16,7 +18,7 @@ pub enum Standing {
     /// One of their own.
     Own {
         /// Its unique id.
-        id: String,
+        id: Arc<str>,
         /// What it does.
         operation: Operation,
     },
@@ -38,14 +40,14 @@ pub fn standing<'a>(
 ) -> Standing {
     let wanted = reference.tenant.as_ref().unwrap_or(tenant);
     let mut foreign = wanted != tenant;
-    for session in sessions.into_iter().filter(|session| session.name == reference.name) {
+    for session in sessions.into_iter().filter(|session| *session.name == *reference.name) {
         let meant = if reference.id.is_empty() {
             reference.tenant.is_none() || session.tenant == *wanted
         } else {
-            session.id == reference.id
+            *session.id == *reference.id
         };
         if meant && session.tenant == *tenant {
-            return Standing::Own { id: session.id.clone(), operation: session.operation };
+            return Standing::Own { id: session.id.as_str().into(), operation: session.operation };
         }
         foreign |= meant;
     }
@@ -98,7 +100,7 @@ pub fn apply(
     component: &Component,
     standing: &Standing,
     terms: &Terms,
-    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
     now: Timestamp,
 ) -> (Verdict, Option<Component>) {
     let (Some(staged), Some(reference)) = (&component.staged_state, component.staged_by()) else {
@@ -108,25 +110,25 @@ pub fn apply(
     if *standing == Standing::Foreign && !terms.compatibility.strict_bos {
         return (Verdict::Failed, terms.clear_stage.then(|| unstaged(component, now)));
     }
-    let judged = judge(standing, staged.boot_artifacts.as_ref());
+    let judged = judge(standing, staged.boot_artifacts.as_deref());
     let mut record = component.clone();
     match &judged {
         Ok(operation) => {
             desire(&mut record, staged, *operation);
             if !terms.compatibility.strict_bos {
-                record.error = Some(String::new());
+                record.error = Some(Arc::default());
             }
         }
         Err(obstacle) => {
             record.enabled = Some(false);
             let (name, tenant) = (&reference.name, terms.tenant.as_str());
-            record.error = Some(format!("{obstacle} (session: {name}, tenant: {tenant})"));
+            record.error = Some(format!("{obstacle} (session: {name}, tenant: {tenant})").into());
         }
     }
     let mut last_action = last_action.clone();
     last_action.action = Some(Action::ApplyStaged);
     record.last_action = Some(last_action);
-    record.staged_state = Some(left(staged, terms.clear_stage));
+    record.staged_state = Some(left(staged, terms.clear_stage).into());
     own(&mut record, reference, standing, &terms.tenant);
     apply_hooks(&mut record, tokens, now);
     begin_generation(&mut record);
@@ -175,8 +177,8 @@ fn left(staged: &StagedState, clear_stage: bool) -> StagedState {
 
 fn nothing_staged() -> StagedState {
     StagedState {
-        boot_artifacts: Some(BootArtifacts::empty()),
-        configuration: Some(String::new()),
+        boot_artifacts: Some(BootArtifacts::empty().into()),
+        configuration: Some(Arc::default()),
         ..StagedState::default()
     }
 }
@@ -184,7 +186,7 @@ fn nothing_staged() -> StagedState {
 /// The same record without what is staged. What the node should run stays, and so does the generation.
 fn unstaged(component: &Component, now: Timestamp) -> Component {
     let staged_state = StagedState { last_updated: Some(now), ..nothing_staged() };
-    Component { staged_state: Some(staged_state), ..component.clone() }
+    Component { staged_state: Some(staged_state.into()), ..component.clone() }
 }
 
 /// Gives the component to the session that staged the state.

@@ -68,7 +68,7 @@ mod tests {
 
     fn component(phase: Option<Phase>, status_override: Option<&str>) -> Component {
         let mut component = Component::new(ComponentId::parse("x1").expect("valid"));
-        component.status = Some(Status { phase, status_override: status_override.map(str::to_owned) });
+        component.status = Some(Status { phase, status_override: status_override.map(Into::into) });
         component
     }
 

@@ -1,7 +1,7 @@
 //! What a write to a component does beyond what it says: hooks on the incoming data, then the merge
 //! (BOS reference 3.3, 3.4).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     artifacts::BootArtifacts,
@@ -20,7 +20,7 @@ use crate::{
 pub fn put(
     previous: Option<&Component>,
     incoming: Component,
-    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
     now: Timestamp,
 ) -> Component {
     let mut record = incoming;
@@ -28,11 +28,11 @@ pub fn put(
     record.revision = previous.map_or(0, |previous| previous.revision);
     record.generation = previous.map_or(0, |previous| previous.generation);
     record.locked = previous.is_some_and(|previous| previous.locked);
-    record.assignment = String::new();
+    record.assignment = Arc::default();
     record.latest_assignment =
-        previous.map_or_else(String::new, |previous| previous.latest_assignment.clone());
-    if let Some(staged) = &mut record.staged_state {
-        (staged.assignment, staged.applied) = (String::new(), false);
+        previous.map_or_else(Arc::default, |previous| Arc::clone(&previous.latest_assignment));
+    if let Some(staged) = record.staged_state.as_mut().map(Arc::make_mut) {
+        (staged.assignment, staged.applied) = (Arc::default(), false);
     }
     let writer = record.session_tenant.take();
     keep_tenants(previous, &mut record, writer);
@@ -48,7 +48,7 @@ pub fn put(
 pub fn patch(
     stored: &Component,
     patch: Component,
-    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
     now: Timestamp,
 ) -> Component {
     let begins = begins_generation(&patch);
@@ -57,12 +57,12 @@ pub fn patch(
     let mut merged = hooked_merge(stored, patch, tokens, now);
     // A component that was given to a session by hand belongs to it by its name, not by its id.
     if wants || merged.session_name() != stored.session_name() {
-        merged.assignment = String::new();
+        merged.assignment = Arc::default();
     }
-    if let Some(staged) = merged.staged_state.as_mut().filter(|_| stages) {
+    if let Some(staged) = merged.staged_state.as_mut().filter(|_| stages).map(Arc::make_mut) {
         staged.applied = false;
         if staged.session.as_deref().unwrap_or_default() != stored.staged_session_name() {
-            staged.assignment = String::new();
+            staged.assignment = Arc::default();
         }
     }
     keep_tenants(Some(stored), &mut merged, writer);
@@ -71,7 +71,7 @@ pub fn patch(
     }
     // Nobody decides about it from now on, who would take the text away.
     if !merged.is_enabled() && passes_when_left_alone(merged.error_text()) {
-        merged.error = Some(String::new());
+        merged.error = Some(Arc::default());
     }
     merged
 }
@@ -84,7 +84,7 @@ fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Op
     record.session_tenant = tenant.filter(|_| !record.session_name().is_empty());
     let same = previous.filter(|previous| previous.staged_session_name() == record.staged_session_name());
     let tenant = same.map_or(writer, |previous| previous.staged_state.as_ref()?.tenant.clone());
-    if let Some(staged) = &mut record.staged_state {
+    if let Some(staged) = record.staged_state.as_mut().map(Arc::make_mut) {
         let named = staged.session.as_deref().is_some_and(|name| !name.is_empty());
         staged.tenant = tenant.filter(|_| named);
     }
@@ -122,20 +122,20 @@ pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
     let record = Component {
         actual_state: Some(cleared_actual_state()),
         desired_state: Some(DesiredState {
-            boot_artifacts: Some(BootArtifacts::empty()),
-            configuration: Some(String::new()),
-            bss_token: Some(String::new()),
+            boot_artifacts: Some(BootArtifacts::empty().into()),
+            configuration: Some(Arc::default()),
+            bss_token: Some(Arc::default()),
             last_updated: None,
         }),
-        staged_state: Some(StagedState::default()),
+        staged_state: Some(Arc::default()),
         last_action: Some(LastAction {
             action: Some(Action::NewlyDiscovered),
             failed: Some(false),
             last_updated: None,
         }),
         enabled: Some(false),
-        error: Some(String::new()),
-        session: Some(String::new()),
+        error: Some(Arc::default()),
+        session: Some(Arc::default()),
         ..Component::new(id)
     };
     put(None, record, |_| None, now)
@@ -165,7 +165,7 @@ pub fn expire_actual_state(
     let patch = Component {
         actual_state: Some(cleared_actual_state()),
         last_action,
-        error: strict.then(String::new),
+        error: strict.then(Arc::default),
         ..Component::new(stored.id.clone())
     };
     Some(hooked_merge(stored, patch, |_| None, now))
@@ -183,8 +183,8 @@ pub fn actual_state_expires(stored: &Component, ttl: Duration) -> Option<Timesta
 /// A node that runs nothing we know of.
 pub(crate) fn cleared_actual_state() -> ActualState {
     ActualState {
-        boot_artifacts: Some(BootArtifacts::empty()),
-        bss_token: Some(String::new()),
+        boot_artifacts: Some(BootArtifacts::empty().into()),
+        bss_token: Some(Arc::default()),
         last_updated: None,
     }
 }
@@ -193,14 +193,14 @@ pub(crate) fn cleared_actual_state() -> ActualState {
 pub(crate) fn begin_generation(component: &mut Component) {
     component.generation += 1;
     component.preparation = None;
-    component.power_error = String::new();
+    component.power_error = Arc::default();
 }
 
 /// Runs the hooks on `patch` and merges it into a copy of `stored`, without touching the generation.
 pub(crate) fn hooked_merge(
     stored: &Component,
     mut patch: Component,
-    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
     now: Timestamp,
 ) -> Component {
     apply_hooks(&mut patch, tokens, now);
@@ -225,7 +225,7 @@ fn sets_what_to_run(desired: &DesiredState) -> bool {
 /// The five hooks of BOS reference 3.3, in their order: each sees what the ones before it did.
 pub(crate) fn apply_hooks(
     incoming: &mut Component,
-    tokens: impl Fn(&str) -> Option<BootArtifacts>,
+    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
     now: Timestamp,
 ) {
     look_up_token(incoming, tokens);
@@ -237,7 +237,7 @@ pub(crate) fn apply_hooks(
 
 /// Hook 1: a known token says what was booted, whatever else was sent. An unknown one says nothing, and
 /// because hook 2 then leaves the time stamp alone the old report keeps ageing.
-fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<BootArtifacts>) {
+fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>) {
     let Some(actual) = &mut incoming.actual_state else { return };
     let Some(token) = actual.bss_token.as_deref().filter(|token| !token.is_empty()) else { return };
     if let Some(artifacts) = tokens(token) {
@@ -257,7 +257,7 @@ fn stamp(incoming: &mut Component, now: Timestamp) {
             !sets_what_to_run(desired) && desired.bss_token.is_some() && desired.last_updated.is_none();
         desired.last_updated = (!token_only).then_some(now);
     }
-    if let Some(staged) = &mut incoming.staged_state {
+    if let Some(staged) = incoming.staged_state.as_mut().map(Arc::make_mut) {
         staged.last_updated = Some(now);
     }
     if let Some(last) = &mut incoming.last_action {
@@ -269,14 +269,14 @@ fn stamp(incoming: &mut Component, now: Timestamp) {
 fn hold(incoming: &mut Component) {
     if incoming.is_enabled() {
         let status = incoming.status.get_or_insert_default();
-        status.status_override = Some(status::ON_HOLD.to_owned());
+        status.status_override = Some(status::ON_HOLD.into());
     }
 }
 
 /// Hook 4: a node whose desired state is written without naming a session belongs to none.
 fn detach(incoming: &mut Component) {
     if incoming.desired_state.is_some() && incoming.session_name().is_empty() {
-        incoming.session = Some(String::new());
+        incoming.session = Some(Arc::default());
     }
 }
 
@@ -291,7 +291,9 @@ fn reset_stats(incoming: &mut Component) {
 fn merge(stored: &mut Component, patch: Component) {
     merge_part(&mut stored.actual_state, patch.actual_state, merge_actual);
     merge_part(&mut stored.desired_state, patch.desired_state, merge_desired);
-    merge_part(&mut stored.staged_state, patch.staged_state, merge_staged);
+    merge_part(&mut stored.staged_state, patch.staged_state, |stored, patch| {
+        merge_staged(Arc::make_mut(stored), Arc::unwrap_or_clone(patch));
+    });
     merge_part(&mut stored.last_action, patch.last_action, merge_last_action);
     merge_part(&mut stored.event_stats, patch.event_stats, merge_stats);
     merge_part(&mut stored.status, patch.status, merge_status);
@@ -336,12 +338,20 @@ fn merge_staged(stored: &mut StagedState, patch: StagedState) {
     replace(&mut stored.last_updated, patch.last_updated);
 }
 
-/// Artifacts without a time stamp leave the old one behind, as in BOS.
-fn merge_artifacts(stored: &mut BootArtifacts, patch: BootArtifacts) {
-    replace(&mut stored.kernel, patch.kernel);
-    replace(&mut stored.kernel_parameters, patch.kernel_parameters);
-    replace(&mut stored.initrd, patch.initrd);
-    replace(&mut stored.timestamp, patch.timestamp);
+/// Artifacts without a time stamp leave the old one behind, as in BOS. What comes out as it was sent stays what many
+/// share.
+fn merge_artifacts(stored: &mut Arc<BootArtifacts>, patch: Arc<BootArtifacts>) {
+    let merged = BootArtifacts {
+        kernel: patch.kernel.clone().or_else(|| stored.kernel.clone()),
+        kernel_parameters: patch.kernel_parameters.clone().or_else(|| stored.kernel_parameters.clone()),
+        initrd: patch.initrd.clone().or_else(|| stored.initrd.clone()),
+        timestamp: patch.timestamp.or(stored.timestamp),
+    };
+    if merged == *patch {
+        *stored = patch;
+    } else if merged != **stored {
+        *stored = Arc::new(merged);
+    }
 }
 
 fn merge_last_action(stored: &mut LastAction, patch: LastAction) {

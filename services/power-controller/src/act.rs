@@ -21,6 +21,7 @@ use crate::{
     convert,
     driver::Driver,
     effects::Effects,
+    following::Following,
     journal::Journal,
     known::Known,
     notes::Notes,
@@ -54,8 +55,8 @@ pub(crate) struct Actor {
     pub(crate) queues: Queues,
     pub(crate) journal: Journal,
     pub(crate) driver: Driver,
-    /// How long a transition that is under way is left alone between looks.
-    pub(crate) follow_pause: Duration,
+    /// Transitions that are under way, and how long they are left alone between looks.
+    pub(crate) following: Following,
     pub(crate) reporter: Reporter,
     pub(crate) intents: Mutex<Intents>,
     pub(crate) effects: Effects,
@@ -127,7 +128,9 @@ impl Actor {
             wanted.iter().flat_map(convert::attempts).filter(|one| !written.contains(one)).collect();
         {
             let mut intents = self.intents.lock();
-            left.iter().for_each(|(id, attempt)| intents.withdraw_attempt(id, *attempt));
+            for (id, attempt) in &left {
+                intents.withdraw_attempt(id, *attempt);
+            }
         }
         let later = Instant::now() + BEHIND;
         left.into_iter().for_each(|(id, _)| self.queues.undecided.mark_at(id, later));

@@ -2,17 +2,24 @@
 //!
 //! The result of a node is known long before the transition ends, and is used at once. But until the end the
 //! upstream holds all of its nodes and refuses everything else that is asked of them.
+//!
+//! What is heard at the same time goes on together: one message about all nodes that are ready is one round of everything
+//! that follows from it, with as few calls as there can be.
 
-use std::{collections::HashSet, convert::Infallible, sync::Arc};
+use std::{collections::HashSet, convert::Infallible, mem, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{convert::time, lease::Fence, pause};
 use domain::{component::Action, evaluation::NO_RESULTS_FROM, power, time::Timestamp};
+use futures_util::future::join_all;
 use proto::{
     component::ActionReport,
-    power::{Delivery, Transition, TransitionMember},
+    power::{Delivery, Transition},
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 use tracing::Instrument;
 
 use crate::{
@@ -29,50 +36,221 @@ use crate::{
 /// Looks at a time; the upstream's own limit of calls is lower.
 const MOST_LOOKS: usize = 64;
 
+/// Least time in which the answer to one look waits for those to others.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// What the upstream said of a transition.
+struct Heard {
+    transition: Transition,
+    fence: Fence,
+    began: Instant,
+    asked_at: Timestamp,
+    answer: Result<Progress, Failure>,
+}
+
+impl Heard {
+    /// Whether it says the first thing about nodes, or the last: then others that were sent with the transition have
+    /// something to say as well.
+    fn is_turn(&self) -> bool {
+        let answer = self.answer.as_ref();
+        answer.is_ok_and(|progress| progress.ended || outcome::is_first(&self.transition, progress))
+    }
+}
+
+/// What was learnt of a transition.
+struct Learnt {
+    transition: Transition,
+    fence: Fence,
+    asked_at: Timestamp,
+    news: News,
+    ended: bool,
+}
+
+/// Looks that are under way, and what was heard and not taken in yet.
+#[derive(Default)]
+struct Looks {
+    /// Transitions that are looked at. Of two looks at once, the one that answers last might know less.
+    at: HashSet<Arc<str>>,
+    asked: JoinSet<(Arc<str>, Option<Heard>)>,
+    heard: Vec<Heard>,
+    /// Until when what was heard waits for more.
+    until: Option<Instant>,
+    taken: JoinSet<Vec<Arc<str>>>,
+}
+
+impl Looks {
+    fn begin(&mut self, actor: &Arc<Actor>, id: Arc<str>) -> bool {
+        if !self.at.insert(Arc::clone(&id)) {
+            return false;
+        }
+        let actor = Arc::clone(actor);
+        let look = async move {
+            let heard = actor.look(&id).await;
+            (id, heard)
+        };
+        self.asked.spawn(look.in_current_span());
+        true
+    }
+
+    fn hear(&mut self, actor: &Arc<Actor>, id: &str, heard: Option<Heard>) {
+        let Some(heard) = heard else {
+            actor.following.end(id);
+            self.at.remove(id);
+            return;
+        };
+        if heard.is_turn() {
+            for other in actor.following.sent_with(&heard.transition) {
+                self.begin(actor, other);
+            }
+        }
+        // The others were asked for as much, and so take about as long.
+        let patience = heard.began.elapsed().max(MOMENT) * 2;
+        self.until.get_or_insert_with(|| Instant::now() + patience);
+        self.heard.push(heard);
+    }
+
+    /// When to take in what was heard; none as long as that is nothing.
+    fn due(&self) -> Option<Instant> {
+        self.until.map(|until| if self.asked.is_empty() { Instant::now() } else { until })
+    }
+
+    fn take(&mut self, actor: &Arc<Actor>) {
+        self.until = None;
+        let (actor, heard) = (Arc::clone(actor), mem::take(&mut self.heard));
+        let take = async move {
+            let ids = heard.iter().map(|one| one.transition.id.as_str().into()).collect();
+            actor.take(heard).await;
+            ids
+        };
+        self.taken.spawn(take.in_current_span());
+    }
+}
+
 impl Actor {
     /// Looks at open transitions whenever their time has come.
     pub(crate) async fn follow(self: Arc<Self>) -> anyhow::Result<Infallible> {
-        let (mut looks, mut looked_at) = (JoinSet::new(), HashSet::new());
+        let mut looks = Looks::default();
         loop {
+            let due = looks.due();
             tokio::select! {
-                ids = self.queues.unfollowed.next(MOST_LOOKS), if looks.len() < MOST_LOOKS => {
+                ids = self.queues.unfollowed.next(MOST_LOOKS), if looks.at.len() < MOST_LOOKS => {
                     for id in ids {
-                        // Of two looks at once, the one that answers last might know less.
-                        if !looked_at.insert(Arc::clone(&id)) {
-                            self.queues.unfollowed.mark_at(id, Instant::now() + self.follow_pause);
-                            continue;
+                        if !looks.begin(&self, Arc::clone(&id)) {
+                            self.look_later(&id);
                         }
-                        let actor = Arc::clone(&self);
-                        let look = async move {
-                            give_way(&id, actor.look(&id).await);
-                            id
-                        };
-                        looks.spawn(look.in_current_span());
                     }
                 }
-                Some(ended) = looks.join_next() => {
-                    looked_at.remove(&ended.context("a look at a transition")?);
+                Some(look) = looks.asked.join_next() => {
+                    let (id, heard) = look.context("a look at a transition")?;
+                    looks.hear(&self, &id, heard);
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => looks.take(&self),
+                Some(taken) = looks.taken.join_next() => {
+                    for id in taken.context("what was heard of transitions")? {
+                        looks.at.remove(&id);
+                    }
                 }
             }
         }
     }
 
-    async fn look(&self, id: &str) -> Result<(), Lost> {
+    pub(crate) fn look_later(&self, id: &str) {
+        self.queues.unfollowed.mark_at(id.into(), Instant::now() + self.following.pause());
+    }
+
+    /// Asks how a transition goes; none if it is not ours to follow, or over.
+    async fn look(&self, id: &str) -> Option<Heard> {
         // Before the record is read, so that nothing is decided by an older one. What comes to this replica is marked
         // when it has been taken over.
-        let Some(fence) = self.known.custody.fence([id]) else { return Ok(()) };
-        let Some(transition) = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted) else {
-            return Ok(());
-        };
+        let fence = self.known.custody.fence([id])?;
+        let transition = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted)?;
+        self.following.begin(&transition);
         if self.is_overdue(&transition) {
             self.abort(&transition, &fence).await;
         }
-        let asked_at = time::now();
-        match self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await {
-            Ok(progress) => {
-                self.take_progress(Transition::clone(&transition), progress, asked_at, &fence).await
+        let (asked_at, began) = (time::now(), Instant::now());
+        let answer = self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await;
+        Some(Heard { transition: Transition::clone(&transition), fence, began, asked_at, answer })
+    }
+
+    /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
+    async fn take(&self, heard: Vec<Heard>) {
+        let (mut learnt, mut unheard) = (Vec::new(), Vec::new());
+        for Heard { transition, fence, asked_at, answer, .. } in heard {
+            match answer {
+                Ok(progress) => learnt.push(self.learn(transition, progress, asked_at, fence).await),
+                Err(failure) => unheard.push((transition, failure, fence)),
             }
-            Err(failure) => self.unheard(Transition::clone(&transition), &failure, &fence).await,
+        }
+        self.spread(&learnt).await;
+        let record = learnt.into_iter().map(|one| async {
+            let id = one.transition.id.clone();
+            give_way(&id, self.record(one).await);
+        });
+        let wait = unheard.into_iter().map(|(transition, failure, fence)| async move {
+            let id = transition.id.clone();
+            give_way(&id, self.unheard(transition, &failure, &fence).await);
+        });
+        tokio::join!(join_all(record), join_all(wait));
+    }
+
+    async fn learn(
+        &self,
+        mut transition: Transition,
+        progress: Progress,
+        asked_at: Timestamp,
+        fence: Fence,
+    ) -> Learnt {
+        self.notes.heard(&transition.id);
+        self.show_results_again(&transition).await;
+        let ended = progress.ended;
+        let news = outcome::learn(&mut transition, progress);
+        Learnt { transition, fence, asked_at, news, ended }
+    }
+
+    /// Records what was learnt, and sees to it that the transition is looked at again unless it is over.
+    async fn record(&self, learnt: Learnt) -> Result<(), Lost> {
+        let Learnt { transition, fence, news, ended, .. } = learnt;
+        if ended {
+            return self.end(transition, "", &fence).await;
+        }
+        if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), true, time::now()) {
+            return self.end(transition, "the upstream did not end it in time", &fence).await;
+        }
+        self.effects.follow(&transition, true);
+        self.look_later(&transition.id);
+        if !news.is_empty() {
+            self.journal.put(transition, &fence).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells those who have to know what became of members.
+    async fn spread(&self, learnt: &[Learnt]) {
+        let (mut failures, mut shown) = (Vec::new(), Vec::new());
+        for Learnt { transition, news, asked_at, .. } in learnt {
+            for member in &news.failed {
+                let (transition, node, error) = (&transition.id, &member.id, &member.error);
+                tracing::debug!(transition, node, error, "task failed");
+            }
+            // What we ended ourselves is no failure of theirs: the next action is due already.
+            if !self.notes.is_aborted(&transition.id) {
+                let failed = news.failed.iter().map(|member| (member, member.error.as_str()));
+                failures.extend(convert::failures(transition, failed));
+            }
+            if let Some(action) = convert::action(transition) {
+                let succeeded = news.succeeded.iter();
+                shown.extend(succeeded.filter_map(|member| convert::shown(action, member, *asked_at)));
+            }
+        }
+        self.reporter.report(failures).await;
+        for Learnt { news, .. } in learnt {
+            convert::component_ids(&news.failed).for_each(|id| self.effects.cancel(&id));
+            self.queues.unread.mark(convert::component_ids(&news.failed));
+        }
+        if !shown.is_empty() {
+            // Nobody listens only when the process ends, and after a restart everything is read anew.
+            let _stopping = self.results.send(shown).await;
         }
     }
 
@@ -103,60 +281,6 @@ impl Actor {
         self.notes.aborted(id, !answer.is_err_and(|failure| may_be_asked_again(&failure)));
     }
 
-    /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
-    async fn take_progress(
-        &self,
-        mut transition: Transition,
-        progress: Progress,
-        asked_at: Timestamp,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
-        self.notes.heard(&transition.id);
-        self.show_results_again(&transition).await;
-        let ended = progress.ended;
-        let news = outcome::learn(&mut transition, progress);
-        self.spread(&transition, &news, asked_at).await;
-        if ended {
-            return self.end(transition, "", fence).await;
-        }
-        if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), true, time::now()) {
-            return self.end(transition, "the upstream did not end it in time", fence).await;
-        }
-        self.effects.follow(&transition, true);
-        self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + self.follow_pause);
-        if !news.is_empty() {
-            self.journal.put(transition, fence).await?;
-        }
-        Ok(())
-    }
-
-    /// Tells those who have to know what became of members.
-    async fn spread(&self, transition: &Transition, news: &News, asked_at: Timestamp) {
-        for member in &news.failed {
-            tracing::debug!(
-                transition = transition.id,
-                node = member.id,
-                error = member.error,
-                "task failed"
-            );
-        }
-        // What we ended ourselves is no failure of theirs: the next action is due already.
-        if !self.notes.is_aborted(&transition.id) {
-            let failed = news.failed.iter().map(|member| (member, member.error.as_str()));
-            self.reporter.report(convert::failures(transition, failed)).await;
-        }
-        convert::component_ids(&news.failed).for_each(|id| self.effects.cancel(&id));
-        self.queues.unread.mark(convert::component_ids(&news.failed));
-        self.show_power(transition, &news.succeeded, asked_at).await;
-    }
-
-    async fn show_power(&self, transition: &Transition, members: &[TransitionMember], at: Timestamp) {
-        let Some(action) = convert::action(transition).filter(|_| !members.is_empty()) else { return };
-        let shown = members.iter().filter_map(|member| convert::shown(action, member, at)).collect();
-        // Nobody listens only when the process ends, and after a restart everything is read anew.
-        let _stopping = self.results.send(shown).await;
-    }
-
     /// The upstream has ended the transition, or will never say so. Of members without a result their power
     /// tells.
     async fn end(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
@@ -183,7 +307,7 @@ impl Actor {
             self.show_results_again(&transition).await;
             return self.end(transition, &failure.to_string(), fence).await;
         }
-        let pause = pause::after(failures).max(self.follow_pause);
+        let pause = pause::after(failures).max(self.following.pause());
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + pause);
         Ok(())
     }

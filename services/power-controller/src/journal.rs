@@ -89,6 +89,22 @@ impl Journal {
         self.write(Changes { put: vec![transition], delete: Vec::new() }, fence).await
     }
 
+    /// Records how a transition stands, unless something newer is on record.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(crate) async fn restore(&self, transition: &Transition, fence: &Fence) -> Result<(), Lost> {
+        self.insist(fence, || {
+            let transition = transition.clone();
+            move |draft: &mut Draft<'_, Transition>| {
+                if draft.get(&transition.id).is_none_or(|held| held.revision <= transition.revision) {
+                    draft.put(transition);
+                }
+            }
+        })
+        .await
+    }
+
     /// Records a transition that is over. The oldest of its kind give way to it.
     ///
     /// # Errors

@@ -22,8 +22,10 @@ mod driver;
 mod effects;
 mod finished;
 mod follow;
+mod following;
 mod journal;
 mod known;
+mod loss;
 mod notes;
 mod outcome;
 mod plan;
@@ -64,6 +66,7 @@ use crate::{
     act::{Actor, Queues},
     driver::Driver,
     effects::Effects,
+    following::Following,
     journal::Journal,
     known::Known,
     notes::Notes,
@@ -84,6 +87,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let driver = Driver::new(&settings)?;
     let follow_pause = seconds("power.follow_seconds", settings.power.follow_seconds)?;
     let poll_pause = seconds("power.poll_seconds", settings.power.poll_seconds)?;
+    // Where a look costs no call, there need not be few.
+    let longest_pause = if driver.follows_by_calls() { poll_pause } else { follow_pause };
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
     let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
@@ -110,7 +115,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         queues,
         journal,
         driver: driver.clone(),
-        follow_pause,
+        following: Following::new(follow_pause, longest_pause),
         reporter: Reporter::new(registry),
         intents: Mutex::default(),
         effects,

@@ -43,6 +43,12 @@ pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
     news
 }
 
+/// Whether this is the first that the upstream says of a result.
+pub(crate) fn is_first(transition: &Transition, progress: &Progress) -> bool {
+    transition.members.iter().all(is_unresolved)
+        && progress.tasks.iter().any(|task| task.state != TaskState::Pending)
+}
+
 /// Whether a member ended without the effect.
 pub(crate) fn has_failed(member: &TransitionMember) -> bool {
     member.outcome() == TaskOutcome::Failed
@@ -98,13 +104,14 @@ mod tests {
             "x1:failed-later x2:succeeded x3:pending",
             "x3:gone x3:succeeded",
         ] {
+            let first = if is_first(&transition, &tasks(look)) { ", the first" } else { "" };
             let news = learn(&mut transition, tasks(look));
-            rows += &format!("{look}: on [{}] no [{}]\n", names(&news.succeeded), names(&news.failed));
+            rows += &format!("{look}: on [{}] no [{}]{first}\n", names(&news.succeeded), names(&news.failed));
         }
         expect![[r#"
             : on [] no []
             x1:pending x2:pending x3:pending: on [] no []
-            x1:succeeded x2:pending x9:succeeded: on [x1] no []
+            x1:succeeded x2:pending x9:succeeded: on [x1] no [], the first
             x1:succeeded x2:locked: on [] no [x2 (locked)]
             x1:failed-later x2:succeeded x3:pending: on [] no []
             x3:gone x3:succeeded: on [x3] no []

@@ -74,11 +74,22 @@ impl Intents {
         self.latest.remove(id);
     }
 
-    /// The same for that attempt and no other.
-    pub(crate) fn withdraw_attempt(&mut self, id: &ComponentId, attempt: Attempt) {
-        if self.latest.get(id).is_some_and(|latest| latest.open && latest.attempt == attempt) {
+    /// The same for that attempt and no other. Tells whether it was the open one.
+    pub(crate) fn withdraw_attempt(&mut self, id: &ComponentId, attempt: Attempt) -> bool {
+        let is_open = self.latest.get(id).is_some_and(|latest| latest.open && latest.attempt == attempt);
+        if is_open {
             self.latest.remove(id);
         }
+        is_open
+    }
+
+    /// Whether it is known of every attempt of `transition` what became of it: it is not open, or there was another
+    /// one after it, which there is only then.
+    pub(crate) fn are_over(&self, transition: &Transition) -> bool {
+        let is_over = |(id, attempt): (ComponentId, Attempt)| {
+            self.latest.get(&id).is_some_and(|latest| !latest.open || latest.attempt != attempt)
+        };
+        !transition.members.is_empty() && convert::attempts(transition).all(is_over)
     }
 
     /// The component is gone. An open attempt stays: it may still have its effect.

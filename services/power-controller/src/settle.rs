@@ -45,7 +45,8 @@ impl Actor {
         self.effects.follow(&accepted, true);
         // Before the first look, whose bad news it would take away.
         self.reporter.report(clearances).await;
-        self.queues.unfollowed.mark_at(id, Instant::now() + self.follow_pause);
+        self.following.begin(&accepted);
+        self.look_later(&id);
         Ok(())
     }
 
@@ -81,6 +82,7 @@ impl Actor {
     pub(crate) async fn finish(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
         let attempts: Vec<_> = convert::attempts(&transition).collect();
         self.notes.forget(&transition.id);
+        self.following.end(&transition.id);
         self.journal.close(transition, fence).await?;
         self.close(&attempts);
         Ok(())

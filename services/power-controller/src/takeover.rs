@@ -51,7 +51,7 @@ impl Actor {
         let mut takeovers = pin!(self.known.custody.takeovers());
         loop {
             tokio::select! {
-                Some(batch) = written.next() => self.follow_others(&mut open, &batch),
+                Some(batch) = written.next() => self.follow_on(&mut open, &batch).await,
                 Some(takeover) = takeovers.next() => {
                     // What the last holder wrote is known before anything is decided.
                     self.known.states.catch_up().await;
@@ -59,12 +59,20 @@ impl Actor {
                     while open.revision < revision
                         && let Some(batch) = written.next().await
                     {
-                        self.follow_others(&mut open, &batch);
+                        self.follow_on(&mut open, &batch).await;
                     }
                     self.take_over(&takeover).await;
                 }
             }
         }
+    }
+
+    /// The stream may have begun anew, because of commits that the database has lost.
+    async fn follow_on(&self, open: &mut Open, batch: &Batch<Transition>) {
+        if batch.synced {
+            self.make_good(&open.transitions).await;
+        }
+        self.follow_others(open, batch);
     }
 
     /// What this replica has is recorded where it is done; here it is only remembered that it is open.
@@ -73,8 +81,7 @@ impl Actor {
             if let Some(gone) = open.transitions.remove(&*deletion.key)
                 && !self.known.custody.has(&gone.id)
             {
-                self.notes.forget(&gone.id);
-                self.withdraw_dropped(&gone, None);
+                self.give_up(&gone);
             }
         }
         for transition in &batch.changed {
@@ -95,7 +102,7 @@ impl Actor {
             }
         }
         if batch.synced {
-            // The stream may have begun anew, without telling what was deleted meanwhile.
+            // It is not told what was deleted meanwhile.
             open.transitions.retain(|id, _| self.journal.get(id).is_some());
         }
         // What was recalled is told once more at the start.
@@ -114,16 +121,21 @@ impl Actor {
         convert::attempts(now).for_each(|(id, attempt)| intents.recall(id, attempt, true));
     }
 
+    /// Nothing comes of a transition of which the upstream has not heard.
+    pub(crate) fn give_up(&self, transition: &Transition) {
+        self.notes.forget(&transition.id);
+        self.withdraw_dropped(transition, None);
+    }
+
     /// Members of `before` that are not in `now` any more are not acted on after all.
     fn withdraw_dropped(&self, before: &Transition, now: Option<&Transition>) {
         let kept: HashSet<_> = now.into_iter().flat_map(convert::attempts).collect();
         let gone = convert::attempts(before).filter(|attempt| !kept.contains(attempt));
-        let gone: Vec<_> = gone.collect();
-        {
+        let withdrawn: Vec<_> = {
             let mut intents = self.intents.lock();
-            gone.iter().for_each(|(id, attempt)| intents.withdraw_attempt(id, *attempt));
-        }
-        for (id, _) in gone {
+            gone.filter(|(id, attempt)| intents.withdraw_attempt(id, *attempt)).collect()
+        };
+        for (id, _) in withdrawn {
             self.effects.cancel(&id);
             self.queues.undecided.mark([id.clone()]);
             self.queues.unread.mark([id]);

@@ -177,9 +177,9 @@ mod tests {
     fn component(id: &str, enabled: bool, owner: &str, assignment: &str, staged: &str) -> Arc<Component> {
         Arc::new(Component {
             enabled: Some(enabled),
-            session: Some(owner.to_owned()),
-            assignment: assignment.to_owned(),
-            staged_state: Some(StagedState { session: Some(staged.to_owned()), ..StagedState::default() }),
+            session: Some(owner.into()),
+            assignment: assignment.into(),
+            staged_state: Some(StagedState { session: Some(staged.into()), ..StagedState::default() }.into()),
             ..Component::new(ComponentId::parse(id).unwrap())
         })
     }

@@ -108,7 +108,9 @@ impl SessionService for SessionRpc {
         let wire::DeleteSessionRequest { name, tenant } = request.into_inner();
         let key = wanted_key(SessionRecord::KIND, &tenant, &name)?;
         let delete = self.shared.sessions.write(move |draft| {
-            draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
+            if !draft.has_row(&key) {
+                return Err(Fault::not_found(SessionRecord::KIND, &name));
+            }
             draft.delete(&key);
             Ok(())
         });

@@ -105,7 +105,9 @@ impl SessionTemplateService for TemplateRpc {
         let wire::DeleteSessionTemplateRequest { name, tenant } = request.into_inner();
         let key = wanted_key(TemplateRecord::KIND, &tenant, &name)?;
         let delete = self.shared.templates.write(move |draft| {
-            draft.get(&key).ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &name))?;
+            if !draft.has_row(&key) {
+                return Err(Fault::not_found(TemplateRecord::KIND, &name));
+            }
             draft.delete(&key);
             Ok(())
         });

@@ -1,6 +1,7 @@
 //! The machine in real time: calls go in, one task lets its time pass, and whoever subscribed hears of changes.
 
 use std::{
+    collections::HashSet,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -29,7 +30,7 @@ use crate::{
     node::{Node, PowerCommand, WantedConfiguration},
     reporter::Report,
     topology::NODE,
-    transitions::{Transition, Transitions},
+    transitions::{Task, Transition, Transitions},
 };
 
 /// Messages that a subscriber may be behind before it is told to start over. Most have one node, so this is the
@@ -73,6 +74,8 @@ pub(crate) struct Fleet {
 struct State {
     machine: Machine,
     transitions: Transitions,
+    /// Nodes that the power service does not reach.
+    unreachable: HashSet<String>,
 }
 
 /// The members of the inventory that can be turned on.
@@ -89,11 +92,13 @@ impl Fleet {
             Node::new(piece.id.as_str().into(), timing.pace(index), fault, piece.locked, up)
         };
         let nodes = nodes(&hardware).zip(faults).enumerate().map(node).collect();
+        let (transitions, unreachable) = (Transitions::default(), HashSet::new());
+        let state = State { machine: Machine::new(nodes), transitions, unreachable };
         Self {
             hardware,
             groups,
             started: Instant::now(),
-            state: Mutex::new(State { machine: Machine::new(nodes), transitions: Transitions::default() }),
+            state: Mutex::new(state),
             rescheduled: Notify::new(),
             power: broadcast::Sender::new(BACKLOG),
             configurations: broadcast::Sender::new(BACKLOG),
@@ -185,14 +190,42 @@ impl Fleet {
         let mut state = self.state.lock();
         let position = |id: &String| state.machine.position(id).ok_or_else(|| UnknownNode(id.clone()));
         let positions = ids.iter().map(position).collect::<Result<Vec<_>, _>>()?;
-        let members = positions.iter().map(|&position| state.machine.nodes()[position].id.clone()).collect();
+        let ids = |positions: &[usize], machine: &Machine| {
+            positions.iter().map(|&position| Arc::clone(&machine.nodes()[position].id)).collect::<Vec<_>>()
+        };
+        let is_reached =
+            |position: &usize| !state.unreachable.contains(&*state.machine.nodes()[*position].id);
+        let (reached, unreached): (Vec<_>, Vec<_>) = positions.iter().copied().partition(is_reached);
+        let (members, unreached) = (ids(&positions, &state.machine), ids(&unreached, &state.machine));
         let id = uuid::Uuid::new_v4().to_string();
         let created_at = SystemTime::now();
-        state.transitions.push(Transition { id: id.clone(), command, members, created_at });
-        let changes = state.machine.command(self.started.elapsed(), command, &positions);
+        state.transitions.push(Transition { id: id.clone(), command, members, unreached, created_at });
+        let changes = state.machine.command(self.started.elapsed(), command, &reached);
         self.publish(&state.machine, changes);
         self.rescheduled.notify_one();
         Ok(id)
+    }
+
+    /// From now on the power service reaches a node, or does not.
+    pub(crate) fn set_reachable(&self, id: &str, reachable: bool) {
+        let mut state = self.state.lock();
+        if reachable {
+            state.unreachable.remove(id);
+        } else {
+            state.unreachable.insert(id.to_owned());
+        }
+    }
+
+    /// What became of a transition on each of its nodes; none if it was forgotten.
+    pub(crate) fn tasks(&self, transition: &str) -> Option<Vec<(Arc<str>, Task)>> {
+        let state = self.state.lock();
+        let (transition, now) = (state.transitions.get(transition)?, SystemTime::now());
+        let task = |id: &Arc<str>| {
+            let position = state.machine.position(id)?;
+            let is_on = state.machine.nodes()[position].is_on();
+            Some((Arc::clone(id), transition.task(id, is_on, now)))
+        };
+        Some(transition.members.iter().filter_map(task).collect())
     }
 
     pub(crate) fn transitions_since(&self, since: SystemTime) -> Vec<Transition> {

@@ -7,13 +7,15 @@ use futures_util::{
     StreamExt,
     stream::{self, BoxStream},
 };
+use proto::power::TaskOutcome;
 use proto::simulation::{
     AcceptedTransition, CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
     GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
-    ListFaultsRequest, ListFaultsResponse, ListHardwareRequest, ListHardwareResponse, ListTransitionsRequest,
-    ListTransitionsResponse, PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest,
-    SetConfigurationsResponse, TransitionOperation, WatchConfigurationsRequest, WatchConfigurationsResponse,
-    WatchPowerRequest, WatchPowerResponse, fleet_service_server::FleetService,
+    GetTransitionRequest, GetTransitionResponse, ListFaultsRequest, ListFaultsResponse, ListHardwareRequest,
+    ListHardwareResponse, ListTransitionsRequest, ListTransitionsResponse, NodeTask,
+    PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest, SetConfigurationsResponse,
+    TransitionOperation, WatchConfigurationsRequest, WatchConfigurationsResponse, WatchPowerRequest,
+    WatchPowerResponse, fleet_service_server::FleetService,
 };
 use tokio::sync::broadcast;
 use tokio_stream::wrappers::BroadcastStream;
@@ -24,7 +26,7 @@ use crate::{
     boot,
     fleet::Fleet,
     node::{PowerCommand, WantedConfiguration},
-    transitions::Transition,
+    transitions::{Task, Transition},
 };
 
 /// Pieces of hardware in one message of a listing.
@@ -40,6 +42,11 @@ pub struct FleetRpc {
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 impl FleetRpc {
+    /// From now on the power service reaches a node, or does not: then what it is told to do with it fails.
+    pub fn set_reachable(&self, id: &str, reachable: bool) {
+        self.fleet.set_reachable(id, reachable);
+    }
+
     /// A subscriber that fell behind is told so and has to subscribe and read everything again.
     fn watch<T: Clone + Send + 'static>(&self, changes: broadcast::Receiver<T>) -> Response<Stream<T>> {
         let changes = BroadcastStream::new(changes).map(|change| {
@@ -111,6 +118,17 @@ impl FleetService for FleetRpc {
         Ok(Response::new(ListTransitionsResponse { transitions }))
     }
 
+    async fn get_transition(
+        &self,
+        request: Request<GetTransitionRequest>,
+    ) -> Result<Response<GetTransitionResponse>, Status> {
+        let id = request.into_inner().transition_id;
+        let tasks = self.fleet.tasks(&id).ok_or_else(|| Fault::not_found("transition", &id))?;
+        let ended = tasks.iter().all(|(_, task)| *task != Task::Pending);
+        let tasks = tasks.into_iter().map(|(id, task)| node_task(&id, task)).collect();
+        Ok(Response::new(GetTransitionResponse { tasks, ended }))
+    }
+
     async fn put_boot_parameters(
         &self,
         request: Request<PutBootParametersRequest>,
@@ -172,6 +190,15 @@ fn command(operation: TransitionOperation) -> Result<PowerCommand, Status> {
         TransitionOperation::SoftOff => Ok(PowerCommand::SoftOff),
         TransitionOperation::ForceOff => Ok(PowerCommand::ForceOff),
     }
+}
+
+fn node_task(id: &str, task: Task) -> NodeTask {
+    let (outcome, error) = match task {
+        Task::Pending => (TaskOutcome::Unspecified, String::new()),
+        Task::Succeeded => (TaskOutcome::Succeeded, String::new()),
+        Task::Failed(why) => (TaskOutcome::Failed, why),
+    };
+    NodeTask { id: id.to_owned(), outcome: outcome.into(), error }
 }
 
 fn accepted(transition: Transition) -> AcceptedTransition {

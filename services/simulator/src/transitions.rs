@@ -1,6 +1,10 @@
 //! The power transitions that were accepted, so that a caller whose answer got lost can find out.
 
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use crate::node::PowerCommand;
 
@@ -8,13 +12,43 @@ use crate::node::PowerCommand;
 /// ones: whoever lost an answer asks within seconds.
 const MOST_MEMBERS: usize = 1_000_000;
 
+/// How long a node has for what it was told.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A transition that was accepted.
 #[derive(Clone, Debug)]
 pub(crate) struct Transition {
     pub(crate) id: String,
     pub(crate) command: PowerCommand,
     pub(crate) members: Vec<Arc<str>>,
+    /// Those of them that were not told.
+    pub(crate) unreached: Vec<Arc<str>>,
     pub(crate) created_at: SystemTime,
+}
+
+/// What became of a transition on one of its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Pending,
+    Succeeded,
+    /// Why.
+    Failed(String),
+}
+
+impl Transition {
+    /// What became of it on a node that `is_on` or not.
+    pub(crate) fn task(&self, node: &str, is_on: bool, now: SystemTime) -> Task {
+        if self.unreached.iter().any(|one| **one == *node) {
+            return Task::Failed(format!("no route to the BMC of {node}"));
+        }
+        if is_on == (self.command == PowerCommand::On) {
+            return Task::Succeeded;
+        }
+        match now.duration_since(self.created_at) {
+            Ok(age) if age >= PATIENCE => Task::Failed(format!("{node} did not react in time")),
+            Ok(_) | Err(_) => Task::Pending,
+        }
+    }
 }
 
 /// The latest transitions, oldest first.
@@ -35,6 +69,11 @@ impl Transitions {
         }
     }
 
+    /// The one of that id, if it was not forgotten.
+    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
+        self.kept.iter().rev().find(|transition| transition.id == id)
+    }
+
     /// Those accepted at `since` or later, oldest first.
     pub(crate) fn since(&self, since: SystemTime) -> Vec<Transition> {
         self.kept.iter().filter(|transition| transition.created_at >= since).cloned().collect()
@@ -52,6 +91,7 @@ mod tests {
             id: format!("t{second}"),
             command: PowerCommand::On,
             members: vec!["x1000c0s0b0n0".into(); members],
+            unreached: Vec::new(),
             created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
         }
     }
@@ -66,6 +106,26 @@ mod tests {
         let mut transitions = Transitions::default();
         (1..=4).for_each(|second| transitions.push(transition(second, 2)));
         assert_eq!([0, 3, 5].map(|since| ids(&transitions, since)), ["t1 t2 t3 t4", "t3 t4", ""]);
+    }
+
+    #[test]
+    fn each_node_has_a_result_of_its_own() {
+        let at = |second| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        let on = Transition { unreached: vec!["x9".into()], ..transition(10, 1) };
+        let off = Transition { command: PowerCommand::SoftOff, ..transition(10, 1) };
+        let failed = |why: &str| Task::Failed(why.to_owned());
+        for (transition, node, is_on, now, expected) in [
+            (&on, "x1", true, 11, Task::Succeeded),
+            (&on, "x1", false, 69, Task::Pending),
+            (&on, "x1", false, 70, failed("x1 did not react in time")),
+            (&on, "x1", false, 9, Task::Pending),
+            (&on, "x9", false, 11, failed("no route to the BMC of x9")),
+            (&on, "x9", true, 11, failed("no route to the BMC of x9")),
+            (&off, "x1", false, 11, Task::Succeeded),
+            (&off, "x1", true, 11, Task::Pending),
+        ] {
+            assert_eq!(transition.task(node, is_on, at(now)), expected, "{node} {is_on} {now}");
+        }
     }
 
     #[test]

@@ -45,10 +45,10 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
         id: report.id.as_str().to_owned(),
         revision: report.revision,
         phase: phase_to_wire(report.phase).into(),
-        status_override: report.status_override.clone(),
+        status_override: report.status_override.to_string(),
         settled: report.settled,
         action_failed: report.action_failed,
-        error: report.error.clone(),
+        error: report.error.as_deref().map(str::to_owned),
     }
 }
 

@@ -38,7 +38,7 @@ const STARTS: [&str; 2] = ["T12", "T9.fresh"];
 /// Measures a mesh with 100,000 nodes, all of which it has booted, and one with a quarter of them.
 pub async fn measure(bench: &mut Bench<'_>) {
     let of_lists = [&lists::WHOLE[..], &lists::FILTERED].concat();
-    let rows = [&MEMORY[..], &IDLING, &STARTS, &of_lists].concat();
+    let rows = [&MEMORY[..], &["T7.storm"], &IDLING, &STARTS, &of_lists].concat();
     if !bench.wants_full(&rows) {
         return;
     }
@@ -50,6 +50,8 @@ pub async fn measure(bench: &mut Bench<'_>) {
     };
     let memory = |site: &Surroundings| (site.server.memory() - empty) / f64::from(LARGE);
     bench.attempt("memory", &["T9"], 1, async |bench| bench.note("T9", LARGE as usize, memory(&site))).await;
+    let storm = async |bench: &mut Bench<'_>| lists::storm(bench, &site.server, LARGE as usize).await;
+    bench.attempt("lists at a time", &["T7.storm"], 5, storm).await;
     bench.attempt("idling", &IDLING, 5, async |bench| idling(bench, &site).await).await;
     let starts = async |bench: &mut Bench<'_>| {
         for _ in 0..bench.runs() {

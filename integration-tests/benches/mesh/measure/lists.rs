@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chassis::admission::{Class, scope};
+use futures_util::future::join_all;
 use proto::component::{ComponentFilter, ListComponentsRequest};
 
 use super::Bench;
@@ -13,6 +14,9 @@ use crate::{
 
 /// How often a filtered list is asked for in a run.
 const ASKED: usize = 100;
+
+/// Clients that list everything at a time.
+const STORM: usize = 20;
 
 /// Rows of whole lists.
 pub const WHOLE: [&str; 6] = ["T7.first", "T7.total", "T7.memory", "T7b.first", "T7b.total", "T13.list"];
@@ -36,6 +40,28 @@ pub async fn whole(bench: &mut Bench<'_>, server: &Server, count: usize) {
         bench.note("T7b.first", count, milliseconds(first));
         bench.note("T7b.total", count, passed_on.as_secs_f64());
         bench.note("T13.list", count, 100.0 * direct.as_secs_f64() / passed_on.as_secs_f64());
+    }
+}
+
+/// Measures the memory while [`STORM`] clients list all components at a time, every other one over REST.
+///
+/// # Panics
+/// When a list fails.
+pub async fn storm(bench: &mut Bench<'_>, server: &Server, count: usize) {
+    for _ in 0..bench.runs() {
+        server.forget_peak();
+        let lists = (0..STORM).map(|n| list(server, n % 2 == 0, count));
+        join_all(lists).await;
+        bench.note("T7.storm", count, server.peak() / (1 << 20) as f64);
+    }
+}
+
+/// Lists as a client with a connection of its own.
+async fn list(server: &Server, over_rest: bool, count: usize) {
+    if over_rest {
+        rest(&reqwest::Client::new(), &server.components_url()).await;
+    } else {
+        grpc(&server.registry(), ListComponentsRequest::default(), count).await;
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use super::Bench;
 use crate::{
     load::{self, Load},
-    records::{self, Size, id},
+    records::{self, Boots, Size, id},
     samples::percentile,
     stage::Server,
 };
@@ -40,8 +40,6 @@ pub async fn measure(bench: &mut Bench<'_>) {
 async fn overload(bench: &mut Bench<'_>) {
     let server = records::filled(bench.stage, COMPONENTS, Size::Usual, |_| false).await;
     let lasting = bench.command.scale.of(Duration::from_secs(10), Duration::from_secs(60));
-    // Only the first reports of all change anything; what follows them is compared with its like.
-    load::burst(CALLERS, (0..COMPONENTS).map(reports(&server, Arc::default()))).await;
     let peak = done(&server, CALLERS, BEFORE).await;
     let usual = (peak / 2.0) as u32;
     let before = percentile(&mut at_pace(&server, usual, BEFORE).await.times(), 99.0);
@@ -66,11 +64,14 @@ async fn at_pace(server: &Server, a_second: u32, lasting: Duration) -> Load {
 
 type Report = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Reports over REST; counts those that are taken. One that is refused is as fine as one that is not, but no work.
+/// Reports over REST, each of another boot than before; counts those that are taken. One that is refused is as fine as one
+/// that is not, but no work.
 fn reports(server: &Server, taken: Arc<AtomicU64>) -> impl Fn(usize) -> Report + Clone + Send + 'static {
-    let (client, url, body) = (reqwest::Client::new(), server.components_url(), records::report_body());
+    let (client, url, bodies) = (reqwest::Client::new(), server.components_url(), records::report_bodies());
+    let boots = Arc::new(Boots::of(COMPONENTS));
     move |number| {
-        let report = client.patch(format!("{url}/{}", id(number % COMPONENTS))).json(&body);
+        let node = number % COMPONENTS;
+        let report = client.patch(format!("{url}/{}", id(node))).json(&bodies[boots.next(node)]);
         let taken = Arc::clone(&taken);
         Box::pin(async move {
             let answer = report.send().await.expect("an answer");

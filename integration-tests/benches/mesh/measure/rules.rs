@@ -56,9 +56,9 @@ fn component(n: usize, artifacts: &BootArtifacts) -> Component {
     Component {
         enabled: Some(true),
         generation: 1,
-        actual_state: Some(ActualState { boot_artifacts: Some(booted), ..ActualState::default() }),
+        actual_state: Some(ActualState { boot_artifacts: Some(booted.into()), ..ActualState::default() }),
         desired_state: Some(DesiredState {
-            boot_artifacts: Some(wanted),
+            boot_artifacts: Some(wanted.into()),
             configuration: Some("compute".into()),
             ..DesiredState::default()
         }),
@@ -68,7 +68,7 @@ fn component(n: usize, artifacts: &BootArtifacts) -> Component {
             last_updated: Some(Timestamp(0)),
         }),
         event_stats: Some(EventStats::zeros()),
-        status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(String::new()) }),
+        status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(Arc::default()) }),
         ..Component::new(ComponentId::parse(&format!("x{n}c0s0b0n0")).expect("a name"))
     }
 }

@@ -1,6 +1,9 @@
 //! Bulk patches and reports of single nodes.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chassis::admission::{Class, scope};
 use tokio::task::JoinSet;
@@ -8,7 +11,7 @@ use tokio::task::JoinSet;
 use super::{Bench, LASTING, lists};
 use crate::{
     load,
-    records::{self, Size, id},
+    records::{self, Boots, Size, id},
     samples::percentile,
     stage::{Registry, Server},
     watching,
@@ -80,10 +83,12 @@ async fn bulk(bench: &mut Bench<'_>, server: &Server) {
 
 async fn reports(bench: &mut Bench<'_>, server: &Server) {
     let connections: Vec<Registry> = (0..CONNECTIONS).map(|_| server.registry()).collect();
+    let boots = Arc::new(Boots::of(COMPONENTS));
     let report = move |number: usize| {
         let mut registry = connections[number % CONNECTIONS].clone();
+        let report = records::report(number % COMPONENTS, boots.next(number % COMPONENTS));
         scope(Class::Report, async move {
-            registry.patch_components(records::report(number % COMPONENTS)).await.expect("a report taken");
+            registry.patch_components(report).await.expect("a report taken");
         })
     };
     for _ in 0..bench.runs() {
@@ -106,20 +111,32 @@ async fn repeated_reports(bench: &mut Bench<'_>, server: &Server) {
         bench.leave(&["T16.commits"], "SQLite does not count transactions");
     }
     for _ in 0..bench.runs() {
-        tokio::time::sleep(COUNT_DELAY).await;
-        let before = bench.commits().await;
-        let load = load::callers(CALLERS, LASTING, report.clone()).await;
+        // Replicas that share a database ask it what the others have written, and renew their leases, reports or none.
+        let idle = commits(bench, tokio::time::sleep(LASTING)).await.1;
+        let (load, during) = commits(bench, load::callers(CALLERS, LASTING, report.clone())).await;
         bench.note("T16", CALLERS, load.rate());
-        tokio::time::sleep(COUNT_DELAY).await;
-        if let Some((before, after)) = before.zip(bench.commits().await) {
-            bench.note("T16.commits", CALLERS, (after - before) as f64 / load.took.as_secs_f64());
+        if let Some((idle, during)) = idle.zip(during) {
+            let of_reports = (during - idle) * (LASTING + COUNT_DELAY).as_secs_f64() / LASTING.as_secs_f64();
+            bench.note("T16.commits", CALLERS, of_reports.max(0.0));
         }
     }
 }
 
+/// Does something, and gives how many transactions there were in each second until all of them were counted.
+async fn commits<A>(bench: &Bench<'_>, work: impl Future<Output = A>) -> (A, Option<f64>) {
+    tokio::time::sleep(COUNT_DELAY).await;
+    let (began, before) = (Instant::now(), bench.commits().await);
+    let done = work.await;
+    tokio::time::sleep(COUNT_DELAY).await;
+    let after = bench.commits().await;
+    let seconds = began.elapsed().as_secs_f64();
+    (done, before.zip(after).map(|(before, after)| (after - before) as f64 / seconds))
+}
+
 /// Reports of single nodes over REST, which all say the same.
 fn rest_reports(server: &Server) -> impl Fn(usize) -> Taken + Clone + Send + 'static {
-    let (client, url, body) = (reqwest::Client::new(), server.components_url(), records::report_body());
+    let (client, url) = (reqwest::Client::new(), server.components_url());
+    let [body, _] = records::report_bodies();
     move |number| {
         Box::pin(load::taken(client.patch(format!("{url}/{}", id(number % COMPONENTS))).json(&body)))
     }

@@ -154,9 +154,28 @@ impl Server {
 
     /// Memory that the process has, in bytes.
     pub fn memory(&self) -> f64 {
+        self.bytes("VmRSS:")
+    }
+
+    /// Most memory that the process had at any time since [`Self::forget_peak`], in bytes.
+    pub fn peak(&self) -> f64 {
+        self.bytes("VmHWM:")
+    }
+
+    /// Begins to look for the peak of memory.
+    ///
+    /// # Panics
+    /// When the system does not let us.
+    pub fn forget_peak(&self) {
+        let id = self.child.id().expect("a running process");
+        // What the system calls this number: reset the peak resident set size.
+        fs::write(format!("/proc/{id}/clear_refs"), "5").expect("a new peak");
+    }
+
+    fn bytes(&self, name: &str) -> f64 {
         let status = self.process_file("status");
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().split(' ').next());
-        resident.and_then(|text| text.parse::<f64>().ok()).expect("a number of kibibytes") * 1024.0
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.trim().split(' ').next());
+        line.and_then(|text| text.parse::<f64>().ok()).expect("a number of kibibytes") * 1024.0
     }
 
     /// Time that the process has used of all cores.

@@ -9,7 +9,7 @@ use super::{Server, Stage};
 
 /// A mesh and the systems around it.
 pub struct Surroundings {
-    /// The mesh, with the default periods of looking.
+    /// The mesh, with the default periods of looking where nothing else is said.
     pub server: Server,
     /// The systems.
     pub upstreams: Upstreams,
@@ -21,10 +21,19 @@ impl Surroundings {
     /// # Panics
     /// When either does not start.
     pub async fn start(stage: &Stage, plan: Plan) -> Self {
+        Self::start_with(stage, plan, |_| {}).await
+    }
+
+    /// The same with what `adjust` makes of the settings.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn start_with(stage: &Stage, plan: Plan, adjust: impl FnOnce(&mut Settings)) -> Self {
         let nodes = plan.hardware.len();
         let mut started = None;
         let server = Server::start(stage, async |settings: &mut Settings| {
             surroundings::csm(settings);
+            adjust(settings);
             let plan = Plan { gateway_url: settings.gateway.url.clone(), ..plan };
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
             let upstreams = Upstreams::start(plan, listener).expect("upstreams");

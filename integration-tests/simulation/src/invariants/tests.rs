@@ -15,11 +15,12 @@ fn component(change: impl FnOnce(&mut Component)) -> Arc<Component> {
     component.enabled = Some(true);
     component.generation = 3;
     component.desired_state = Some(DesiredState {
-        bss_token: Some("t1".to_owned()),
-        configuration: Some("c1".to_owned()),
+        bss_token: Some("t1".into()),
+        configuration: Some("c1".into()),
         ..DesiredState::default()
     });
-    component.preparation = Some(BootPreparation { generation: 3, attempt: 1, error: String::new() });
+    component.preparation =
+        Some(BootPreparation { generation: 3, attempt: 1, error: std::sync::Arc::default() });
     change(&mut component);
     Arc::new(component)
 }
@@ -65,7 +66,7 @@ fn every_bad_action_breaks_what_it_should() {
     let off = || vec![open(Action::PoweringOffForcefully, Stage::Accepted)];
     let record = |change: fn(&mut Component)| vec![component(change)];
     let held = |component: &mut Component| {
-        component.status = Some(Status { status_override: Some("on_hold".to_owned()), ..Status::default() });
+        component.status = Some(Status { status_override: Some("on_hold".into()), ..Status::default() });
     };
     let rows = [
         ("nobody wrote it down", Acceptance { asked: None, ..good() }, 1, vec!["I0"]),
@@ -116,6 +117,17 @@ fn attempts_beyond_the_policy_are_found() {
         |attempt| Transition { members: vec![member(1), member(attempt)], ..Transition::default() };
     assert!(attempts_within_policy(&transition(3), 3).is_ok());
     assert!(attempts_within_policy(&transition(4), 3).is_err());
+}
+
+#[test]
+fn failures_of_others_are_found() {
+    let failed = |on: &str| Some(format!("no route to the BMC of {on}"));
+    assert!(own_failures(&component(|one| one.error = failed(NODE).map(Into::into))).is_ok());
+    assert!(own_failures(&component(|one| one.error = Some("waiting for PCS".into()))).is_ok());
+    assert!(own_failures(&component(|one| one.error = failed("x1000c0s0b0n1").map(Into::into))).is_err());
+    assert!(
+        own_failures(&component(|one| one.power_error = failed("x1000").unwrap_or_default().into())).is_err()
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Components and their parts.
 
+use std::sync::Arc;
+
 use domain::{
     artifacts::BootArtifacts,
     component::{
@@ -9,6 +11,7 @@ use domain::{
     id::{ComponentId, Tenant},
     invalid::Invalid,
     status::computed_status,
+    text::text,
 };
 use proto::component as wire;
 
@@ -23,13 +26,13 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         id: ComponentId::parse(&component.id)?,
         actual_state: component.actual_state.map(|state| ActualState {
             boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
-            bss_token: state.bss_token,
+            bss_token: interner.share_any(state.bss_token),
             last_updated: state.last_updated.map(time::from_wire),
         }),
         desired_state: component.desired_state.map(|state| DesiredState {
             boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
-            configuration: state.configuration,
-            bss_token: state.bss_token,
+            configuration: interner.share_any(state.configuration),
+            bss_token: interner.share_any(state.bss_token),
             last_updated: state.last_updated.map(time::from_wire),
         }),
         staged_state: component
@@ -44,11 +47,11 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         }),
         status: component.status.map(|status| Status {
             phase: status.phase.and_then(phase_from_wire),
-            status_override: status.status_override,
+            status_override: interner.share_any(status.status_override),
         }),
         enabled: component.enabled,
-        error: component.error,
-        session: component.session,
+        error: interner.share_any(component.error),
+        session: interner.share_any(component.session),
         session_tenant: component.session_tenant.as_deref().map(Tenant::parse).transpose()?,
         retry_policy: component.retry_policy,
         revision: component.revision,
@@ -56,11 +59,11 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         preparation: component.preparation.map(|preparation| BootPreparation {
             generation: preparation.generation,
             attempt: preparation.attempt,
-            error: preparation.error,
+            error: interner.share(&preparation.error),
         }),
-        assignment: component.assignment,
-        latest_assignment: component.latest_assignment,
-        power_error: component.power_error,
+        assignment: interner.share(&component.assignment),
+        latest_assignment: interner.share(&component.latest_assignment),
+        power_error: interner.share(&component.power_error),
         locked: component.locked,
     })
 }
@@ -86,22 +89,22 @@ fn with_artifacts(
     wire::Component {
         id: component.id.as_str().to_owned(),
         actual_state: component.actual_state.as_ref().map(|state| wire::ActualState {
-            boot_artifacts: state.boot_artifacts.as_ref().map(&artifacts),
-            bss_token: state.bss_token.clone(),
+            boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
+            bss_token: owned(&state.bss_token),
             last_updated: state.last_updated.map(time::to_wire),
         }),
         desired_state: component.desired_state.as_ref().map(|state| wire::DesiredState {
-            boot_artifacts: state.boot_artifacts.as_ref().map(&artifacts),
-            configuration: state.configuration.clone(),
-            bss_token: state.bss_token.clone(),
+            boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
+            configuration: owned(&state.configuration),
+            bss_token: owned(&state.bss_token),
             last_updated: state.last_updated.map(time::to_wire),
         }),
         staged_state: component.staged_state.as_ref().map(|state| wire::StagedState {
-            boot_artifacts: state.boot_artifacts.as_ref().map(&artifacts),
-            configuration: state.configuration.clone(),
-            session: state.session.clone(),
+            boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
+            configuration: owned(&state.configuration),
+            session: owned(&state.session),
             tenant: state.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
-            assignment: state.assignment.clone(),
+            assignment: state.assignment.to_string(),
             applied: state.applied,
             last_updated: state.last_updated.map(time::to_wire),
         }),
@@ -113,12 +116,12 @@ fn with_artifacts(
         }),
         status: component.status.as_ref().map(|status| wire::Status {
             phase: status.phase.map(|phase| phase_to_wire(phase).into()),
-            status_override: status.status_override.clone(),
+            status_override: owned(&status.status_override),
             status: computed_status(component).to_owned(),
         }),
         enabled: component.enabled,
-        error: component.error.clone(),
-        session: component.session.clone(),
+        error: owned(&component.error),
+        session: owned(&component.session),
         session_tenant: component.session_tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
         retry_policy: component.retry_policy,
         revision: component.revision,
@@ -126,35 +129,38 @@ fn with_artifacts(
         preparation: component.preparation.as_ref().map(|preparation| wire::BootPreparation {
             generation: preparation.generation,
             attempt: preparation.attempt,
-            error: preparation.error.clone(),
+            error: preparation.error.to_string(),
         }),
-        assignment: component.assignment.clone(),
-        latest_assignment: component.latest_assignment.clone(),
-        power_error: component.power_error.clone(),
+        assignment: component.assignment.to_string(),
+        latest_assignment: component.latest_assignment.to_string(),
+        power_error: component.power_error.to_string(),
         locked: component.locked,
     }
 }
 
-/// Boot artifacts from the wire, sharing their texts.
-pub fn artifacts_from_wire(artifacts: wire::BootArtifacts, interner: &mut Interner) -> BootArtifacts {
-    let mut share = |text: Option<String>| text.map(|text| interner.share(&text));
-    BootArtifacts {
-        kernel: share(artifacts.kernel),
-        kernel_parameters: share(artifacts.kernel_parameters),
-        initrd: share(artifacts.initrd),
+/// Boot artifacts from the wire, shared as a whole and with their texts.
+pub fn artifacts_from_wire(artifacts: wire::BootArtifacts, interner: &mut Interner) -> Arc<BootArtifacts> {
+    let artifacts = BootArtifacts {
+        kernel: interner.share_any(artifacts.kernel),
+        kernel_parameters: interner.share_any(artifacts.kernel_parameters),
+        initrd: interner.share_any(artifacts.initrd),
         timestamp: artifacts.timestamp.map(time::from_wire),
-    }
+    };
+    interner.artifacts(artifacts)
 }
 
 /// Boot artifacts as they go out.
 pub fn artifacts_to_wire(artifacts: &BootArtifacts) -> wire::BootArtifacts {
-    let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_owned);
     wire::BootArtifacts {
-        kernel: text(&artifacts.kernel),
-        kernel_parameters: text(&artifacts.kernel_parameters),
-        initrd: text(&artifacts.initrd),
+        kernel: owned(&artifacts.kernel),
+        kernel_parameters: owned(&artifacts.kernel_parameters),
+        initrd: owned(&artifacts.initrd),
         timestamp: artifacts.timestamp.map(time::to_wire),
     }
+}
+
+fn owned(text: &Option<Arc<str>>) -> Option<String> {
+    text.as_deref().map(str::to_owned)
 }
 
 /// A session from the wire, as a component names it.
@@ -163,25 +169,29 @@ pub fn artifacts_to_wire(artifacts: &BootArtifacts) -> wire::BootArtifacts {
 /// When its tenant has no possible name.
 pub fn reference_from_wire(reference: wire::SessionReference) -> Result<SessionReference, Invalid> {
     let tenant = reference.tenant.as_deref().map(Tenant::parse).transpose()?;
-    Ok(SessionReference { name: reference.name, tenant, id: reference.id })
+    Ok(SessionReference { name: text(&reference.name), tenant, id: text(&reference.id) })
 }
 
 /// A session for the wire, as a component names it.
 pub fn reference_to_wire(reference: SessionReference) -> wire::SessionReference {
     let tenant = reference.tenant.map(|tenant| tenant.as_str().to_owned());
-    wire::SessionReference { name: reference.name, tenant, id: reference.id }
+    wire::SessionReference { name: reference.name.to_string(), tenant, id: reference.id.to_string() }
 }
 
-fn staged_state_from_wire(state: wire::StagedState, interner: &mut Interner) -> Result<StagedState, Invalid> {
-    Ok(StagedState {
+fn staged_state_from_wire(
+    state: wire::StagedState,
+    interner: &mut Interner,
+) -> Result<Arc<StagedState>, Invalid> {
+    let staged = StagedState {
         boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
-        configuration: state.configuration,
-        session: state.session,
+        configuration: interner.share_any(state.configuration),
+        session: interner.share_any(state.session),
         tenant: state.tenant.as_deref().map(Tenant::parse).transpose()?,
-        assignment: state.assignment,
+        assignment: interner.share(&state.assignment),
         applied: state.applied,
         last_updated: state.last_updated.map(time::from_wire),
-    })
+    };
+    Ok(interner.staged(staged))
 }
 
 fn last_action_from_wire(last: wire::LastAction) -> LastAction {

@@ -1,33 +1,72 @@
-//! Shared texts: thousands of nodes boot the same kernel with the same parameters.
+//! Shared values: thousands of nodes boot the same kernel with the same parameters, for the same session.
 
 use std::{
+    borrow::Borrow,
     collections::{HashSet, VecDeque},
+    hash::Hash,
     sync::Arc,
 };
 
-/// Texts fewer than which are kept without looking whether anybody still uses them.
+use domain::{artifacts::BootArtifacts, component::StagedState, text::text};
+
+/// Values fewer than which are kept without looking whether anybody still uses them.
 const SMALL: usize = 256;
 
-/// Texts that are compared before the others are searched. Records that come together mostly name the same few, and to
+/// Values that are compared before the others are searched. Records that come together mostly say the same few, and to
 /// compare a kilobyte is less work than to hash it.
 const RECENT: usize = 8;
 
-/// Gives equal texts the same memory. Texts that nobody else holds go when there are many.
+/// Gives equal values the same memory. Those that nobody else holds go when there are many.
 #[derive(Debug, Default)]
 pub struct Interner {
-    texts: HashSet<Arc<str>>,
-    kept: usize,
-    /// The latest that were searched for, oldest first.
-    recent: VecDeque<Arc<str>>,
+    texts: Pool<str>,
+    artifacts: Pool<BootArtifacts>,
+    staged: Pool<StagedState>,
 }
 
 impl Interner {
     /// The shared form of `text`.
-    pub fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(held) = self.recent.iter().find(|held| ***held == *text) {
+    pub fn share(&mut self, shared: &str) -> Arc<str> {
+        self.texts.share(shared, text)
+    }
+
+    /// The shared form of `text`, if there is any.
+    pub(super) fn share_any(&mut self, shared: Option<String>) -> Option<Arc<str>> {
+        shared.map(|shared| self.share(&shared))
+    }
+
+    /// The shared form of `artifacts`.
+    pub fn artifacts(&mut self, artifacts: BootArtifacts) -> Arc<BootArtifacts> {
+        self.artifacts.share(&artifacts, |artifacts| Arc::new(artifacts.clone()))
+    }
+
+    /// The shared form of a `staged` state.
+    pub fn staged(&mut self, staged: StagedState) -> Arc<StagedState> {
+        self.staged.share(&staged, |staged| Arc::new(staged.clone()))
+    }
+}
+
+/// The shared values of one type.
+#[derive(Debug)]
+struct Pool<T: ?Sized> {
+    values: HashSet<Arc<T>>,
+    kept: usize,
+    /// The latest that were searched for, oldest first.
+    recent: VecDeque<Arc<T>>,
+}
+
+impl<T: ?Sized> Default for Pool<T> {
+    fn default() -> Self {
+        Self { values: HashSet::new(), kept: 0, recent: VecDeque::new() }
+    }
+}
+
+impl<T: Eq + Hash + ?Sized> Pool<T> {
+    fn share(&mut self, value: &T, make: fn(&T) -> Arc<T>) -> Arc<T> {
+        if let Some(held) = self.recent.iter().find(|held| ***held == *value) {
             return Arc::clone(held);
         }
-        let shared = self.search(text);
+        let shared = self.search(value, make);
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
@@ -35,16 +74,16 @@ impl Interner {
         shared
     }
 
-    fn search(&mut self, text: &str) -> Arc<str> {
-        if let Some(held) = self.texts.get(text) {
+    fn search(&mut self, value: &T, make: fn(&T) -> Arc<T>) -> Arc<T> {
+        if let Some(held) = self.values.get::<T>(value.borrow()) {
             return Arc::clone(held);
         }
-        if self.texts.len() >= 2 * self.kept.max(SMALL) {
-            self.texts.retain(|held| Arc::strong_count(held) > 1);
-            self.kept = self.texts.len();
+        if self.values.len() >= 2 * self.kept.max(SMALL) {
+            self.values.retain(|held| Arc::strong_count(held) > 1);
+            self.kept = self.values.len();
         }
-        let shared: Arc<str> = text.into();
-        self.texts.insert(Arc::clone(&shared));
+        let shared = make(value);
+        self.values.insert(Arc::clone(&shared));
         shared
     }
 }
@@ -61,7 +100,17 @@ mod tests {
         for n in 0..10 * SMALL {
             interner.share(&n.to_string());
         }
-        assert!(interner.texts.len() <= 2 * SMALL);
+        assert!(interner.texts.values.len() <= 2 * SMALL);
         assert!(Arc::ptr_eq(&first, &interner.share("kernel")));
+    }
+
+    #[test]
+    fn artifacts_of_equal_texts_share_memory() {
+        let mut interner = Interner::default();
+        let artifacts =
+            |kernel: &str| BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() };
+        let first = interner.artifacts(artifacts("kernel"));
+        assert!(Arc::ptr_eq(&first, &interner.artifacts(artifacts("kernel"))));
+        assert!(!Arc::ptr_eq(&first, &interner.artifacts(artifacts("another"))));
     }
 }

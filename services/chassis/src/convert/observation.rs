@@ -6,9 +6,16 @@ use proto::{
     power::{PowerReading, PowerState},
 };
 
+#[cfg(feature = "simulation")]
+use crate::simulation;
+
 /// What `state` says about the power of a component of `generation`; nothing without a state, and nothing of
 /// another generation.
 pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
+    #[cfg(feature = "simulation")]
+    if let Some(wrong) = simulation::wrong_power(state) {
+        return wrong;
+    }
     let Some(state) = state else { return PowerObservation::Unknown };
     let reading = match state.reading() {
         PowerReading::Unspecified => evaluation::PowerReading::Unknown,

@@ -60,7 +60,7 @@ impl<R: Resource> Draft<'_, R> {
     /// the same transaction and goes by an older revision has to see that the resource has changed.
     pub fn put(&mut self, mut resource: R) {
         resource.set_revision(0);
-        self.own.insert(resource.key().into(), Some(Arc::new(resource)));
+        self.own.insert(resource.shared_key(), Some(Arc::new(resource)));
     }
 
     /// Whether there is a stored row of that key that cannot be read. To who reads it does not exist. Writing it anew
@@ -71,9 +71,14 @@ impl<R: Resource> Draft<'_, R> {
             && self.view.read(|state| state.unreadable.contains_key(key))
     }
 
+    /// Whether there is something to delete: a resource, or a stored row that cannot be read.
+    pub fn has_row(&self, key: &str) -> bool {
+        self.get(key).is_some() || self.is_unreadable(key)
+    }
+
     /// Deletes a resource. Deleting what does not exist changes nothing.
     pub fn delete(&mut self, key: &str) {
-        if self.get(key).is_some() || self.is_unreadable(key) {
+        if self.has_row(key) {
             self.own.insert(key.into(), None);
         }
     }
@@ -86,8 +91,8 @@ impl<R: Resource> Draft<'_, R> {
     /// The same where what is picked meets all of these conditions, so that not every resource has to be looked at.
     pub fn select_among(&self, conditions: &[OneOf], wanted: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
         let mut found: BTreeMap<Arc<str>, Arc<R>> = self.view.read(|state| {
-            let picked = state.candidates(conditions, "").filter(|(_, resource)| wanted(resource));
-            picked.map(|(key, resource)| (Arc::clone(key), Arc::clone(resource))).collect()
+            let picked = state.candidates(conditions, "").filter(|resource| wanted(resource));
+            picked.map(|resource| (resource.shared_key(), Arc::clone(resource))).collect()
         });
         for (key, changed) in self.earlier.iter().chain(&self.own) {
             match changed {

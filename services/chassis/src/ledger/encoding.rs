@@ -1,6 +1,9 @@
-//! Batches as they are on the wire: encoded for the first watch that sends one, and kept for the others.
+//! Batches as they are on the wire: encoded for the first watch that sends one, and there for the others.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -9,11 +12,11 @@ use parking_lot::Mutex;
 /// component changes. A watch that is further behind encodes anew.
 const ENCODED_BYTES: usize = 32 << 20;
 
-/// One batch on the wire, while that is kept.
+/// One batch on the wire, while that is kept: as long as the batch, unless there is no room.
 #[derive(Default)]
 pub(super) struct Encoding(Mutex<Option<Bytes>>);
 
-/// The encodings that are kept: the newest ones.
+/// The encodings that there are, of which the newest ones have room.
 #[derive(Default)]
 pub(super) struct Encodings {
     kept: Mutex<Kept>,
@@ -22,7 +25,7 @@ pub(super) struct Encodings {
 #[derive(Default)]
 struct Kept {
     /// Oldest first, each with its size.
-    encodings: VecDeque<(Arc<Encoding>, usize)>,
+    encodings: VecDeque<(Weak<Encoding>, usize)>,
     bytes: usize,
 }
 
@@ -36,21 +39,28 @@ impl Encodings {
         }
         let bytes = made.insert(encode()).clone();
         drop(made);
-        self.kept.lock().keep(Arc::clone(encoding), bytes.len());
+        self.kept.lock().keep(Arc::downgrade(encoding), bytes.len());
         bytes
     }
 }
 
 impl Kept {
     /// Keeps one more. The oldest ones make room, but the newest always is kept.
-    fn keep(&mut self, encoding: Arc<Encoding>, bytes: usize) {
+    fn keep(&mut self, encoding: Weak<Encoding>, bytes: usize) {
         self.encodings.push_back((encoding, bytes));
         self.bytes += bytes;
-        while self.bytes > ENCODED_BYTES && self.encodings.len() > 1 {
+        while self.encodings.len() > 1 && (self.bytes > ENCODED_BYTES || self.oldest_is_gone()) {
             let Some((oldest, bytes)) = self.encodings.pop_front() else { break };
-            oldest.0.lock().take();
+            if let Some(oldest) = oldest.upgrade() {
+                *oldest.0.lock() = None;
+            }
             self.bytes -= bytes;
         }
+    }
+
+    /// Whether every watch has sent the oldest one.
+    fn oldest_is_gone(&self) -> bool {
+        self.encodings.front().is_some_and(|(oldest, _)| oldest.strong_count() == 0)
     }
 }
 
@@ -73,6 +83,16 @@ mod tests {
         }
         assert_eq!(encoded, [0, 1, 2, 0, 1]);
         assert_eq!(encodings.kept.lock().bytes, ENCODED_BYTES);
+    }
+
+    #[test]
+    fn what_every_watch_has_sent_is_gone() {
+        let encodings = Encodings::default();
+        let [first, second]: [Arc<Encoding>; 2] = array::from_fn(|_| Arc::default());
+        encodings.get(&first, || vec![0; 10].into());
+        drop(first);
+        encodings.get(&second, || vec![0; 20].into());
+        assert_eq!(encodings.kept.lock().bytes, 20);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Finding resources by what they have in common, without looking at all of them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, btree_set},
+    collections::{BTreeSet, HashMap, btree_set},
     iter::{self, Peekable},
     ops::Bound,
     sync::Arc,
 };
 
 use super::view::State;
-use crate::resource::{Facet, Resource};
+use crate::resource::{Facet, Keyed, Resource};
 
 /// A condition of a list: what it wants has one of these facets at least.
 pub type OneOf = Vec<(&'static str, String)>;
@@ -18,11 +18,11 @@ pub type OneOf = Vec<(&'static str, String)>;
 pub(super) struct Facets(HashMap<&'static str, HashMap<Box<str>, BTreeSet<Arc<str>>>>);
 
 impl Facets {
-    pub(super) fn of<R: Resource>(resources: &BTreeMap<Arc<str>, Arc<R>>) -> Self {
+    pub(super) fn of<R: Resource>(resources: &BTreeSet<Keyed<R>>) -> Self {
         let mut found: HashMap<Facet<'_>, Vec<Arc<str>>> = HashMap::new();
-        for (key, resource) in resources {
+        for Keyed(resource) in resources {
             for facet in resource.facets() {
-                found.entry(facet).or_default().push(Arc::clone(key));
+                found.entry(facet).or_default().push(resource.shared_key());
             }
         }
         let mut facets = Self::default();
@@ -33,24 +33,25 @@ impl Facets {
         facets
     }
 
-    /// Notes that the resource `key` is `now` what it is, and was what it was `before`.
-    pub(super) fn change<R: Resource>(&mut self, key: &Arc<str>, before: Option<&R>, now: Option<&R>) {
-        let facets = |resource: Option<&R>, handle: &mut dyn FnMut(Facet<'_>)| {
-            resource.into_iter().flat_map(R::facets).for_each(handle);
-        };
-        facets(before, &mut |facet| self.remove(key, facet));
-        facets(now, &mut |facet| self.insert(key, facet));
+    /// Notes that a resource is `now` what it is, and was what it was `before`.
+    pub(super) fn change<R: Resource>(&mut self, before: Option<&R>, now: Option<&R>) {
+        if let Some(gone) = before {
+            gone.facets().for_each(|facet| self.remove(gone.key(), facet));
+        }
+        if let Some(come) = now {
+            come.facets().for_each(|facet| self.insert(come.shared_key(), facet));
+        }
     }
 
-    fn insert(&mut self, key: &Arc<str>, (name, value): Facet<'_>) {
+    fn insert(&mut self, key: Arc<str>, (name, value): Facet<'_>) {
         let values = self.0.entry(name).or_default();
         match values.get_mut(value) {
-            Some(keys) => keys.insert(Arc::clone(key)),
-            None => values.insert(value.into(), BTreeSet::from([Arc::clone(key)])).is_none(),
+            Some(keys) => keys.insert(key),
+            None => values.insert(value.into(), BTreeSet::from([key])).is_none(),
         };
     }
 
-    fn remove(&mut self, key: &Arc<str>, (name, value): Facet<'_>) {
+    fn remove(&mut self, key: &str, (name, value): Facet<'_>) {
         let Some(values) = self.0.get_mut(name) else { return };
         let Some(keys) = values.get_mut(value) else { return };
         keys.remove(key);
@@ -81,13 +82,16 @@ impl<R: Resource> State<R> {
         &'a self,
         conditions: &[OneOf],
         after: &str,
-    ) -> Box<dyn Iterator<Item = (&'a Arc<str>, &'a Arc<R>)> + 'a> {
+    ) -> Box<dyn Iterator<Item = &'a Arc<R>> + 'a> {
         // To look one up takes longer than to pass it by.
         match self.facets.fewest(conditions, self.resources.len() / 2) {
             Some(sets) => {
-                Box::new(merged(&sets, after).filter_map(|key| self.resources.get_key_value(&**key)))
+                Box::new(merged(&sets, after).filter_map(|key| Some(&self.resources.get(&**key)?.0)))
             }
-            None => Box::new(self.resources.range::<str, _>((Bound::Excluded(after), Bound::Unbounded))),
+            None => {
+                let following = (Bound::Excluded(after), Bound::Unbounded);
+                Box::new(self.resources.range::<str, _>(following).map(|held| &held.0))
+            }
         }
     }
 }
@@ -109,6 +113,8 @@ fn merged<'a>(sets: &[&'a BTreeSet<Arc<str>>], after: &str) -> impl Iterator<Ite
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -186,7 +192,7 @@ mod tests {
 
     fn empty() -> State<Ball> {
         State {
-            resources: BTreeMap::new(),
+            resources: BTreeSet::new(),
             deletions: Vec::new(),
             revision: 0,
             compacted: 0,
@@ -221,7 +227,7 @@ mod tests {
             let anew = Facets::of(&state.resources);
             prop_assert_eq!(listed(&state.facets), listed(&anew));
             let wanted = |ball: &Ball| conditions.iter().all(|condition| has(ball, condition));
-            let scanned: Vec<_> = state.resources.values().filter(|ball| wanted(ball)).cloned().collect();
+            let scanned: Vec<_> = state.all().filter(|ball| wanted(ball)).cloned().collect();
             let last = Commit::to(0);
             let view = View::new(Everything { state, unreadable: Vec::new(), last });
             let paged = |mut after: Arc<str>, conditions: &[OneOf]| {

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::encoding::Encoding;
@@ -28,20 +29,39 @@ pub(super) struct Part<R> {
     pub(super) encoding: Option<Arc<Encoding>>,
 }
 
-/// What is committed from now on. A part that is not kept any more is one that the watch has missed.
-pub(super) type Feed<R> = broadcast::Receiver<Weak<Part<R>>>;
+/// What is committed from now on.
+pub(super) type Feed<R> = broadcast::Receiver<Arc<Place<R>>>;
+
+/// Where a part is on its way. It goes with the last watch that takes it, and before that when room is needed.
+pub(super) struct Place<R>(Mutex<Option<Arc<Part<R>>>>);
+
+impl<R> Place<R> {
+    fn of(batch: Batch<R>) -> Self {
+        let part = Part { batch: Arc::new(batch), encoding: Some(Arc::default()) };
+        Self(Mutex::new(Some(Arc::new(part))))
+    }
+
+    /// What is here; none: whoever comes now has missed it.
+    pub(super) fn part(&self) -> Option<Arc<Part<R>>> {
+        self.0.lock().clone()
+    }
+
+    fn clear(&self) {
+        *self.0.lock() = None;
+    }
+}
 
 /// Where the feeds of all watches come from.
 pub(super) struct Feeds<R> {
-    sender: broadcast::Sender<Weak<Part<R>>>,
-    /// The last commits, each in parts, and about how many bytes each takes.
-    kept: VecDeque<(Vec<Arc<Part<R>>>, usize)>,
+    sender: broadcast::Sender<Arc<Place<R>>>,
+    /// The last commits, each in parts, and about how many bytes each takes. Watches that are yet to take them keep them.
+    waiting: VecDeque<(Vec<Weak<Place<R>>>, usize)>,
     bytes: usize,
 }
 
 impl<R: Resource> Feeds<R> {
     pub(super) fn new() -> Self {
-        Self { sender: broadcast::Sender::new(FEED), kept: VecDeque::new(), bytes: 0 }
+        Self { sender: broadcast::Sender::new(FEED), waiting: VecDeque::new(), bytes: 0 }
     }
 
     /// What is sent from now on.
@@ -49,25 +69,31 @@ impl<R: Resource> Feeds<R> {
         self.sender.subscribe()
     }
 
-    /// Gives what was committed to all watches. The oldest commits are kept no longer, but the newest always is.
+    /// Gives what was committed to all watches. The oldest commits that somebody is yet to take make room, but the newest
+    /// never does.
     pub(super) fn send(&mut self, batch: Batch<R>) {
         let bytes = batch.changed.iter().map(|resource| resource.weight()).sum();
-        let parts: Vec<_> = split(batch, LARGEST_BATCH).into_iter().map(shared).collect();
-        for part in &parts {
+        let mut places = Vec::new();
+        for part in split(batch, LARGEST_BATCH) {
+            let place = Arc::new(Place::of(part));
+            places.push(Arc::downgrade(&place));
             // Nobody may be watching.
-            let _watchers = self.sender.send(Arc::downgrade(part));
+            let _watchers = self.sender.send(place);
         }
-        self.kept.push_back((parts, bytes));
+        self.waiting.push_back((places, bytes));
         self.bytes += bytes;
-        while self.kept.len() > FEED || (self.bytes > FEED_BYTES && self.kept.len() > 1) {
-            let Some((_, bytes)) = self.kept.pop_front() else { break };
+        while self.waiting.len() > 1 && (self.bytes > FEED_BYTES || self.oldest_is_taken()) {
+            let Some((places, bytes)) = self.waiting.pop_front() else { break };
+            places.iter().filter_map(Weak::upgrade).for_each(|place| place.clear());
             self.bytes -= bytes;
         }
     }
-}
 
-fn shared<R>(batch: Batch<R>) -> Arc<Part<R>> {
-    Arc::new(Part { batch: Arc::new(batch), encoding: Some(Arc::default()) })
+    /// Whether every watch has taken the oldest commit.
+    fn oldest_is_taken(&self) -> bool {
+        let taken = |places: &[Weak<_>]| places.iter().all(|place| place.strong_count() == 0);
+        self.waiting.front().is_some_and(|(places, _)| taken(places))
+    }
 }
 
 /// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from: it has
@@ -124,7 +150,7 @@ mod tests {
     /// The revisions of what is sent; none for what is not kept any more.
     fn read(feed: &mut Feed<Heavy>) -> Vec<Option<u64>> {
         let read = std::iter::from_fn(|| feed.try_recv().ok());
-        read.map(|part| part.upgrade().map(|part| part.batch.revision)).collect()
+        read.map(|place| place.part().map(|part| part.batch.revision)).collect()
     }
 
     #[test]
@@ -135,6 +161,21 @@ mod tests {
             feeds.send(batch(revision..=revision));
         }
         assert_eq!(read(&mut feed), [None, None, Some(3), Some(4), Some(5)]);
+    }
+
+    #[test]
+    fn what_every_watch_has_taken_is_gone() {
+        let mut feeds = Feeds::new();
+        let mut watches = [feeds.subscribe(), feeds.subscribe()];
+        let sent = batch(1..=1);
+        let record = Arc::downgrade(&sent.changed[0]);
+        feeds.send(sent);
+        assert_eq!(read(&mut watches[0]), [Some(1)]);
+        assert!(record.upgrade().is_some(), "the other one is yet to take it");
+        assert_eq!(read(&mut watches[1]), [Some(1)]);
+        assert!(record.upgrade().is_none());
+        feeds.send(batch(2..=2));
+        assert_eq!((feeds.waiting.len(), feeds.bytes), (1, FEED_BYTES / 3));
     }
 
     #[test]

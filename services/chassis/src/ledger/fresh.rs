@@ -53,6 +53,19 @@ impl<T: Table> Freshness<T> {
     }
 }
 
+impl<T: Table> Freshness<T> {
+    /// Whether `view` shows what was acknowledged until `age` ago. Asks nobody.
+    pub(super) fn is_within(&self, view: &View<T::Kind>, age: Duration) -> bool {
+        match self {
+            Self::Alone => true,
+            Self::Shared(looks) => {
+                let known = looks.hub.known_within(T::Kind::KIND, age);
+                known.is_some_and(|revision| view.revision() >= revision)
+            }
+        }
+    }
+}
+
 impl<T: Table> Looks<T> {
     async fn look(&self, view: &View<T::Kind>) -> Result<(), Fault> {
         let before = self.begun.load(Ordering::SeqCst);

@@ -34,7 +34,7 @@ mod view;
 mod watching;
 mod writer;
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures_util::Stream;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr};
@@ -130,6 +130,7 @@ impl<T: Table> Ledger<T> {
         let everything = store.read_everything().await?;
         let last = everything.last;
         let view = Arc::new(View::new(everything));
+        context.mirrors.own(&view);
         let (commands, waiting) = mpsc::channel(WAITING);
         let writer = Writer::<T>::new(Arc::clone(&view), last, store, context.health.clone(), waiting, heard);
         let shutdown = context.tasks.shutdown();
@@ -159,6 +160,12 @@ impl<T: Table> Ledger<T> {
             tracing::debug!(%fault, failures, "cannot learn what other replicas have written, trying again");
             tokio::time::sleep(pause::after(failures)).await;
         }
+    }
+
+    /// Whether reads show every write that any replica had acknowledged `age` ago. Asks nobody, and so says no where
+    /// it is not known; where the database is not shared, reads show every write.
+    pub fn is_fresh_within(&self, age: Duration) -> bool {
+        self.fresh.is_within(&self.view, age)
     }
 
     /// Runs `change` on the newest state and waits until what it did is durable. Gives its answer and the

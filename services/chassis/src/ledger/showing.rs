@@ -7,7 +7,7 @@ use super::{
     store::{Since, withdrawn},
     view::{State, View},
 };
-use crate::resource::{Batch, Resource};
+use crate::resource::{Batch, Keyed, Resource};
 
 /// Shows readers and watchers what the database has.
 pub(super) fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
@@ -35,8 +35,8 @@ pub(super) fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
         state.compacted = up_to;
     }
     for deletion in &batch.deleted {
-        if let Some(gone) = state.resources.remove(&deletion.key) {
-            state.facets.change(&deletion.key, Some(&*gone), None);
+        if let Some(gone) = state.resources.take(&*deletion.key) {
+            state.facets.change(Some(&*gone.0), None);
         }
         state.deletions.push(deletion.clone());
     }
@@ -46,18 +46,10 @@ pub(super) fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
 }
 
 fn put<R: Resource>(state: &mut State<R>, resource: &Arc<R>) {
-    let Some(held) = state.resources.get_mut(resource.key()) else {
-        let key = resource.key().into();
-        state.facets.change(&key, None, Some(&**resource));
-        state.resources.insert(key, Arc::clone(resource));
-        return;
-    };
-    let before = std::mem::replace(held, Arc::clone(resource));
-    if same_facets(&*before, resource) {
-        return;
-    }
-    if let Some((key, _)) = state.resources.get_key_value(resource.key()) {
-        state.facets.change(key, Some(&*before), Some(&**resource));
+    let before = state.resources.replace(Keyed(Arc::clone(resource)));
+    let before = before.as_ref().map(|before| &*before.0);
+    if !before.is_some_and(|before| same_facets(before, resource)) {
+        state.facets.change(before, Some(&**resource));
     }
 }
 

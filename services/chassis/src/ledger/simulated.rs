@@ -15,7 +15,7 @@ use crate::{
     Context,
     hints::Hub,
     lease::Fence,
-    resource::{Batch, Resource},
+    resource::{Batch, Keyed, Resource},
     simulation::{self, Disk, Lock, Shelf},
 };
 
@@ -207,13 +207,8 @@ impl<R: Resource> Change<R> {
     fn apply(self, shelf: &mut Shelf<R>) -> Batch<R> {
         let Self { from: _, batch, commit, forget } = self;
         (shelf.revision, shelf.last_commit) = (batch.revision, commit);
-        for deletion in &batch.deleted {
-            shelf.resources.remove(&deletion.key);
-            shelf.deletions.push(deletion.clone());
-        }
-        for resource in &batch.changed {
-            shelf.resources.insert(resource.key().into(), Arc::clone(resource));
-        }
+        batch.deleted.iter().for_each(|deletion| shelf.delete(deletion));
+        batch.changed.iter().for_each(|resource| shelf.put(resource));
         if let Some(up_to) = forget {
             shelf.deletions.retain(|deletion| deletion.revision > up_to);
             shelf.compacted = up_to;
@@ -231,16 +226,17 @@ fn position<R>(shelf: &Shelf<R>) -> Position {
 }
 
 fn everything<R: Resource>(shelf: &Shelf<R>, remembers: Option<usize>) -> Everything<R> {
+    let resources = shelf.readable().cloned().map(Keyed).collect();
     let state = State {
-        resources: shelf.resources.clone(),
+        facets: Facets::of(&resources),
+        resources,
         deletions: shelf.deletions.clone(),
         revision: shelf.revision,
         compacted: shelf.compacted,
         unreadable: BTreeMap::new(),
-        facets: Facets::of(&shelf.resources),
         remembers: remembers.unwrap_or(DELETIONS),
     };
-    Everything { state, unreadable: Vec::new(), last: last(shelf) }
+    Everything { state, unreadable: shelf.unreadable(0), last: last(shelf) }
 }
 
 fn since<R: Resource>(shelf: &Shelf<R>, held: Commit, remembers: Option<usize>) -> Since<R> {
@@ -250,9 +246,10 @@ fn since<R: Resource>(shelf: &Shelf<R>, held: Commit, remembers: Option<usize>) 
         }
         last => (last, held.revision),
     };
-    let mut changed: Vec<_> = shelf.resources.values().filter(|one| one.revision() > held).cloned().collect();
+    let mut changed: Vec<_> = shelf.readable().filter(|one| one.revision() > held).cloned().collect();
     changed.sort_unstable_by_key(|one| one.revision());
     let deleted = shelf.deletions.iter().filter(|one| one.revision > held).cloned().collect();
     let batch = Batch { changed, deleted, revision: shelf.revision, synced: false };
-    Since::Changes { batch, compacted: shelf.compacted, unreadable: Vec::new(), last }
+    let unreadable = shelf.unreadable(held);
+    Since::Changes { batch, compacted: shelf.compacted, unreadable, last }
 }

@@ -4,7 +4,11 @@
 //! and while one replica has it nobody else commits. On a database of one process there is nobody to keep out: the
 //! row is moved when the changes are saved, and only if it is where it was.
 
-use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    marker::PhantomData,
+    sync::Arc,
+};
 
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel,
@@ -21,7 +25,7 @@ use crate::{
     database::Unreadable,
     hints::{Hub, Line},
     lease::{self, Fence},
-    resource::{Batch, Deletion, Resource},
+    resource::{Batch, Deletion, Keyed, Resource},
 };
 
 pub(super) use bookkeeping::{Commit, Mark, Position};
@@ -241,8 +245,7 @@ async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everythin
     let position = bookkeeping::position(on, T::Kind::KIND).await?;
     let (readable, unreadable) = sort_out(T::load(on, None).await?);
     let deletions = bookkeeping::deletions(on, T::Kind::KIND, 0).await?;
-    let resources: BTreeMap<_, _> =
-        readable.into_iter().map(|one| (one.key().into(), Arc::new(one))).collect();
+    let resources: BTreeSet<_> = readable.into_iter().map(|one| Keyed(Arc::new(one))).collect();
     let Position { last, compacted } = position;
     let (revision, facets) = (last.revision, Facets::of(&resources));
     Ok(Everything {
@@ -310,7 +313,11 @@ impl<R> Since<R> {
 }
 
 /// A deletion of each row that was readable before and is not any more: to who watches it is gone.
-pub(super) fn withdrawn<R>(unreadable: &[Unreadable], held: &State<R>, revision: u64) -> Vec<Deletion> {
-    let known = unreadable.iter().filter_map(|row| held.resources.get_key_value(row.key.as_str()));
-    known.map(|(key, _)| Deletion { key: Arc::clone(key), revision }).collect()
+pub(super) fn withdrawn<R: Resource>(
+    unreadable: &[Unreadable],
+    held: &State<R>,
+    revision: u64,
+) -> Vec<Deletion> {
+    let known = unreadable.iter().filter(|row| held.resources.contains(row.key.as_str()));
+    known.map(|row| Deletion { key: row.key.as_str().into(), revision }).collect()
 }

@@ -1,11 +1,16 @@
 //! What is committed, in memory: for readers, and as the source of watches.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use parking_lot::RwLock;
 use proto::{Encoded, Message};
 use tokio::sync::watch;
 
+#[cfg(test)]
+use super::store::Commit;
 use super::{
     encoding::Encodings,
     facets::{Facets, OneOf},
@@ -15,7 +20,7 @@ use super::{
 use crate::{
     Fault,
     database::Unreadable,
-    resource::{Batch, Deletion, Resource},
+    resource::{Batch, Deletion, Keyed, Resource},
 };
 
 /// Deletions that are remembered for watches that resume. Twice as many are kept before the older half goes.
@@ -37,7 +42,7 @@ pub struct View<R> {
 
 /// The committed state, as the writer and watches handle it.
 pub(super) struct State<R> {
-    pub(super) resources: BTreeMap<Arc<str>, Arc<R>>,
+    pub(super) resources: BTreeSet<Keyed<R>>,
     pub(super) deletions: Vec<Deletion>,
     pub(super) revision: u64,
     pub(super) compacted: u64,
@@ -58,6 +63,23 @@ impl<R: Resource> View<R> {
         Self { state, feeds, encodings: Encodings::default(), shown }
     }
 
+    /// A ledger's state of nothing but these resources.
+    #[cfg(test)]
+    pub(crate) fn of(resources: Vec<Arc<R>>) -> Self {
+        let resources = resources.into_iter().map(Keyed).collect();
+        let facets = Facets::of(&resources);
+        let state = State {
+            resources,
+            deletions: Vec::new(),
+            revision: 0,
+            compacted: 0,
+            remembers: DELETIONS,
+            unreadable: BTreeMap::new(),
+            facets,
+        };
+        Self::new(Everything { state, unreadable: Vec::new(), last: Commit::to(0) })
+    }
+
     /// Waits until what is shown includes `revision`.
     pub(super) async fn reached(&self, revision: u64) {
         let mut shown = self.shown.subscribe();
@@ -67,7 +89,7 @@ impl<R: Resource> View<R> {
 
     /// The resource of that key.
     pub fn get(&self, key: &str) -> Option<Arc<R>> {
-        self.state.read().resources.get(key).cloned()
+        self.state.read().resources.get(key).map(|held| Arc::clone(&held.0))
     }
 
     /// How many resources there are.
@@ -87,7 +109,7 @@ impl<R: Resource> View<R> {
 
     /// Every resource, ordered by key.
     pub fn all(&self) -> Vec<Arc<R>> {
-        self.state.read().resources.values().cloned().collect()
+        self.state.read().all().cloned().collect()
     }
 
     /// Up to `most` resources that `wanted` picks, among the first `scanned` that follow `after` in the order of
@@ -104,8 +126,8 @@ impl<R: Resource> View<R> {
         let state = self.state.read();
         let mut range = state.candidates(conditions, after);
         let (mut found, mut last) = (Vec::new(), None);
-        for (key, resource) in range.by_ref().take(scanned) {
-            last = Some(key);
+        for resource in range.by_ref().take(scanned) {
+            last = Some(resource);
             if wanted(resource) {
                 found.push(Arc::clone(resource));
             }
@@ -114,7 +136,7 @@ impl<R: Resource> View<R> {
             }
         }
         let more = range.next().is_some();
-        (found, last.filter(|_| more).cloned())
+        (found, last.filter(|_| more).map(|last| last.shared_key()))
     }
 
     /// Reads the committed state in one piece.
@@ -194,9 +216,13 @@ impl<R: Resource> State<R> {
         metrics::gauge!(UNREADABLE, "kind" => R::KIND).set(count);
     }
 
+    /// Every resource, ordered by key.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<R>> {
+        self.resources.iter().map(|held| &held.0)
+    }
+
     fn since(&self, resume: u64) -> Batch<R> {
-        let mut changed: Vec<_> =
-            self.resources.values().filter(|one| one.revision() > resume).cloned().collect();
+        let mut changed: Vec<_> = self.all().filter(|one| one.revision() > resume).cloned().collect();
         changed.sort_unstable_by_key(|one| one.revision());
         let deleted = match resume {
             0 => Vec::new(),

@@ -53,7 +53,7 @@ impl<R: Resource> LedgerWatch<R> {
             if let Some(batch) = self.pending.pop_front() {
                 return Ok(Arc::new(Part { batch: Arc::new(batch), encoding: None }));
             }
-            match self.feed.recv().await.map(|part| part.upgrade()) {
+            match self.feed.recv().await.map(|place| place.part()) {
                 Ok(Some(part)) if part.batch.revision <= self.delivered => {}
                 Ok(Some(part)) => {
                     self.delivered = part.batch.revision;

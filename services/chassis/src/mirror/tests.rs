@@ -42,8 +42,7 @@ fn nobody() -> Channel {
 #[tokio::test]
 async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
     let mirrors = Mirrors::default();
-    let (first, new) = mirrors.of::<Wait>();
-    assert!(new);
+    let first = mirrors.of::<Wait>();
     let heard = |mirror: &Mirror<Wait>| {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&heard);
@@ -59,13 +58,31 @@ async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
         follower.apply(Batch { changed, deleted: Vec::new(), revision, synced: true });
     };
     change(1);
-    let (second, new) = mirrors.clone().of::<Wait>();
-    assert!(!new, "it is filled already");
+    let second = mirrors.clone().of::<Wait>();
     let late = heard(&second);
     change(2);
     assert_eq!(*early.lock(), [Some(1), Some(2)]);
     assert_eq!(*late.lock(), [Some(1), Some(2)]);
     assert_eq!((second.get("one").map(|wait| wait.1), second.revision()), (Some(2), 2));
+}
+
+#[tokio::test]
+async fn what_the_ledger_of_the_process_has_is_held_once() {
+    let (same, newer) = (Wait(Timestamp(1), 1), Wait(Timestamp(1), 2));
+    let (owned, mirrors) = (Arc::new(same.clone()), Mirrors::default());
+    let view = Arc::new(View::of(vec![Arc::clone(&owned)]));
+    mirrors.own(&view);
+    let mut follower = Follower::new(mirrors.of::<Wait>(), nobody());
+    let mut held = |told: &Wait| {
+        let revision = told.1;
+        let changed = vec![Arc::new(told.clone())];
+        follower.apply(Batch { changed, deleted: Vec::new(), revision, synced: true });
+        follower.mirror.get("one").expect("it is held")
+    };
+    assert!(Arc::ptr_eq(&held(&same), &owned));
+    assert_eq!(*held(&newer), newer, "the ledger does not show it yet, or is another one");
+    drop(view);
+    assert!(!Arc::ptr_eq(&held(&same), &owned), "there is no ledger any more");
 }
 
 #[tokio::test]

@@ -180,6 +180,9 @@ pub struct Simulator {
     pub groups: String,
     /// Power of the nodes at the start: `on` or `off`.
     pub initial_power: String,
+    /// Whether its power service is asked what becomes of a transition on each node, as a power control service is. If
+    /// not, power readings tell.
+    pub results: bool,
 }
 
 /// Why the settings cannot be used.
@@ -361,6 +364,7 @@ impl Simulator {
             inventory: String::new(),
             groups: String::new(),
             initial_power: "off".into(),
+            results: false,
         }
     }
 }

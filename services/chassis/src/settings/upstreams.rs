@@ -115,10 +115,10 @@ pub struct Power {
     /// Who is asked.
     #[serde(deserialize_with = "word")]
     pub driver: PowerDriver,
-    /// Seconds between looks at a transition that is under way.
+    /// Seconds between looks at transitions that are under way, which are looked at in turn.
     pub follow_seconds: f64,
-    /// Seconds between looks at the power of nodes that are being acted on; six times as many where the upstream tells of
-    /// changes.
+    /// Seconds between looks at the power of nodes that were acted on just now, and at most between looks at the same
+    /// transition. Six times as many at most where nothing has been done for long, or the upstream tells of changes.
     pub poll_seconds: f64,
     /// Seconds in which a BMC that is driven directly has to show the effect of an action.
     pub effect_seconds: f64,

@@ -227,6 +227,28 @@ impl Disk {
         self.shared.state.lock().shelf::<R>().revision
     }
 
+    /// The kinds that are kept.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        self.shared.state.lock().kinds.keys().copied().collect()
+    }
+
+    /// The keys of what is kept of one kind.
+    pub fn keys(&self, kind: &str) -> Vec<Arc<str>> {
+        self.shared.state.lock().kinds.get(kind).map(|shelf| shelf.keys()).unwrap_or_default()
+    }
+
+    /// Spoils the row of that key: who reads it from now on cannot, until it is written anew or deleted.
+    pub fn spoil(&self, kind: &str, key: Arc<str>) {
+        if let Some(shelf) = self.shared.state.lock().kinds.get_mut(kind) {
+            shelf.spoil(key);
+        }
+    }
+
+    /// The keys of the rows of one kind that cannot be read.
+    pub fn spoilt(&self, kind: &str) -> BTreeSet<Arc<str>> {
+        self.shared.state.lock().kinds.get(kind).map(|shelf| shelf.spoilt().clone()).unwrap_or_default()
+    }
+
     /// How many shards each start holds now, as the rows of leases say.
     pub fn held(&self) -> BTreeMap<u64, usize> {
         let held = self.shared.state.lock().leases.held(Instant::now());

@@ -9,6 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::Defect;
 use crate::lease::Shard;
 
 /// A replica, as it writes to the rows.
@@ -70,7 +71,8 @@ impl LeaseRows {
                 || lease.expires_at < now
                 || (lease.holder == who.id && !acted_upon.contains(shard))
         };
-        self.leases.iter().filter(is_free).map(|(shard, _)| *shard).collect()
+        let lost = |shard: &Shard| Defect::LostShard.is_planted() && Some(*shard) == Shard::all().last();
+        self.leases.iter().filter(is_free).map(|(shard, _)| *shard).filter(|shard| !lost(shard)).collect()
     }
 
     pub(crate) fn take(&mut self, who: &Holder, shards: &[Shard], now: Instant) -> BTreeMap<Shard, u64> {

@@ -4,6 +4,7 @@
 //! run on a runtime of one thread whose clock stands while anybody has something to do. Who may talk to whom, how long
 //! it takes, and what becomes of a commit is said by whoever runs the simulation.
 
+mod defect;
 mod disk;
 mod gate;
 mod hearing;
@@ -14,9 +15,11 @@ mod transaction;
 
 use std::{cell::Cell, sync::Arc};
 
+pub use defect::{Defect, plant};
 pub use disk::{Commit, Custodian, Disk, Fate, NO_DATABASE};
 pub use network::{Listening, Network, Way};
 
+pub(crate) use defect::wrong_power;
 pub(crate) use disk::database;
 pub(crate) use gate::Gate;
 pub(crate) use hearing::listen;

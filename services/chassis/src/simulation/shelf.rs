@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -10,7 +10,10 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::resource::{Deletion, Resource};
+use crate::{
+    database::{self, Unreadable},
+    resource::{Deletion, Resource},
+};
 
 /// How far back a disk can be set.
 const REMEMBERED: Duration = Duration::from_secs(1);
@@ -18,6 +21,8 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 /// Everything of one kind.
 pub(crate) struct Shelf<R> {
     pub(crate) resources: BTreeMap<Arc<str>, Arc<R>>,
+    /// Those of the resources that nobody can read any more.
+    spoilt: BTreeSet<Arc<str>>,
     pub(crate) deletions: Vec<Deletion>,
     pub(crate) revision: u64,
     pub(crate) compacted: u64,
@@ -30,6 +35,13 @@ pub(crate) struct Shelf<R> {
 pub(super) trait Kept: Any + Send {
     fn revision(&self) -> u64;
 
+    fn keys(&self) -> Vec<Arc<str>>;
+
+    /// From now on nobody can read what has that key.
+    fn spoil(&mut self, key: Arc<str>);
+
+    fn spoilt(&self) -> &BTreeSet<Arc<str>>;
+
     /// Loses what was committed after `to`.
     fn set_back(&mut self, to: Instant);
 }
@@ -37,6 +49,18 @@ pub(super) trait Kept: Any + Send {
 impl<R: Resource> Kept for Shelf<R> {
     fn revision(&self) -> u64 {
         self.revision
+    }
+
+    fn keys(&self) -> Vec<Arc<str>> {
+        self.resources.keys().cloned().collect()
+    }
+
+    fn spoil(&mut self, key: Arc<str>) {
+        self.spoilt.insert(key);
+    }
+
+    fn spoilt(&self) -> &BTreeSet<Arc<str>> {
+        &self.spoilt
     }
 
     fn set_back(&mut self, to: Instant) {
@@ -52,6 +76,7 @@ impl<R> Default for Shelf<R> {
     fn default() -> Self {
         Self {
             resources: BTreeMap::new(),
+            spoilt: BTreeSet::new(),
             deletions: Vec::new(),
             revision: 0,
             compacted: 0,
@@ -61,10 +86,38 @@ impl<R> Default for Shelf<R> {
     }
 }
 
+impl<R: Resource> Shelf<R> {
+    /// What can be read, ordered by key.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = &Arc<R>> {
+        self.resources.values().filter(|one| !self.spoilt.contains(one.key()))
+    }
+
+    /// What was changed after a revision and cannot be read.
+    pub(crate) fn unreadable(&self, after: u64) -> Vec<Unreadable> {
+        let rows = self.spoilt.iter().filter_map(|key| self.resources.get(key));
+        let rows = rows.filter(|row| row.revision() > after);
+        rows.map(|row| database::unreadable(R::KIND, row.key(), "the row is spoilt")).collect()
+    }
+
+    /// Writes a resource, over whatever was there.
+    pub(crate) fn put(&mut self, resource: &Arc<R>) {
+        self.spoilt.remove(resource.key());
+        self.resources.insert(resource.key().into(), Arc::clone(resource));
+    }
+
+    /// Deletes a resource, whether it can be read or not.
+    pub(crate) fn delete(&mut self, deletion: &Deletion) {
+        self.spoilt.remove(&deletion.key);
+        self.resources.remove(&deletion.key);
+        self.deletions.push(deletion.clone());
+    }
+}
+
 impl<R> Shelf<R> {
     pub(super) fn copy(&self) -> Self {
         Self {
             resources: self.resources.clone(),
+            spoilt: self.spoilt.clone(),
             deletions: self.deletions.clone(),
             revision: self.revision,
             compacted: self.compacted,

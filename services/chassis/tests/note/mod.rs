@@ -68,8 +68,7 @@ impl Table for Notes {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<Note, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
-        Ok(rows.into_iter().map(read).collect())
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, notes: &[Arc<Note>]) -> Result<(), DbErr> {

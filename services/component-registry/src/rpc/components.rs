@@ -10,7 +10,6 @@ use chassis::{
     resource::{Batch, Resource},
 };
 use domain::{
-    artifacts::BootArtifacts,
     component::{Component, validate},
     component_filter::ComponentFilter,
     id::Tenant,
@@ -28,7 +27,7 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{list::selection, scope::Scope};
+use super::{list::selection, repeats::Repeats, scope::Scope};
 use crate::{
     Registry, convert,
     store::{Components, create},
@@ -127,6 +126,15 @@ impl ComponentService for Registry {
         };
         let tokens = self.tokens_of(patches.records()).await?;
         let rules = Rules { skip_bad_ids, guard_actual_state, scope: scope.into() };
+        if let Patches::Each(reports) = &patches {
+            match self.repeats(reports, &rules.scope, &tokens) {
+                Some(Repeats::Known(components)) => {
+                    return Ok(Response::new(PatchComponentsResponse { components }));
+                }
+                Some(Repeats::Old) => self.renewals.turn().await,
+                None => {}
+            }
+        }
         let (components, _) =
             self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
         Ok(Response::new(PatchComponentsResponse { components }))
@@ -140,7 +148,7 @@ impl ComponentService for Registry {
         let visible = Scope::from(scope).has(&id);
         let delete = move |draft: &mut Draft<'_, Component>| {
             // One that cannot be read can be deleted, and is then found anew in the inventory.
-            if !visible || (draft.get(&id).is_none() && !draft.is_unreadable(&id)) {
+            if !visible || !draft.has_row(&id) {
                 return Err(absent(&id));
             }
             draft.delete(&id);
@@ -270,8 +278,7 @@ impl Registry {
         }
         let known = mentioned().filter_map(|token| {
             let token = self.tokens.view().get(token)?;
-            let artifacts: BootArtifacts = token.boot_artifacts.clone();
-            Some((token.token.clone(), artifacts))
+            Some((token.token.clone(), Arc::clone(&token.boot_artifacts)))
         });
         Ok(convert::Tokens::new(known))
     }

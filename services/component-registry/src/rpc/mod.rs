@@ -4,6 +4,9 @@ mod components;
 mod inventory;
 mod list;
 mod options;
+mod repeats;
 mod reports;
 mod scope;
 mod staging;
+
+pub(crate) use repeats::Renewals;

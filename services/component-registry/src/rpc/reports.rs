@@ -59,7 +59,7 @@ impl ReportService for Registry {
         &self,
         request: Request<ReportStatusesRequest>,
     ) -> Result<Response<ReportStatusesResponse>, Status> {
-        let reports = convert::status_reports(request.into_inner())?;
+        let reports = convert::status_reports(request.into_inner(), &mut self.interner.lock())?;
         let stale_ids = self.note(reports, |one| one.id.as_str(), report::status).await?;
         Ok(Response::new(ReportStatusesResponse { stale_ids }))
     }
@@ -68,7 +68,7 @@ impl ReportService for Registry {
         &self,
         request: Request<ReportActionsRequest>,
     ) -> Result<Response<ReportActionsResponse>, Status> {
-        let reports = convert::action_reports(request.into_inner())?;
+        let reports = convert::action_reports(request.into_inner(), &mut self.interner.lock())?;
         let stale_ids = self.note(reports, |one| one.id.as_str(), report::action).await?;
         Ok(Response::new(ReportActionsResponse { stale_ids }))
     }
@@ -80,7 +80,7 @@ impl ReportService for Registry {
         let mut request = request.into_inner();
         let tokens =
             convert::boot_tokens(std::mem::take(&mut request.tokens), time::now(), &mut self.interner.lock());
-        let reports = convert::preparation_reports(request)?;
+        let reports = convert::preparation_reports(request, &mut self.interner.lock())?;
         // A component must never name a token that is not stored, so tokens go first.
         self.store_tokens(tokens).await?;
         let stale_ids = self.note(reports, |one| one.id.as_str(), report::preparation).await?;

@@ -8,7 +8,11 @@ use chassis::{
     ledger::{Draft, Table},
     resource::Resource,
 };
-use domain::{artifacts::BootArtifacts, component::Component, status::computed_status};
+use domain::{
+    artifacts::BootArtifacts,
+    component::{Component, StagedState},
+    status::computed_status,
+};
 use prost::Message;
 use proto::component as wire;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
@@ -48,8 +52,8 @@ impl Table for Components {
     ) -> Result<Vec<Result<Component, Unreadable>>, DbErr> {
         let sets = artifacts::load(on).await?;
         let mut interner = Interner::default();
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
-        Ok(rows.into_iter().map(|row| read(row, &sets, &mut interner)).collect())
+        let read = |row| read(row, &sets, &mut interner);
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, components: &[Arc<Component>]) -> Result<(), DbErr> {
@@ -79,7 +83,7 @@ fn row(component: &Component, sets: &mut Sets) -> ActiveModel {
         revision: Set(component.revision.cast_signed()),
         generation: Set(component.generation.cast_signed()),
         enabled: Set(component.enabled),
-        session: Set(component.session.clone()),
+        session: Set(component.session.as_deref().map(str::to_owned)),
         phase: Set(component
             .status
             .as_ref()
@@ -87,13 +91,13 @@ fn row(component: &Component, sets: &mut Sets) -> ActiveModel {
             .map(|phase| phase.word().to_owned())),
         status: Set(computed_status(component).to_owned()),
         actual_artifacts: digest(
-            component.actual_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
+            component.actual_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
         ),
         desired_artifacts: digest(
-            component.desired_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
+            component.desired_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
         ),
         staged_artifacts: digest(
-            component.staged_state.as_ref().and_then(|state| state.boot_artifacts.as_ref()),
+            component.staged_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
         ),
         // The columns refer to the texts of its artifacts.
         record: Set(convert::to_wire_without_texts(component).encode_to_vec()),
@@ -109,20 +113,21 @@ fn read(
     let record = wire::Component::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
     let mut component = convert::from_wire(record, interner).map_err(|error| unreadable(&error))?;
     component.revision = row.revision.cast_unsigned();
-    let digests = [&row.actual_artifacts, &row.desired_artifacts, &row.staged_artifacts];
-    for (artifacts, digest) in every_artifacts(&mut component).into_iter().zip(digests) {
-        let (Some(artifacts), Some(digest)) = (artifacts, digest) else { continue };
+    let mut fill = |artifacts: &mut Option<Arc<BootArtifacts>>, digest: &Option<String>| {
+        let (Some(artifacts), Some(digest)) = (artifacts, digest) else { return Ok(()) };
         let set = sets.get(digest).ok_or_else(|| unreadable(&"its boot artifacts are missing"))?;
-        *artifacts = BootArtifacts { timestamp: artifacts.timestamp, ..set.clone() };
+        *artifacts = interner.artifacts(BootArtifacts { timestamp: artifacts.timestamp, ..set.clone() });
+        Ok(())
+    };
+    if let Some(actual) = &mut component.actual_state {
+        fill(&mut actual.boot_artifacts, &row.actual_artifacts)?;
+    }
+    if let Some(desired) = &mut component.desired_state {
+        fill(&mut desired.boot_artifacts, &row.desired_artifacts)?;
+    }
+    if let Some(staged) = component.staged_state.as_mut().filter(|_| row.staged_artifacts.is_some()) {
+        fill(&mut Arc::make_mut(staged).boot_artifacts, &row.staged_artifacts)?;
+        *staged = interner.staged(StagedState::clone(staged));
     }
     Ok(component)
-}
-
-/// The artifacts of the actual, the desired and the staged state.
-fn every_artifacts(component: &mut Component) -> [Option<&mut BootArtifacts>; 3] {
-    [
-        component.actual_state.as_mut().and_then(|state| state.boot_artifacts.as_mut()),
-        component.desired_state.as_mut().and_then(|state| state.boot_artifacts.as_mut()),
-        component.staged_state.as_mut().and_then(|state| state.boot_artifacts.as_mut()),
-    ]
 }

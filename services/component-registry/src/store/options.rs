@@ -36,8 +36,7 @@ impl Table for StoredOptions {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<OptionsRecord, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
-        let records = rows.map(|row| {
+        let read = |row: Model| {
             let unreadable = |why: &dyn Display| database::unreadable(OptionsRecord::KIND, &row.key, why);
             let stored = wire::Options::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
             // An option that is newer than the record takes its default.
@@ -45,8 +44,8 @@ impl Table for StoredOptions {
                 .apply(convert::patch_from_wire(stored))
                 .map_err(|error| unreadable(&error))?;
             Ok(OptionsRecord { options, revision: row.revision.cast_unsigned() })
-        });
-        Ok(records.collect())
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, records: &[Arc<OptionsRecord>]) -> Result<(), DbErr> {

@@ -31,9 +31,9 @@ fn artifacts(image: &str) -> BootArtifacts {
 fn component(id: &str, wanted: BootArtifacts, booted: BootArtifacts) -> Component {
     let discovered = newly_discovered(ComponentId::parse(id).unwrap(), NOW);
     Component {
-        desired_state: Some(DesiredState { boot_artifacts: Some(wanted), ..DesiredState::default() }),
+        desired_state: Some(DesiredState { boot_artifacts: Some(wanted.into()), ..DesiredState::default() }),
         actual_state: Some(ActualState {
-            boot_artifacts: Some(BootArtifacts { timestamp: Some(NOW), ..booted }),
+            boot_artifacts: Some(BootArtifacts { timestamp: Some(NOW), ..booted }.into()),
             ..ActualState::default()
         }),
         assignment: "session-id".into(),
@@ -85,7 +85,7 @@ async fn tokens_and_options_come_back_as_they_went() {
     for empty in test_databases::every_kind().await {
         let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("one") };
-        let token = BootToken { token: "t".into(), boot_artifacts: stored, revision: 1 };
+        let token = BootToken { token: "t".into(), boot_artifacts: stored.into(), revision: 1 };
         assert_eq!(written_and_read::<BootTokens>(&database, vec![token.clone()]).await, [token]);
 
         let options = Options { clear_stage: true, ..Options::default() };
@@ -111,7 +111,7 @@ async fn artifacts_that_nothing_refers_to_are_forgotten() {
         let first = component("x1", artifacts("wanted"), artifacts("booted"));
         written_and_read::<Components>(&database, vec![first]).await;
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("given") };
-        let token = BootToken { token: "t".into(), boot_artifacts: stored, revision: 1 };
+        let token = BootToken { token: "t".into(), boot_artifacts: stored.into(), revision: 1 };
         written_and_read::<BootTokens>(&database, vec![token]).await;
         assert_eq!(forget_unused_artifacts(&database).await.unwrap(), 0, "{}", empty.kind);
 

@@ -21,7 +21,7 @@ pub struct BootToken {
     /// The token, as nodes report it.
     pub token: String,
     /// What was given to the boot script server; its time stamp says when.
-    pub boot_artifacts: BootArtifacts,
+    pub boot_artifacts: Arc<BootArtifacts>,
     /// Revision of the last change.
     pub revision: u64,
 }
@@ -63,15 +63,15 @@ impl Table for BootTokens {
         after: Option<u64>,
     ) -> Result<Vec<Result<BootToken, Unreadable>>, DbErr> {
         let sets = artifacts::load(on).await?;
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
-        let tokens = rows.map(|row| {
+        let read = |row: Model| {
             let missing =
                 || database::unreadable(BootToken::KIND, &row.token, "its boot artifacts are missing");
             let set = sets.get(&row.artifacts).ok_or_else(missing)?;
-            let boot_artifacts = BootArtifacts { timestamp: Some(Timestamp(row.stored_at)), ..set.clone() };
+            let stored_at = Some(Timestamp(row.stored_at));
+            let boot_artifacts = Arc::new(BootArtifacts { timestamp: stored_at, ..set.clone() });
             Ok(BootToken { token: row.token, boot_artifacts, revision: row.revision.cast_unsigned() })
-        });
-        Ok(tokens.collect())
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, tokens: &[Arc<BootToken>]) -> Result<(), DbErr> {

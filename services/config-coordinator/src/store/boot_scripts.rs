@@ -83,8 +83,7 @@ impl Table for BootScripts {
         let data = data::Entity::find().all(on).await?.into_iter();
         let data: HashMap<Arc<str>, _> =
             data.map(|row| (row.token.as_str().into(), artifacts(row))).collect();
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
-        Ok(rows.into_iter().map(|row| read(row, &data)).collect())
+        database::rows::<Entity, _>(on, Column::Revision, after, |row| read(row, &data)).await
     }
 
     async fn save(transaction: &DatabaseTransaction, scripts: &[Arc<BootScript>]) -> Result<(), DbErr> {

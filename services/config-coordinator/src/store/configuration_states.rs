@@ -36,12 +36,11 @@ impl Table for ConfigurationStates {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<ConfigurationState, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
-        let states = rows.map(|row| {
+        let read = |row: Model| {
             ConfigurationState::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(ConfigurationState::KIND, &row.id, error))
-        });
-        Ok(states.collect())
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(

@@ -3,6 +3,7 @@
 use std::{fmt::Display, sync::Arc};
 
 use chassis::{
+    convert::Interner,
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,
@@ -42,8 +43,9 @@ impl Table for Preparations {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<PreparationRecord, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
-        Ok(rows.into_iter().map(read).collect())
+        let mut interner = Interner::default();
+        let read = |row| read(row, &mut interner);
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(
@@ -71,8 +73,8 @@ fn row(record: &PreparationRecord) -> ActiveModel {
         generation: Set(record.plan.generation.cast_signed()),
         attempt: Set(record.plan.attempt.into()),
         artifacts: Set(record.plan.artifacts.to_string()),
-        configuration: Set(record.plan.configuration.clone()),
-        session: Set(record.plan.session.clone()),
+        configuration: Set(record.plan.configuration.to_string()),
+        session: Set(record.plan.session.to_string()),
         progress: Set(record.progress.word().to_owned()),
         token: Set(token.to_owned()),
         error: Set(error.to_owned()),
@@ -80,13 +82,13 @@ fn row(record: &PreparationRecord) -> ActiveModel {
     }
 }
 
-fn read(row: Model) -> Result<PreparationRecord, Unreadable> {
+fn read(row: Model, interner: &mut Interner) -> Result<PreparationRecord, Unreadable> {
     let unreadable = |why: &dyn Display| database::unreadable(PreparationRecord::KIND, &row.id, why);
     let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
     let attempt = u32::try_from(row.attempt).map_err(|error| unreadable(&error))?;
     let progress = match row.progress.as_str() {
         Progress::PREPARED => Progress::Prepared,
-        Progress::ACCEPTED => Progress::Accepted { token: row.token.into() },
+        Progress::ACCEPTED => Progress::Accepted { token: interner.share(&row.token) },
         Progress::FAILED => Progress::Failed { error: row.error.into() },
         Progress::REFUSED => Progress::Refused { error: row.error.into() },
         word => return Err(unreadable(&format!("'{word}' is no progress"))),
@@ -94,9 +96,9 @@ fn read(row: Model) -> Result<PreparationRecord, Unreadable> {
     let plan = Plan {
         generation: row.generation.cast_unsigned(),
         attempt,
-        artifacts: row.artifacts.into(),
-        configuration: row.configuration,
-        session: row.session,
+        artifacts: interner.share(&row.artifacts),
+        configuration: interner.share(&row.configuration),
+        session: interner.share(&row.session),
     };
     let (since, revision) = (Timestamp(row.since), row.revision.cast_unsigned());
     Ok(PreparationRecord { id, plan, progress, since, revision })

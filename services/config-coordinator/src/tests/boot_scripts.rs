@@ -39,7 +39,7 @@ async fn a_prepared_node_gets_the_script_of_its_newest_token() {
         .await;
         let by = [Node::Id("x1".into()), Node::Mac("A4-BF-01-2E-7C-10".into()), Node::Nid(17)];
         for node in by {
-            scripts.push(site.script(node).await.unwrap().replace(&token, "TOKEN"));
+            scripts.push(site.script(node).await.unwrap().replace(&*token, "TOKEN"));
         }
     }
     scripts.dedup();
@@ -73,7 +73,7 @@ async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
     let with = |id: &str, kernel: &str, parameters: &str| {
         let mut component = pending(id, "base");
         let artifacts = BootArtifacts { initrd: None, ..artifacts(kernel, parameters) };
-        component.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts);
+        component.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
         component
     };
     for component in [
@@ -92,7 +92,8 @@ async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
         })
         .await;
         let known = site.registry.get(id).desired_state.unwrap().bss_token.unwrap_or_default();
-        told += &format!("{id}: {}\n", if known.is_empty() { shown } else { shown.replace(&known, "TOKEN") });
+        told +=
+            &format!("{id}: {}\n", if known.is_empty() { shown } else { shown.replace(&*known, "TOKEN") });
     }
     expect_test::expect![[r#"
         x1: 1 "waiting for the built-in boot scripts: boot_parameters.built_in.artifact_url is not set, and nodes cannot fetch 's3://boot-images/i1/kernel' without" token None, Some(0) spent

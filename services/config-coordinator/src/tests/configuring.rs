@@ -3,6 +3,19 @@
 use chassis::settings::ConfigurationDriver;
 
 use super::{peers::Trouble, *};
+use crate::silence;
+
+impl Site {
+    /// Waits for so many more calls that ask for configurations.
+    async fn looks(&self, what: &str, more: usize) {
+        let wanted = self.peers.heard("GET /cfs") + more;
+        eventually(what, async || {
+            let heard = self.peers.heard("GET /cfs");
+            if heard >= wanted { Ok(()) } else { Err(format!("{heard} of {wanted}")) }
+        })
+        .await;
+    }
+}
 
 async fn with_cfs() -> Site {
     Site::start(Options::default(), |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
@@ -106,10 +119,11 @@ async fn looks_for_changes_that_are_refused_take_nothing_away() {
     })
     .await;
     site.peers.state().trouble.insert("cfs", Trouble::Status(400));
-    let before = site.peers.heard("GET /cfs");
-    // Longer than nobody may answer what is so. The pauses between looks grow.
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(site.peers.heard("GET /cfs") > before + 2, "nobody looked");
+    site.looks("a look that is refused", 1).await;
+    tokio::time::sleep(silence::LONGEST).await;
+    // The one before the last of these was refused when nobody had answered for longer than anybody may who is asked
+    // what is so. The pauses between looks grow.
+    site.looks("looks that are refused later", 3).await;
     assert_eq!(site.shown("x000").await, "known Some(\"base\") \"pending\" of 7 \"\"");
     site.peers.configure(ids(1), "base", "configured");
     site.peers.state().trouble.clear();

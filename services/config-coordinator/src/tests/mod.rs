@@ -134,11 +134,11 @@ fn artifacts(kernel: &str, parameters: &str) -> BootArtifacts {
 fn pending(id: &str, configuration: &str) -> Component {
     Component {
         desired_state: Some(DesiredState {
-            boot_artifacts: Some(artifacts("s3://boot-images/i1/kernel", "quiet")),
-            configuration: Some(configuration.to_owned()),
+            boot_artifacts: Some(artifacts("s3://boot-images/i1/kernel", "quiet").into()),
+            configuration: Some(configuration.into()),
             ..DesiredState::default()
         }),
-        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(String::new()) }),
+        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some("".into()) }),
         ..registry::component(id)
     }
 }
@@ -148,8 +148,11 @@ fn booted(id: &str, configuration: &str) -> Component {
     let component = pending(id, configuration);
     let wanted = component.desired_artifacts().cloned();
     Component {
-        actual_state: Some(ActualState { boot_artifacts: wanted, ..ActualState::default() }),
-        status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(String::new()) }),
+        actual_state: Some(ActualState { boot_artifacts: wanted.map(Into::into), ..ActualState::default() }),
+        status: Some(Status {
+            phase: Some(Phase::Configuring),
+            status_override: Some(std::sync::Arc::default()),
+        }),
         ..component
     }
 }

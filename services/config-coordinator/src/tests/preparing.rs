@@ -144,7 +144,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     site.registry.put(pending("x000", ""));
     site.registry.put(pending("x001", "base"));
     prepared(&site, 1).await;
-    assert_eq!(site.registry.get("x000").preparation.unwrap().error, "");
+    assert_eq!(site.registry.get("x000").preparation.unwrap().error, "".into());
     site.stop().await;
 }
 
@@ -160,7 +160,8 @@ async fn no_node_boots_from_an_image_that_is_not_projected() {
     let with = |id: &str, image: &str, parameters: &str| {
         let mut component = pending(id, "base");
         let kernel = format!("s3://boot-images/{image}/kernel");
-        component.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts(&kernel, parameters));
+        component.desired_state.as_mut().unwrap().boot_artifacts =
+            Some(artifacts(&kernel, parameters).into());
         component
     };
     let projected = "root=sbps-s3:s3://boot-images/i1/rootfs";

@@ -121,7 +121,7 @@ pub(crate) fn component(id: &str) -> Component {
     component.enabled = Some(true);
     component.generation = 7;
     component.event_stats = Some(EventStats::zeros());
-    component.session = Some("s1".to_owned());
+    component.session = Some("s1".into());
     component
 }
 
@@ -263,8 +263,8 @@ impl ReportService for Registry {
                     id: ComponentId::parse(&one.id).unwrap(),
                     generation: one.generation,
                     attempt: one.attempt,
-                    bss_token: one.bss_token,
-                    error: one.error,
+                    bss_token: one.bss_token.into(),
+                    error: one.error.into(),
                     refused: one.refused,
                 };
                 match report::preparation(&kept.components[&one.id], &report, time::now()) {

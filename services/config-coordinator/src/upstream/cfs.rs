@@ -93,7 +93,7 @@ impl Cfs {
         }
         // It is not shared with others: how long this takes tells how much work it was.
         let mut listing = match sessions(about) {
-            Some(sessions) => self.list_sessions(&sessions, about.len(), deadline).await?,
+            Some(sessions) => self.list_sessions(&sessions, about, deadline).await?,
             None => self.list_everything(deadline).await?,
         };
         Ok(about.iter().filter_map(|one| listing.remove_entry(one.id.as_str())).collect())
@@ -162,20 +162,24 @@ impl Cfs {
         about_it.ok_or_else(|| malformed(&self.peer, &format!("the answer is not about component '{id}'")))
     }
 
-    /// Those of `sessions` in which `count` nodes are waited for: all of them, or those whose configuration is
-    /// decided if they are so many that this takes fewer calls.
+    /// Those of `sessions` in which `about` are waited for: all of them, or those whose configuration is decided if they
+    /// are so many that this takes fewer calls. Once all that are waited for are found, nothing more is asked for.
     async fn list_sessions(
         &self,
         sessions: &BTreeSet<&str>,
-        count: usize,
+        about: &[Question],
         deadline: Duration,
     ) -> Result<Listing, Failure> {
-        let are_many = count > sessions.len() * DECIDED.len() * PAGE;
+        let are_many = about.len() > sessions.len() * DECIDED.len() * PAGE;
         let words: &[&str] = if are_many { &DECIDED } else { &[""] };
         let mut listing = Listing::new();
         for session in sessions {
             let tag = format!("{SESSION_TAG}={session}");
+            let awaited = about.iter().filter(|one| one.session == *session);
             for word in words {
+                if awaited.clone().all(|one| listing.contains_key(one.id.as_str())) {
+                    break;
+                }
                 listing.extend(self.list(&[("tags", &tag), ("status", word)], deadline).await?.0);
             }
         }

@@ -35,18 +35,18 @@ pub fn validate(component: &Component) -> Result<(), Invalid> {
 }
 
 fn validate_actual(actual: &ActualState) -> Result<(), Invalid> {
-    validate_artifacts(actual.boot_artifacts.as_ref())?;
+    validate_artifacts(actual.boot_artifacts.as_deref())?;
     at_most("bss_token", actual.bss_token.as_deref(), LONGEST_TOKEN)
 }
 
 fn validate_desired(desired: &DesiredState) -> Result<(), Invalid> {
-    validate_artifacts(desired.boot_artifacts.as_ref())?;
+    validate_artifacts(desired.boot_artifacts.as_deref())?;
     at_most("configuration", desired.configuration.as_deref(), LONGEST_NAME)?;
     at_most("bss_token", desired.bss_token.as_deref(), LONGEST_TOKEN)
 }
 
 fn validate_staged(staged: &StagedState) -> Result<(), Invalid> {
-    validate_artifacts(staged.boot_artifacts.as_ref())?;
+    validate_artifacts(staged.boot_artifacts.as_deref())?;
     at_most("configuration", staged.configuration.as_deref(), LONGEST_NAME)?;
     name_or_empty("session", staged.session.as_deref())
 }
@@ -121,15 +121,20 @@ mod tests {
                 "desired_state.boot_artifacts.kernel",
                 4095,
                 Box::new(|c, n| {
-                    c.desired_state = Some(DesiredState { boot_artifacts: kernel(n), ..Default::default() });
+                    c.desired_state = Some(DesiredState {
+                        boot_artifacts: kernel(n).map(Into::into),
+                        ..Default::default()
+                    });
                 }),
             ),
             (
                 "desired_state.boot_artifacts.kernel_parameters",
                 4096,
                 Box::new(|c, n| {
-                    c.desired_state =
-                        Some(DesiredState { boot_artifacts: parameters(n), ..Default::default() });
+                    c.desired_state = Some(DesiredState {
+                        boot_artifacts: parameters(n).map(Into::into),
+                        ..Default::default()
+                    });
                 }),
             ),
             (
@@ -137,7 +142,10 @@ mod tests {
                 127,
                 Box::new(|c, n| {
                     let configuration = Some("c".repeat(n));
-                    c.desired_state = Some(DesiredState { configuration, ..Default::default() });
+                    c.desired_state = Some(DesiredState {
+                        configuration: configuration.map(Into::into),
+                        ..Default::default()
+                    });
                 }),
             ),
             (
@@ -145,14 +153,16 @@ mod tests {
                 65535,
                 Box::new(|c, n| {
                     let bss_token = Some("t".repeat(n));
-                    c.desired_state = Some(DesiredState { bss_token, ..Default::default() });
+                    c.desired_state =
+                        Some(DesiredState { bss_token: bss_token.map(Into::into), ..Default::default() });
                 }),
             ),
             (
                 "actual_state.boot_artifacts.initrd",
                 4095,
                 Box::new(|c, n| {
-                    c.actual_state = Some(ActualState { boot_artifacts: initrd(n), ..Default::default() });
+                    c.actual_state =
+                        Some(ActualState { boot_artifacts: initrd(n).map(Into::into), ..Default::default() });
                 }),
             ),
             (
@@ -160,14 +170,17 @@ mod tests {
                 65535,
                 Box::new(|c, n| {
                     c.actual_state =
-                        Some(ActualState { bss_token: Some("t".repeat(n)), ..Default::default() });
+                        Some(ActualState { bss_token: Some("t".repeat(n).into()), ..Default::default() });
                 }),
             ),
             (
                 "staged_state.boot_artifacts.kernel",
                 4095,
                 Box::new(|c, n| {
-                    c.staged_state = Some(StagedState { boot_artifacts: kernel(n), ..Default::default() });
+                    c.staged_state = Some(
+                        StagedState { boot_artifacts: kernel(n).map(Into::into), ..Default::default() }
+                            .into(),
+                    );
                 }),
             ),
             (
@@ -175,14 +188,19 @@ mod tests {
                 127,
                 Box::new(|c, n| {
                     let configuration = Some("c".repeat(n));
-                    c.staged_state = Some(StagedState { configuration, ..Default::default() });
+                    c.staged_state = Some(
+                        StagedState { configuration: configuration.map(Into::into), ..Default::default() }
+                            .into(),
+                    );
                 }),
             ),
             (
                 "staged_state.session",
                 127,
                 Box::new(|c, n| {
-                    c.staged_state = Some(StagedState { session: Some("s".repeat(n)), ..Default::default() });
+                    c.staged_state = Some(
+                        StagedState { session: Some("s".repeat(n).into()), ..Default::default() }.into(),
+                    );
                 }),
             ),
             (
@@ -213,11 +231,12 @@ mod tests {
                 "status.status_override",
                 65536,
                 Box::new(|c, n| {
-                    c.status = Some(Status { status_override: Some("o".repeat(n)), ..Default::default() });
+                    c.status =
+                        Some(Status { status_override: Some("o".repeat(n).into()), ..Default::default() });
                 }),
             ),
-            ("error", 65536, Box::new(|c, n| c.error = Some("e".repeat(n)))),
-            ("session", 127, Box::new(|c, n| c.session = Some("s".repeat(n)))),
+            ("error", 65536, Box::new(|c, n| c.error = Some("e".repeat(n).into()))),
+            ("session", 127, Box::new(|c, n| c.session = Some("s".repeat(n).into()))),
             ("retry_policy", 1_048_576, Box::new(|c, n| c.retry_policy = Some(n as u32))),
         ];
         for (field, most, change) in rows {
@@ -230,9 +249,9 @@ mod tests {
     fn session_names_follow_the_pattern_or_are_empty() {
         let rows = [("", Ok(())), ("s-1", Ok(())), ("-s", Err("session".to_owned()))];
         for (name, expected) in rows {
-            assert_eq!(check(|c| c.session = Some(name.to_owned())), expected, "{name}");
+            assert_eq!(check(|c| c.session = Some(name.into())), expected, "{name}");
         }
-        let staged = StagedState { session: Some("a b".to_owned()), ..Default::default() };
-        assert_eq!(check(|c| c.staged_state = Some(staged)), Err("staged_state.session".to_owned()));
+        let staged = StagedState { session: Some("a b".into()), ..Default::default() };
+        assert_eq!(check(|c| c.staged_state = Some(staged.into())), Err("staged_state.session".to_owned()));
     }
 }

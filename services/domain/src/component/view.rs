@@ -1,6 +1,6 @@
 //! Components as short texts, for tables of expected values.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use super::{Action, Component, LastAction, Phase};
 use crate::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
@@ -11,18 +11,23 @@ pub(crate) fn bare() -> Component {
 }
 
 /// Artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
-pub(crate) fn artifacts(text: &str) -> BootArtifacts {
+pub(crate) fn artifacts(text: &str) -> Arc<BootArtifacts> {
     let mut members = text.split(' ').map(|member| match member {
         "-" => None,
         "." => Some("".into()),
         text => Some(text.into()),
     });
-    BootArtifacts {
+    Arc::new(BootArtifacts {
         kernel: members.next().flatten(),
         kernel_parameters: members.next().flatten(),
         initrd: members.next().flatten(),
         timestamp: None,
-    }
+    })
+}
+
+/// The same with the time at which their token was stored.
+pub(crate) fn stamped(text: &str, timestamp: Timestamp) -> Arc<BootArtifacts> {
+    Arc::new(BootArtifacts { timestamp: Some(timestamp), ..Arc::unwrap_or_clone(artifacts(text)) })
 }
 
 /// The action of that word.
@@ -100,7 +105,7 @@ pub(crate) fn show(component: &Component) -> String {
             .as_ref()
             .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error)),
     );
-    part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.clone()));
+    part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.to_string()));
     part("locked", component.locked.then(String::new));
     part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
     line
@@ -111,7 +116,7 @@ fn show_action(last: &LastAction) -> String {
     join([last.action.map(|action| action.word().to_owned()), failed, at(last.last_updated)])
 }
 
-fn show_artifacts(artifacts: &Option<BootArtifacts>) -> Option<String> {
+fn show_artifacts(artifacts: &Option<Arc<BootArtifacts>>) -> Option<String> {
     let artifacts = artifacts.as_ref()?;
     let texts =
         [&artifacts.kernel, &artifacts.kernel_parameters, &artifacts.initrd].map(|member| {
@@ -125,7 +130,7 @@ fn show_artifacts(artifacts: &Option<BootArtifacts>) -> Option<String> {
     Some(format!("{}{stamp}", texts.join(",")))
 }
 
-fn token(token: &Option<String>) -> Option<String> {
+fn token(token: &Option<Arc<str>>) -> Option<String> {
     token.as_ref().map(|token| format!("token:{token}"))
 }
 

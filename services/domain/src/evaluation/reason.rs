@@ -13,6 +13,8 @@ pub enum Reason {
     PowerMissing,
     /// The configuration upstream left the node out: held until it is seen again.
     ConfigurationMissing,
+    /// Off, although the node has just said that it runs what it was switched on for: looked at again later.
+    OffAgainstReport,
     /// Off and no kernel wanted: finished (row 1).
     OffAsWanted,
     /// Still off although it was switched on long enough ago: to be switched on again (row 2).
@@ -59,6 +61,7 @@ impl Reason {
             Self::PowerUndefined => "power_undefined",
             Self::PowerMissing => "power_missing",
             Self::ConfigurationMissing => "configuration_missing",
+            Self::OffAgainstReport => "off_against_report",
             Self::OffAsWanted => "off_as_wanted",
             Self::PowerOnWithoutEffect => "power_on_without_effect",
             Self::PowerOnAwaited => "power_on_awaited",
@@ -83,11 +86,15 @@ impl Reason {
         matches!(self, Self::OffAsWanted | Self::Booted | Self::Configured)
     }
 
-    /// Whether nothing can be decided for lack of a reading.
+    /// Whether nothing can be decided for lack of a reading that can be believed.
     pub(super) fn is_waiting(self) -> bool {
         matches!(
             self,
-            Self::NotEnabled | Self::AwaitingPower | Self::AwaitingConfiguration | Self::PowerUndefined
+            Self::NotEnabled
+                | Self::AwaitingPower
+                | Self::AwaitingConfiguration
+                | Self::PowerUndefined
+                | Self::OffAgainstReport
         )
     }
 

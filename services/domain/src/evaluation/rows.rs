@@ -8,8 +8,9 @@ use super::{
 use crate::{
     component::{Action, Component, Phase},
     options::Options,
+    power::CATCH_UP,
     status,
-    time::Timestamp,
+    time::{SKEW, Timestamp},
 };
 
 /// The row that fits, before failures of the past and the retry limit are looked at.
@@ -32,7 +33,10 @@ pub(super) fn judge(
         }
         _ if left_out => hold(component, Reason::ConfigurationMissing, ERROR_CONFIGURATION_MISSING),
         PowerObservation::Undefined { error } => undefined(component, error),
-        PowerObservation::Off => off(component, options, now),
+        PowerObservation::Off => match contradicts_report_until(component, now) {
+            Some(until) => Decision { until: Some(until), ..stay(component, Reason::OffAgainstReport) },
+            None => off(component, options, now),
+        },
         PowerObservation::On => on(component, evidence, options, now),
     }
 }
@@ -95,6 +99,22 @@ fn give_up(reason: Reason, error: String) -> Decision {
         settled: true,
         error: Some(error),
         ..go(Phase::Configuring, reason)
+    }
+}
+
+/// Until when "off" is not believed of a node that has just said that it runs what it was switched on for. A power
+/// service shows what it saw last, some without saying when, and to switch on a node that runs would prepare it for a boot
+/// that never comes. Later than its looks are apart it is right: nodes do lose power.
+///
+/// A clock of the registry that is far ahead of ours says nothing about how long ago that was.
+fn contradicts_report_until(component: &Component, now: Timestamp) -> Option<Timestamp> {
+    match component.last_action() {
+        Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully) => None,
+        Some(_) | None => {
+            let reported = component.prepared_boot_reported_at()?;
+            let until = reported.plus(CATCH_UP);
+            (reported <= now.plus(SKEW) && now < until).then_some(until)
+        }
     }
 }
 

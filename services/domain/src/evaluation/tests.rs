@@ -16,7 +16,7 @@ const NOW: Timestamp = Timestamp(10_000_000);
 
 /// An enabled component of generation 7 and the evidence about it, from words:
 /// `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
-/// `want` a kernel, `match` it; `cfg:name` wanted, `cfg:-` missing (else empty);
+/// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
 /// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
@@ -24,12 +24,12 @@ const NOW: Timestamp = Timestamp(10_000_000);
 fn scene(words: &str) -> (Component, Evidence) {
     let mut component = Component {
         desired_state: Some(DesiredState {
-            boot_artifacts: Some(BootArtifacts::empty()),
-            configuration: Some(String::new()),
+            boot_artifacts: Some(BootArtifacts::empty().into()),
+            configuration: Some(std::sync::Arc::default()),
             ..DesiredState::default()
         }),
         actual_state: Some(ActualState {
-            boot_artifacts: Some(BootArtifacts::empty()),
+            boot_artifacts: Some(BootArtifacts::empty().into()),
             ..ActualState::default()
         }),
         enabled: Some(true),
@@ -79,24 +79,31 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         "match" => {
             component.actual_state.get_or_insert_default().boot_artifacts = desired.boot_artifacts.clone();
         }
-        "cfg" => desired.configuration = (value != "-").then(|| value.to_owned()),
+        "token" => desired.bss_token = Some(value.into()),
+        "reported" => {
+            let (token, age) = value.split_once(':').expect("token:age");
+            let age: i64 = age.parse().expect("a number");
+            let actual = component.actual_state.get_or_insert_default();
+            (actual.bss_token, actual.last_updated) = (Some(token.into()), Some(Timestamp(NOW.0 - age)));
+        }
+        "cfg" => desired.configuration = (value != "-").then(|| value.into()),
         "last" => *last = last_action(value),
         "failed" => last.failed = Some(true),
         "phase" => status.phase = Some(phase(value)),
-        "over" => status.status_override = Some(value.to_owned()),
+        "over" => status.status_override = Some(value.into()),
         "tries" => component.event_stats = Some(stats(value)),
         "limit" => component.retry_policy = Some(value.parse().expect("a number")),
-        "error" => component.error = Some(value.to_owned()),
-        "refused" => component.power_error = value.to_owned(),
+        "error" => component.error = Some(value.into()),
+        "refused" => component.power_error = value.into(),
         "prepared" => {
             let (attempt, error) = value.split_once(':').expect("attempt:text");
             let attempt = attempt.parse().expect("a number");
-            component.preparation = Some(BootPreparation { generation: 7, attempt, error: error.to_owned() });
+            component.preparation = Some(BootPreparation { generation: 7, attempt, error: error.into() });
         }
         "disabled" => component.enabled = Some(false),
         "locked" => component.locked = true,
-        "unsent" => component.power_error = format!("{WAITING_FOR}{value}"),
-        "waited" => component.error = Some(format!("{WAITING_FOR}{value}")),
+        "unsent" => component.power_error = format!("{WAITING_FOR}{value}").into(),
+        "waited" => component.error = Some(format!("{WAITING_FOR}{value}").into()),
         word => panic!("what is {word}?"),
     }
 }
@@ -272,6 +279,44 @@ fn nodes_that_are_off() {
                 power_on_needed: 'powering_on'
         "#]],
     );
+}
+
+#[test]
+fn off_is_not_believed_of_a_node_that_has_just_reported_its_boot() {
+    let on = "off want match last:powering_on:999999 phase:powering_on";
+    let rows = [
+        ("token:t1 reported:t1:1000", "it runs what it was switched on for"),
+        ("token:t1 reported:t1:119999", "almost too long ago"),
+        ("token:t1 reported:t1:120000", "long enough ago for every power service"),
+        ("token:t1 reported:t1:-5000", "the clock of the registry is ahead by no more than clocks are"),
+        ("token:t1 reported:t1:-5001", "it is ahead by more, and says nothing"),
+        ("token:t2 reported:t1:1000", "it runs an earlier boot, and was off since for all that is known"),
+        ("token:t1", "it has not reported"),
+        ("token: reported::1000", "nothing was prepared"),
+        ("token:t1 reported:t1:1000 last:session_setup:100 over:on_hold", "another session wants it to run"),
+        ("token:t1 reported:t1:1000 last:powering_off_gracefully:500", "it was switched off since"),
+        ("token:t1 reported:t1:1000 last:powering_off_forcefully:500", "it was cut off since"),
+    ];
+    let mut seen = String::new();
+    for (words, story) in rows {
+        let (component, evidence) = scene(&format!("{on} {words}"));
+        let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+        writeln!(seen, "{story}: {}", show(&decision)).expect("a string takes every text");
+    }
+    expect![[r#"
+        it runs what it was switched on for: off_against_report: 'powering_on' until +119000
+        almost too long ago: off_against_report: 'powering_on' until +1
+        long enough ago for every power service: power_on_without_effect: 'powering_on' action-failed
+        the clock of the registry is ahead by no more than clocks are: off_against_report: 'powering_on' until +125000
+        it is ahead by more, and says nothing: power_on_without_effect: 'powering_on' action-failed
+        it runs an earlier boot, and was off since for all that is known: power_on_without_effect: 'powering_on' action-failed
+        it has not reported: power_on_without_effect: 'powering_on' action-failed
+        nothing was prepared: power_on_without_effect: 'powering_on' action-failed
+        another session wants it to run: off_against_report: 'powering_on' on_hold until +119000
+        it was switched off since: power_on_needed: 'powering_on'
+        it was cut off since: power_on_needed: 'powering_on'
+    "#]]
+    .assert_eq(&seen);
 }
 
 #[test]
@@ -596,7 +641,7 @@ fn errors_about_missing_evidence_go_when_it_is_there() {
     for error in [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED] {
         for words in ["off over:on_hold", "off want over:on_hold", "on want match cfs::x"] {
             let (mut component, evidence) = scene(words);
-            component.error = Some(error.to_owned());
+            component.error = Some(error.into());
             let decision = evaluate(&component, &evidence, &Options::default(), NOW);
             assert_eq!(decision.error.as_deref(), Some(""), "{words} {error}");
         }

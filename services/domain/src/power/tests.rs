@@ -11,7 +11,7 @@ fn component(phase: Phase, last: Action, age: i64, tries: [u32; 3]) -> Component
     let [on, graceful, forceful] = tries.map(Some);
     Component {
         enabled: Some(true),
-        status: Some(Status { phase: Some(phase), status_override: Some(String::new()) }),
+        status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
         last_action: Some(LastAction {
             action: Some(last),
             failed: Some(false),
@@ -35,7 +35,7 @@ fn act(action: Action, attempt: u32) -> PowerDecision {
 fn power_on_needs_a_preparation_of_this_attempt() {
     let pending = component(Phase::PoweringOn, Action::SessionSetup, 0, [1, 0, 0]);
     let prepared = |generation, attempt, error: &str| Component {
-        preparation: Some(BootPreparation { generation, attempt, error: error.to_owned() }),
+        preparation: Some(BootPreparation { generation, attempt, error: error.into() }),
         ..pending.clone()
     };
     let limited = |limit| Component { retry_policy: Some(limit), ..prepared(7, 2, "") };
@@ -85,7 +85,7 @@ fn nothing_is_done_to_a_component_that_does_not_ask_for_it() {
     let pending = component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]);
     let with = |word: &str| {
         let mut component = pending.clone();
-        component.status.get_or_insert_default().status_override = Some(word.to_owned());
+        component.status.get_or_insert_default().status_override = Some(word.into());
         component
     };
     let called = component(Phase::PoweringOn, Action::PoweringOn, 0, [1, 0, 0]);
@@ -128,7 +128,7 @@ fn readings() -> [PowerObservation; 6] {
 #[test]
 fn an_action_needs_a_reading_that_it_would_change() {
     let prepared = Component {
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: String::new() }),
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: "".into() }),
         ..component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0])
     };
     let asked = |age| component(Phase::PoweringOff, Action::PoweringOffGracefully, age, [0, 1, 0]);
@@ -258,8 +258,12 @@ fn a_locked_node_is_left_alone() {
 #[test]
 fn a_power_on_that_failed_is_tried_again_after_a_pause() {
     let failed = |age, tries, error: &str| Component {
-        preparation: Some(BootPreparation { generation: 7, attempt: tries + 1, error: String::new() }),
-        power_error: error.to_owned(),
+        preparation: Some(BootPreparation {
+            generation: 7,
+            attempt: tries + 1,
+            error: std::sync::Arc::default(),
+        }),
+        power_error: error.into(),
         last_action: Some(LastAction {
             action: Some(Action::PoweringOn),
             failed: Some(true),

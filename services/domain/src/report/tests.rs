@@ -12,7 +12,7 @@ use crate::{
 const NOW: Timestamp = Timestamp(900);
 
 fn status_of(phase: Phase, status_override: &str) -> Option<Status> {
-    Some(Status { phase: Some(phase), status_override: Some(status_override.to_owned()) })
+    Some(Status { phase: Some(phase), status_override: Some(status_override.into()) })
 }
 
 fn last(action: Action, failed: bool) -> Option<LastAction> {
@@ -28,8 +28,8 @@ fn stored(phase: Phase, action: Action) -> Component {
         actual_state: Some(actual),
         desired_state: Some(DesiredState {
             boot_artifacts: Some(artifacts("dk dp di")),
-            configuration: Some("conf".to_owned()),
-            bss_token: Some("dt".to_owned()),
+            configuration: Some("conf".into()),
+            bss_token: Some("dt".into()),
             last_updated: Some(Timestamp(100)),
         }),
         last_action: last(action, false),
@@ -40,13 +40,13 @@ fn stored(phase: Phase, action: Action) -> Component {
         }),
         status: status_of(phase, ""),
         enabled: Some(true),
-        error: Some("old trouble".to_owned()),
-        session: Some("s1".to_owned()),
+        error: Some("old trouble".into()),
+        session: Some("s1".into()),
         revision: 40,
         generation: 7,
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: String::new() }),
-        assignment: "id-1".to_owned(),
-        power_error: "refused".to_owned(),
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: Arc::default() }),
+        assignment: "id-1".into(),
+        power_error: "refused".into(),
         ..bare()
     }
 }
@@ -67,11 +67,11 @@ fn check(rows: &[(&str, Result<Option<Component>, Stale>)], expected: expect_tes
 
 fn assignment() -> Assignment {
     Assignment {
-        assignment_id: "id-2".to_owned(),
-        session: "s2".to_owned(),
+        assignment_id: "id-2".into(),
+        session: "s2".into(),
         tenant: Tenant::none(),
         boot_artifacts: artifacts("nk np ni"),
-        configuration: "new".to_owned(),
+        configuration: "new".into(),
         clear_actual_state: false,
         clear_bss_token: false,
         stage: false,
@@ -80,8 +80,8 @@ fn assignment() -> Assignment {
 
 fn shutdown() -> Assignment {
     Assignment {
-        boot_artifacts: BootArtifacts::empty(),
-        configuration: String::new(),
+        boot_artifacts: BootArtifacts::empty().into(),
+        configuration: Arc::default(),
         clear_bss_token: true,
         ..assignment()
     }
@@ -114,14 +114,14 @@ fn sessions_set_what_their_members_should_run() {
 
 #[test]
 fn an_earlier_session_does_not_take_a_component_back() {
-    let later = Component { assignment: "id-3".to_owned(), ..bare() };
+    let later = Component { assignment: "id-3".into(), ..bare() };
     assert_eq!(assign(&later, &assignment(), NOW), Err(Stale));
 }
 
 #[test]
 fn an_assignment_counts_once() {
     let taken = assign(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
-    let namesake = Assignment { assignment_id: "id-3".to_owned(), ..assignment() };
+    let namesake = Assignment { assignment_id: "id-3".into(), ..assignment() };
     let disabled = Component { enabled: Some(false), ..taken.clone() };
     let changes = |component: &Component, assignment: &Assignment| {
         assign(component, assignment, NOW).expect("never stale").is_some()
@@ -134,23 +134,23 @@ fn an_assignment_counts_once() {
 #[test]
 fn a_session_does_not_get_back_what_was_taken_from_it() {
     let given = |component: &Component, id: &str| {
-        let assignment = Assignment { assignment_id: id.to_owned(), ..assignment() };
+        let assignment = Assignment { assignment_id: id.into(), ..assignment() };
         assign(component, &assignment, NOW)
     };
-    let staged = Assignment { assignment_id: "id-1".to_owned(), stage: true, ..assignment() };
+    let staged = Assignment { assignment_id: "id-1".into(), stage: true, ..assignment() };
     let with_action = Component { last_action: last(Action::PoweringOn, false), ..bare() };
     let staged = assign(&with_action, &staged, NOW).expect("never stale").expect("changed");
     let taken = given(&staged, "id-2").expect("never stale").expect("changed");
 
-    let own = Standing::Own { id: "id-1".to_owned(), operation: Operation::Boot };
+    let own = Standing::Own { id: "id-1".into(), operation: Operation::Boot };
     let terms = Terms { tenant: Tenant::none(), clear_stage: true, compatibility: Compatibility::default() };
     let (verdict, applied) = apply(&taken, &own, &terms, |_| None, NOW);
     assert_eq!(verdict, Verdict::Succeeded);
-    let detached = Component { session: Some(String::new()), ..bare() };
+    let detached = Component { session: Some(Arc::default()), ..bare() };
     let detached = patch(&taken, detached, |_| None, NOW);
     let put = put(Some(&taken), bare(), |_| None, NOW);
     for component in [applied.expect("changed"), detached, put] {
-        assert_ne!(component.assignment, "id-2");
+        assert_ne!(&*component.assignment, "id-2");
         assert_eq!(given(&component, "id-0"), Err(Stale), "{component:?}");
         assert_eq!(given(&component, "id-2"), Err(Stale), "{component:?}");
         assert!(given(&component, "id-3").expect("later than all").is_some(), "{component:?}");
@@ -169,15 +169,15 @@ fn staging_touches_nothing_but_the_staged_state() {
         ("shutdown names its session (BUG-20)", assign(&staged, &shutdown, NOW)),
         (
             "of an earlier session",
-            assign(&staged, &Assignment { assignment_id: "id-0".to_owned(), ..boot.clone() }, NOW),
+            assign(&staged, &Assignment { assignment_id: "id-0".into(), ..boot.clone() }, NOW),
         ),
         (
             "of a later one",
-            assign(&staged, &Assignment { assignment_id: "id-3".to_owned(), ..boot.clone() }, NOW),
+            assign(&staged, &Assignment { assignment_id: "id-3".into(), ..boot.clone() }, NOW),
         ),
         (
             "applied already",
-            assign(&Component { assignment: "id-2".to_owned(), ..component.clone() }, &boot, NOW),
+            assign(&Component { assignment: "id-2".into(), ..component.clone() }, &boot, NOW),
         ),
     ];
     check(
@@ -204,7 +204,7 @@ fn status_report(phase: Phase) -> StatusReport {
         id: bare().id,
         revision: 40,
         phase,
-        status_override: String::new(),
+        status_override: std::sync::Arc::default(),
         settled: false,
         action_failed: false,
         error: None,
@@ -221,9 +221,9 @@ fn statuses_have_consequences() {
     let finished = StatusReport { settled: true, ..status_report(Phase::None) };
     let action_failed = StatusReport { action_failed: true, ..status_report(Phase::PoweringOn) };
     let gave_up = StatusReport {
-        status_override: "failed".to_owned(),
+        status_override: "failed".into(),
         settled: true,
-        error: Some("no way".to_owned()),
+        error: Some("no way".into()),
         ..status_report(Phase::PoweringOn)
     };
     let rows = [
@@ -265,7 +265,7 @@ fn statuses_have_consequences() {
 #[test]
 fn statuses_of_the_past_are_refused() {
     let component = stored(Phase::PoweringOn, Action::PoweringOn);
-    let same = StatusReport { error: Some("old trouble".to_owned()), ..status_report(Phase::PoweringOn) };
+    let same = StatusReport { error: Some("old trouble".into()), ..status_report(Phase::PoweringOn) };
     let older = StatusReport { revision: 39, ..status_report(Phase::PoweringOff) };
     let newer = StatusReport { revision: 41, ..status_report(Phase::PoweringOff) };
     let rows = [
@@ -287,7 +287,7 @@ fn statuses_of_the_past_are_refused() {
 }
 
 fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
-    ActionReport { id: bare().id, generation: 7, action, attempt, error: error.to_owned(), failed: false }
+    ActionReport { id: bare().id, generation: 7, action, attempt, error: error.into(), failed: false }
 }
 
 #[test]
@@ -375,8 +375,8 @@ fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationRepo
         id: bare().id,
         generation: 7,
         attempt,
-        bss_token: token.to_owned(),
-        error: error.to_owned(),
+        bss_token: token.into(),
+        error: error.into(),
         refused: false,
     }
 }
@@ -404,7 +404,7 @@ fn a_failed_attempt_is_told_once_and_shows_in_the_last_action() {
         action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
     let failed = ActionReport { failed: true, ..action_report(Action::PoweringOn, 9, "reserved") };
     let after = action(&begun, &failed, NOW).expect("current").expect("changed");
-    assert_eq!((after.power_error.as_str(), after.last_action_failed()), ("reserved", true));
+    assert_eq!((&*after.power_error, after.last_action_failed()), ("reserved", true));
     assert_eq!(after.attempts(Action::PoweringOn), 9);
     assert_eq!(action(&after, &failed, NOW), Ok(None));
 }

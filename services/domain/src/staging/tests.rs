@@ -4,15 +4,15 @@ use super::*;
 use crate::{
     component::{
         ActualState, EventStats, LastAction, Status,
-        view::{artifacts, bare, show},
+        view::{artifacts, bare, show, stamped},
     },
     session::tests::session,
 };
 
 const NOW: Timestamp = Timestamp(900);
 
-fn tokens(token: &str) -> Option<BootArtifacts> {
-    (token == "at").then(|| BootArtifacts { timestamp: Some(Timestamp(5)), ..artifacts("tk tp ti") })
+fn tokens(token: &str) -> Option<Arc<BootArtifacts>> {
+    (token == "at").then(|| stamped("tk tp ti", Timestamp(5)))
 }
 
 fn tenant(name: &str) -> Tenant {
@@ -28,7 +28,7 @@ fn strict() -> Terms {
 }
 
 fn own(operation: Operation) -> Standing {
-    Standing::Own { id: "id-3".to_owned(), operation }
+    Standing::Own { id: "id-3".into(), operation }
 }
 
 /// A component that failed to boot what another session wanted, and for which a session has staged `artifacts`.
@@ -36,24 +36,27 @@ fn staged(artifacts_text: Option<&str>) -> Component {
     Component {
         actual_state: Some(ActualState {
             boot_artifacts: Some(artifacts("ak ap ai")),
-            bss_token: Some("at".to_owned()),
+            bss_token: Some("at".into()),
             last_updated: Some(Timestamp(100)),
         }),
         desired_state: Some(DesiredState {
             boot_artifacts: Some(artifacts("dk dp di")),
-            configuration: Some("conf".to_owned()),
-            bss_token: Some("dt".to_owned()),
+            configuration: Some("conf".into()),
+            bss_token: Some("dt".into()),
             last_updated: Some(Timestamp(100)),
         }),
-        staged_state: Some(StagedState {
-            boot_artifacts: artifacts_text.map(artifacts),
-            configuration: Some("new".to_owned()),
-            session: Some("s3".to_owned()),
-            tenant: Some(tenant("")),
-            assignment: "id-3".to_owned(),
-            applied: false,
-            last_updated: Some(Timestamp(300)),
-        }),
+        staged_state: Some(
+            StagedState {
+                boot_artifacts: artifacts_text.map(artifacts),
+                configuration: Some("new".into()),
+                session: Some("s3".into()),
+                tenant: Some(tenant("")),
+                assignment: "id-3".into(),
+                applied: false,
+                last_updated: Some(Timestamp(300)),
+            }
+            .into(),
+        ),
         last_action: Some(LastAction {
             action: Some(Action::PoweringOn),
             failed: Some(true),
@@ -64,14 +67,14 @@ fn staged(artifacts_text: Option<&str>) -> Component {
             power_off_graceful_attempts: Some(0),
             power_off_forceful_attempts: Some(0),
         }),
-        status: Some(Status { phase: None, status_override: Some("failed".to_owned()) }),
+        status: Some(Status { phase: None, status_override: Some("failed".into()) }),
         enabled: Some(false),
-        error: Some("old trouble".to_owned()),
-        session: Some("s1".to_owned()),
+        error: Some("old trouble".into()),
+        session: Some("s1".into()),
         session_tenant: Some(tenant("")),
         generation: 7,
-        assignment: "id-1".to_owned(),
-        power_error: "refused".to_owned(),
+        assignment: "id-1".into(),
+        power_error: "refused".into(),
         ..bare()
     }
 }
@@ -85,7 +88,7 @@ fn text(component: &Component, standing: &Standing, terms: &Terms) -> String {
 fn every_row_of_the_rule() {
     let boots = Some("nk np ni");
     let foreign = |terms: &Terms| Terms { tenant: tenant("a"), ..terms.clone() };
-    let unowned = Component { staged_state: Some(StagedState::default()), ..staged(None) };
+    let unowned = Component { staged_state: Some(StagedState::default().into()), ..staged(None) };
     let rows = [
         ("nothing staged", text(&bare(), &Standing::Gone, &terms())),
         ("staged by nobody", text(&unowned, &Standing::Gone, &terms())),
@@ -148,12 +151,12 @@ fn a_stage_is_cleared_if_wanted_also_when_it_fails() {
         let (_, record) = apply(&staged(Some("nk np ni")), &standing, &terms, tokens, NOW);
         let record = record.expect("changed");
         let cleared = StagedState {
-            boot_artifacts: Some(BootArtifacts::empty()),
-            configuration: Some(String::new()),
+            boot_artifacts: Some(BootArtifacts::empty().into()),
+            configuration: Some(std::sync::Arc::default()),
             last_updated: Some(NOW),
             ..StagedState::default()
         };
-        assert_eq!(record.staged_state, Some(cleared));
+        assert_eq!(record.staged_state, Some(cleared.into()));
         assert_eq!(apply(&record, &standing, &terms, tokens, NOW), (Verdict::Ignored, None));
     }
 }
@@ -164,11 +167,11 @@ fn the_stage_of_somebody_else_is_cleared_and_nothing_else() {
     let terms = Terms { clear_stage: true, tenant: tenant("a"), ..terms() };
     let (verdict, record) = apply(&before, &Standing::Foreign, &terms, tokens, NOW);
     let record = record.expect("changed");
-    let stage = record.staged_state.clone().expect("there is one");
+    let stage = record.staged_state.as_deref().expect("there is one");
     let nothing = BootArtifacts::empty();
     assert_eq!(
-        (verdict, stage.session, stage.assignment.as_str(), stage.boot_artifacts, stage.last_updated),
-        (Verdict::Failed, None, "", Some(nothing), Some(NOW))
+        (verdict, &stage.session, &*stage.assignment, stage.boot_artifacts.as_deref(), stage.last_updated),
+        (Verdict::Failed, &None, "", Some(&nothing), Some(NOW))
     );
     assert_eq!(Component { staged_state: before.staged_state.clone(), ..record }, before);
 
@@ -208,8 +211,7 @@ fn sessions_are_found_by_id_or_by_whom_they_were_named_for() {
         ("other", None, ""),
         ("gone", None, ""),
     ] {
-        let reference =
-            SessionReference { name: name.to_owned(), tenant: owner.map(tenant), id: id.to_owned() };
+        let reference = SessionReference { name: name.into(), tenant: owner.map(tenant), id: id.into() };
         let told = ["", "a"].map(|asker| match standing(&reference, &tenant(asker), &all) {
             Standing::Own { id, .. } => format!("own {id}"),
             Standing::Foreign => "foreign".to_owned(),

@@ -3,27 +3,27 @@ use expect_test::expect;
 use super::*;
 use crate::component::{
     BootPreparation, Phase,
-    view::{artifacts, bare, show},
+    view::{artifacts, bare, show, stamped},
 };
 
 const NOW: Timestamp = Timestamp(900);
 
-fn tokens(token: &str) -> Option<BootArtifacts> {
-    (token == "known").then(|| BootArtifacts { timestamp: Some(Timestamp(5)), ..artifacts("tk tp ti") })
+fn tokens(token: &str) -> Option<Arc<BootArtifacts>> {
+    (token == "known").then(|| stamped("tk tp ti", Timestamp(5)))
 }
 
 /// An enabled component in the middle of a boot, as the registry holds it.
 fn stored() -> Component {
     Component {
         actual_state: Some(ActualState {
-            boot_artifacts: Some(BootArtifacts { timestamp: Some(Timestamp(1)), ..artifacts("ak ap ai") }),
-            bss_token: Some("old".to_owned()),
+            boot_artifacts: Some(stamped("ak ap ai", Timestamp(1))),
+            bss_token: Some("old".into()),
             last_updated: Some(Timestamp(100)),
         }),
         desired_state: Some(DesiredState {
             boot_artifacts: Some(artifacts("dk dp di")),
-            configuration: Some("conf".to_owned()),
-            bss_token: Some("dt".to_owned()),
+            configuration: Some("conf".into()),
+            bss_token: Some("dt".into()),
             last_updated: Some(Timestamp(100)),
         }),
         last_action: Some(LastAction {
@@ -36,15 +36,15 @@ fn stored() -> Component {
             power_off_graceful_attempts: Some(2),
             power_off_forceful_attempts: Some(3),
         }),
-        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(String::new()) }),
+        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
         enabled: Some(true),
-        error: Some("old trouble".to_owned()),
-        session: Some("s1".to_owned()),
+        error: Some("old trouble".into()),
+        session: Some("s1".into()),
         revision: 40,
         generation: 7,
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: String::new() }),
-        assignment: "uuid".to_owned(),
-        power_error: "refused".to_owned(),
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: Arc::default() }),
+        assignment: "uuid".into(),
+        power_error: "refused".into(),
         ..bare()
     }
 }
@@ -58,7 +58,7 @@ fn patched(change: impl FnOnce(&mut Component)) -> String {
 fn actual(token: Option<&str>, texts: Option<&str>) -> Option<ActualState> {
     Some(ActualState {
         boot_artifacts: texts.map(artifacts),
-        bss_token: token.map(str::to_owned),
+        bss_token: token.map(Into::into),
         last_updated: None,
     })
 }
@@ -108,7 +108,7 @@ fn tokens_in_reports_are_looked_up() {
 
 #[test]
 fn enabling_holds_whatever_else_is_said() {
-    let with_override = |text: &str| Some(Status { phase: None, status_override: Some(text.to_owned()) });
+    let with_override = |text: &str| Some(Status { phase: None, status_override: Some(text.into()) });
     let rows = [
         ("enabled again", patched(|c| c.enabled = Some(true))),
         (
@@ -139,7 +139,7 @@ fn enabling_holds_whatever_else_is_said() {
 #[test]
 fn a_disabled_component_keeps_its_hold() {
     let mut held = stored();
-    held.status = Some(Status { phase: None, status_override: Some("on_hold".to_owned()) });
+    held.status = Some(Status { phase: None, status_override: Some("on_hold".into()) });
     let disabled = patch(&held, Component { enabled: Some(false), ..bare() }, tokens, NOW);
     assert_eq!(computed_status(&disabled), "on_hold");
     assert_eq!(disabled.generation, held.generation);
@@ -154,8 +154,8 @@ fn whoever_is_disabled_waits_for_nobody() {
         ("cfs configuration failed", Some(false), None, "cfs configuration failed"),
     ];
     for (before, enabled, error, expected) in rows {
-        let stored = Component { error: Some(before.to_owned()), ..stored() };
-        let change = Component { enabled, error: error.map(str::to_owned), ..bare() };
+        let stored = Component { error: Some(before.into()), ..stored() };
+        let change = Component { enabled, error: error.map(Into::into), ..bare() };
         let merged = patch(&stored, change, tokens, NOW);
         assert_eq!(merged.error_text(), expected, "{before} {enabled:?} {error:?}");
     }
@@ -166,8 +166,8 @@ fn a_new_desired_state_detaches_and_counts_anew() {
     let desired = |texts: Option<&str>, configuration: Option<&str>, token: Option<&str>| {
         Some(DesiredState {
             boot_artifacts: texts.map(artifacts),
-            configuration: configuration.map(str::to_owned),
-            bss_token: token.map(str::to_owned),
+            configuration: configuration.map(Into::into),
+            bss_token: token.map(Into::into),
             last_updated: None,
         })
     };
@@ -186,7 +186,7 @@ fn a_new_desired_state_detaches_and_counts_anew() {
             "token with the session",
             patched(|c| {
                 c.desired_state = desired(None, None, Some("t2"));
-                c.session = Some("s1".to_owned());
+                c.session = Some("s1".into());
             }),
         ),
         ("token without the session", patched(|c| c.desired_state = desired(None, None, Some("t2")))),
@@ -194,7 +194,7 @@ fn a_new_desired_state_detaches_and_counts_anew() {
             "configuration for another session",
             patched(|c| {
                 c.desired_state = desired(None, Some("c2"), None);
-                c.session = Some("s2".to_owned());
+                c.session = Some("s2".into());
             }),
         ),
     ];
@@ -226,12 +226,12 @@ fn other_members_are_merged_or_replaced() {
         (
             "scalars",
             patched(|c| {
-                c.error = Some("e".to_owned());
-                c.session = Some("anything".to_owned());
+                c.error = Some("e".into());
+                c.session = Some("anything".into());
                 c.retry_policy = Some(4);
             }),
         ),
-        ("the session as it is", patched(|c| c.session = Some("s1".to_owned()))),
+        ("the session as it is", patched(|c| c.session = Some("s1".into()))),
         (
             "last action member",
             patched(|c| {
@@ -255,7 +255,8 @@ fn other_members_are_merged_or_replaced() {
             "staged state that was missing",
             patched(|c| {
                 let session = Some("s3".to_owned());
-                c.staged_state = Some(StagedState { session, ..StagedState::default() });
+                c.staged_state =
+                    Some(StagedState { session: session.map(Into::into), ..StagedState::default() }.into());
             }),
         ),
         (
@@ -263,9 +264,9 @@ fn other_members_are_merged_or_replaced() {
             patched(|c| {
                 c.revision = 1;
                 c.generation = 1;
-                c.assignment = "other".to_owned();
-                c.latest_assignment = "other".to_owned();
-                c.power_error = "other".to_owned();
+                c.assignment = "other".into();
+                c.latest_assignment = "other".into();
+                c.power_error = "other".into();
             }),
         ),
     ];
@@ -296,7 +297,7 @@ fn other_members_are_merged_or_replaced() {
 fn parts_that_are_missing_are_taken_as_they_come() {
     let incoming = Component {
         actual_state: actual(Some("strange"), None),
-        status: Some(Status { phase: None, status_override: Some("mine".to_owned()) }),
+        status: Some(Status { phase: None, status_override: Some("mine".into()) }),
         event_stats: Some(EventStats { power_on_attempts: Some(2), ..EventStats::default() }),
         ..bare()
     };
@@ -311,7 +312,7 @@ fn parts_that_are_missing_are_taken_as_they_come() {
 #[test]
 fn putting_replaces_the_record_and_begins_a_generation() {
     let enabled = Component { enabled: Some(true), ..bare() };
-    let full = Component { assignment: "mine".to_owned(), generation: 99, revision: 99, ..stored() };
+    let full = Component { assignment: "mine".into(), generation: 99, revision: 99, ..stored() };
     let rows = [
         ("enabled only, new", show(&put(None, enabled.clone(), tokens, NOW))),
         ("enabled only, known", show(&put(Some(&stored()), enabled, tokens, NOW))),
@@ -345,7 +346,7 @@ fn discovered_nodes_start_disabled() {
 fn reports_are_refused_while_the_node_is_being_changed() {
     let at = |enabled, phase, status_override: &str, action| Component {
         enabled,
-        status: Some(Status { phase: Some(phase), status_override: Some(status_override.to_owned()) }),
+        status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
         last_action: Some(LastAction { action, ..LastAction::default() }),
         ..bare()
     };
@@ -426,13 +427,13 @@ fn old_reports_are_forgotten() {
 fn of_a() -> Component {
     let tenant = Tenant::parse("a").ok();
     let staged = StagedState {
-        session: Some("s2".to_owned()),
+        session: Some("s2".into()),
         tenant: tenant.clone(),
-        assignment: "id-2".to_owned(),
+        assignment: "id-2".into(),
         applied: true,
         ..StagedState::default()
     };
-    Component { session_tenant: tenant, staged_state: Some(staged), ..stored() }
+    Component { session_tenant: tenant, staged_state: Some(staged.into()), ..stored() }
 }
 
 fn names(component: &Component) -> String {
@@ -455,9 +456,9 @@ fn names(component: &Component) -> String {
 fn sessions_that_are_named_by_hand_are_the_writers() {
     let incoming = |writer: &str, session: &str, staged: Option<&str>| Component {
         session_tenant: Tenant::parse(writer).ok(),
-        session: Some(session.to_owned()),
+        session: Some(session.into()),
         staged_state: staged
-            .map(|name| StagedState { session: Some(name.to_owned()), ..StagedState::default() }),
+            .map(|name| StagedState { session: Some(name.into()), ..StagedState::default() }.into()),
         ..bare()
     };
     let mut rows = String::new();

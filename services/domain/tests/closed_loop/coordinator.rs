@@ -1,6 +1,7 @@
 //! The config coordinator and its upstreams.
 
 use domain::{
+    artifacts::BootArtifacts,
     configuration::{self, ConfigurationDecision},
     evaluation::ConfigurationObservation,
     preparation::{self, Preparation, PreparationDecision},
@@ -46,8 +47,14 @@ impl Mesh {
                 let (bss_token, error) = self.give_boot_data(node, generation, &wanted);
                 let id = self.nodes[node].stored.id.clone();
                 let attempt = wanted.attempt;
-                let statement =
-                    PreparationReport { id, generation, attempt, bss_token, error, refused: false };
+                let statement = PreparationReport {
+                    id,
+                    generation,
+                    attempt,
+                    bss_token: bss_token.into(),
+                    error: error.into(),
+                    refused: false,
+                };
                 self.after(node, MESSAGE, Event::PreparationReported(statement));
             }
             _ => {
@@ -74,7 +81,7 @@ impl Mesh {
         }
         let token = format!("{}-{generation}-{}", known.stored.id, wanted.attempt);
         let artifacts = wanted.artifacts.clone().expect("something is booted");
-        known.hardware.boot_data = Some((token.clone(), artifacts.clone()));
+        known.hardware.boot_data = Some((token.clone(), BootArtifacts::clone(&artifacts)));
         known.hardware.set_configuration(&wanted.configuration);
         known.prepared.insert((generation, wanted.attempt));
         self.tokens.insert(token.clone(), artifacts);

@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
     ops::Range,
+    sync::Arc,
 };
 
 use domain::{
@@ -75,7 +76,7 @@ fn ends_stable(node: &Node) -> bool {
     assert_eq!(computed_status(component), status::STABLE, "{component:?} {hardware:?}");
     assert_eq!(hardware.powered, !off, "{component:?} {hardware:?}");
     if !off {
-        assert_eq!(hardware.running.as_ref(), Some(&wanted.boot_artifacts), "{component:?} {hardware:?}");
+        assert_eq!(hardware.running.as_ref(), Some(&*wanted.boot_artifacts), "{component:?} {hardware:?}");
         assert!(
             !wanted.clear_actual_state || hardware.boots > node.boots_before,
             "{component:?} {hardware:?}"
@@ -92,7 +93,7 @@ pub(crate) struct Mesh {
     pub(crate) rng: SmallRng,
     pub(crate) options: Options,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) tokens: HashMap<String, BootArtifacts>,
+    pub(crate) tokens: HashMap<String, Arc<BootArtifacts>>,
     queue: BinaryHeap<Reverse<(i64, u64, usize)>>,
     events: HashMap<u64, Event>,
     serial: u64,

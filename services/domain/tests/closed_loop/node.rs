@@ -51,7 +51,7 @@ impl Mesh {
         if write::guard_actual_state(&known.stored).is_err() {
             return self.after(node, 20_000..40_000, Event::Reports { cycle, token });
         }
-        let actual_state = Some(ActualState { bss_token: Some(token), ..ActualState::default() });
+        let actual_state = Some(ActualState { bss_token: Some(token.into()), ..ActualState::default() });
         let patch = Component { actual_state, ..Component::new(known.stored.id.clone()) };
         let tokens = |token: &str| self.tokens.get(token).cloned();
         let changed = write::patch(&known.stored, patch, tokens, self.time());

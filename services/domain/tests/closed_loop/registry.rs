@@ -108,7 +108,7 @@ pub(crate) fn action_report(component: &Component, transition: &Transition, erro
         generation: transition.generation,
         action: transition.action,
         attempt: transition.attempt,
-        error: error.to_owned(),
+        error: error.into(),
         failed: !error.is_empty(),
     }
 }

@@ -124,7 +124,7 @@ impl Node {
         let hardware = hardware(Fault::ALL[pick_fault(index)], rng);
         if let Some(running) = &hardware.running {
             let actual = stored.actual_state.get_or_insert_default();
-            actual.boot_artifacts = Some(running.clone());
+            actual.boot_artifacts = Some(running.clone().into());
         }
         let seen = Rc::new(stored.clone());
         Self {
@@ -195,11 +195,15 @@ pub(crate) fn session(name: &str, rng: &mut SmallRng) -> Assignment {
     let shutdown = operation == 0;
     let configuration = if shutdown || rng.random_bool(0.3) { "" } else { "one" };
     Assignment {
-        assignment_id: name.to_owned(),
-        session: name.to_owned(),
+        assignment_id: name.into(),
+        session: name.into(),
         tenant: Tenant::none(),
-        boot_artifacts: if shutdown { BootArtifacts::empty() } else { image(rng.random_range(1..=2)) },
-        configuration: configuration.to_owned(),
+        boot_artifacts: if shutdown {
+            BootArtifacts::empty().into()
+        } else {
+            image(rng.random_range(1..=2)).into()
+        },
+        configuration: configuration.into(),
         clear_actual_state: operation > 5,
         clear_bss_token: shutdown,
         stage: false,

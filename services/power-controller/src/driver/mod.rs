@@ -115,7 +115,7 @@ impl From<upstream::Failure> for Failure {
 /// The upstreams that can be driven.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// The simulated fleet. It tells changes by itself, and its transitions need no following.
+    /// The simulated fleet. It tells changes by itself, and of its transitions what the settings say.
     Simulated(Simulated),
     /// The power control service.
     Pcs(Pcs),
@@ -131,7 +131,9 @@ impl Driver {
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         match settings.power.driver {
             PowerDriver::Simulated => {
-                Simulated::new(&settings.simulator.url).context("simulator.url").map(Self::Simulated)
+                let follows = settings.simulator.results;
+                let fleet = Simulated::new(&settings.simulator.url, follows).context("simulator.url");
+                fleet.map(Self::Simulated)
             }
             PowerDriver::Pcs => Pcs::new(&settings.power.pcs).map(Self::Pcs),
             PowerDriver::Redfish => {
@@ -145,8 +147,17 @@ impl Driver {
     /// power readings tell its effect.
     pub(crate) fn follows(&self) -> bool {
         match self {
-            Self::Simulated(_) => false,
+            Self::Simulated(simulated) => simulated.follows(),
             Self::Pcs(_) | Self::Redfish(_) => true,
+        }
+    }
+
+    /// Whether it takes a call to the upstream to learn how a transition goes.
+    pub(crate) fn follows_by_calls(&self) -> bool {
+        match self {
+            Self::Simulated(simulated) => simulated.follows(),
+            Self::Pcs(_) => true,
+            Self::Redfish(_) => false,
         }
     }
 
@@ -233,7 +244,7 @@ impl Driver {
     /// about its nodes.
     pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Progress, Failure> {
         match self {
-            Self::Simulated(_) => Ok(forgotten()),
+            Self::Simulated(simulated) => Ok(simulated.follow(id, deadline).await?.unwrap_or_else(forgotten)),
             Self::Pcs(pcs) => pcs.follow(id, deadline).await,
             Self::Redfish(redfish) => Ok(redfish.follow(id).unwrap_or_else(forgotten)),
         }

@@ -7,15 +7,17 @@ use domain::{bos_time, component::Action, time::Timestamp};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use proto::{
-    power::PowerReading,
+    power::{PowerReading, TaskOutcome},
     simulation::{
-        CreateTransitionRequest, GetPowerRequest, ListTransitionsRequest, NodePower, TransitionOperation,
-        WatchPowerRequest, fleet_service_client::FleetServiceClient,
+        CreateTransitionRequest, GetPowerRequest, GetTransitionRequest, GetTransitionResponse,
+        ListTransitionsRequest, NodePower, NodeTask, TransitionOperation, WatchPowerRequest,
+        fleet_service_client::FleetServiceClient,
     },
 };
 use tonic::{Code, ConnectError, Status};
 
 use super::{Accepted, Failure, Reading, Readings, Search};
+use crate::progress::{Progress, Task, TaskState};
 
 /// How long a watch may take to begin. It is answered before anything happens, so a peer that needs longer
 /// than this is not there.
@@ -26,19 +28,25 @@ const WATCH_DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Simulated {
     client: FleetServiceClient<Channel>,
     url: Arc<str>,
+    /// Whether it tells what becomes of transitions.
+    follows: bool,
     /// Since when it does not answer.
     silent_since: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Simulated {
-    /// Drives the fleet at `url`.
+    /// Drives the fleet at `url`, which tells what becomes of transitions where it `follows` them.
     ///
     /// # Errors
     /// When `url` is not an address.
-    pub(crate) fn new(url: &str) -> anyhow::Result<Self> {
+    pub(crate) fn new(url: &str, follows: bool) -> anyhow::Result<Self> {
         let client = FleetServiceClient::new(chassis::channel(url)?);
         let client = client.max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { client, url: url.into(), silent_since: Arc::default() })
+        Ok(Self { client, url: url.into(), follows, silent_since: Arc::default() })
+    }
+
+    pub(crate) fn follows(&self) -> bool {
+        self.follows
     }
 
     pub(crate) async fn power(
@@ -75,6 +83,22 @@ impl Simulated {
         let request = CreateTransitionRequest { operation: operation.into(), ids };
         let answer = within(deadline, client.create_transition(request)).await;
         Ok(self.told(answer)?.into_inner().transition_id)
+    }
+
+    /// How a transition goes; none if the fleet has forgotten it, or never tells.
+    pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Option<Progress>, Failure> {
+        if !self.follows {
+            return Ok(None);
+        }
+        let mut client = self.client.clone();
+        let request = GetTransitionRequest { transition_id: id.to_owned() };
+        match within(deadline, client.get_transition(request)).await {
+            Err(status) if status.code() == Code::NotFound => Ok(None),
+            outcome => {
+                let GetTransitionResponse { tasks, ended } = self.told(outcome)?.into_inner();
+                Ok(Some(Progress { tasks: tasks.into_iter().map(task).collect(), ended }))
+            }
+        }
     }
 
     pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
@@ -146,6 +170,16 @@ fn reading(node: NodePower) -> (String, Reading) {
         }
     };
     (node.id, Reading { reading, error: node.error, as_of: None })
+}
+
+fn task(task: NodeTask) -> Task {
+    let outcome = task.outcome();
+    let state = match outcome {
+        TaskOutcome::Unspecified => TaskState::Pending,
+        TaskOutcome::Succeeded => TaskState::Succeeded,
+        TaskOutcome::Failed => TaskState::Failed(task.error),
+    };
+    Task { id: task.id, state }
 }
 
 /// What the upstream has to do for an action; none if the action has nothing to do with power.
@@ -233,7 +267,7 @@ mod tests {
             let (connection, _) = listener.accept().await.unwrap();
             connection.readable().await.unwrap();
         });
-        let fleet = Simulated::new(url).unwrap();
+        let fleet = Simulated::new(url, false).unwrap();
         let started = fleet.start(Action::PoweringOn, vec!["x1".into()], Duration::from_secs(5)).await;
         peer.await.unwrap();
         started.unwrap_err()

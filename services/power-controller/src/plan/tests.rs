@@ -116,6 +116,24 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
 }
 
 #[test]
+fn what_is_not_open_or_has_a_successor_is_over() {
+    let (node, first) = (id("x1"), attempt(1, OFF, 1));
+    let of = |attempt: Attempt| {
+        let (_, members) = batches(vec![(node.clone(), attempt)], &Options::default(), 1).remove(0);
+        convert::prepared(attempt.action, members, Timestamp(0))
+    };
+    let mut intents = Intents::default();
+    assert!(!intents.are_over(&of(first)), "nothing is known of it");
+    intents.open(&node, first);
+    assert!(!intents.are_over(&of(first)));
+    intents.close(&node, first);
+    assert!(intents.are_over(&of(first)));
+    intents.open(&node, attempt(2, ON, 1));
+    assert!(intents.are_over(&of(first)), "another one came after it");
+    assert!(!intents.are_over(&of(attempt(2, ON, 1))));
+}
+
+#[test]
 fn the_open_attempt_is_recalled_whatever_the_order() {
     for open_first in [true, false] {
         let mut intents = Intents::default();
@@ -142,7 +160,11 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
             power_off_graceful_attempts: off,
             power_off_forceful_attempts: force,
         }),
-        preparation: Some(BootPreparation { generation: 1, attempt: on.unwrap() + 1, error: String::new() }),
+        preparation: Some(BootPreparation {
+            generation: 1,
+            attempt: on.unwrap() + 1,
+            error: std::sync::Arc::default(),
+        }),
         ..Component::new(id("x1"))
     }
 }

@@ -11,7 +11,7 @@ mod take;
 use std::{collections::HashMap, convert::Infallible, time::Duration};
 
 use anyhow::Context as _;
-use chassis::lease::Handover;
+use chassis::{convert::time, lease::Handover};
 use domain::{component::Component, id::ComponentId, power::Shown};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
@@ -31,9 +31,10 @@ use crate::{
 /// Messages of the upstream that are stored together, so that a burst of single changes costs few commits.
 const MOST_PUSHES: usize = 4096;
 
-/// How many times longer nodes are left alone where the upstream tells of changes. What it failed to tell is then found
-/// long before an action that had its effect would be taken for one without.
-const WHEN_TOLD: u32 = 6;
+/// How many times longer nodes are left alone at most with which nothing is done, or where the upstream tells of changes.
+/// What it failed to tell is then found long before an action that had its effect would be taken for one without. By
+/// default it is as often as power services themselves read the power of a node.
+const WHEN_QUIET: u32 = 6;
 
 /// The task that reads power states.
 pub(crate) struct Sense {
@@ -61,8 +62,7 @@ pub(crate) struct Sense {
 struct Seen {
     listening: u64,
     clock: u64,
-    /// Until when it need not be asked for again.
-    fresh_until: Instant,
+    at: Instant,
 }
 
 /// A node that is asked for.
@@ -86,7 +86,8 @@ struct Question {
 type Answer = (Question, Result<Vec<(String, Reading)>, Failure>);
 
 impl Sense {
-    /// `pause`: how long a node is left alone that is being acted on; longer where the upstream tells of changes.
+    /// `pause`: how long a node is left alone that was acted on just now. One with which nothing has been done for long is
+    /// left alone for longer, and so is every one where the upstream tells of changes.
     pub(crate) fn new(
         known: Known,
         driver: Driver,
@@ -95,8 +96,8 @@ impl Sense {
         results: mpsc::Receiver<Vec<PowerState>>,
         pause: Duration,
     ) -> Self {
-        let pause = if driver.tells() { pause.saturating_mul(WHEN_TOLD) } else { pause };
-        let rhythm = Rhythm::new(Instant::now(), pause);
+        let longest = pause.saturating_mul(WHEN_QUIET);
+        let rhythm = Rhythm::new(Instant::now(), if driver.tells() { longest } else { pause }, longest);
         let (seen, shown, silence) = (HashMap::new(), HashMap::new(), Silence::default());
         let (listening, clock, failures) = (0, 0, 0);
         Self {
@@ -152,15 +153,19 @@ impl Sense {
     /// Asks for those that need it. What is kept about components that are gone is deleted. What comes to this replica
     /// is marked when it has been taken over.
     async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
-        let (mut nodes, mut gone) = (Vec::new(), Vec::new());
+        let (mut nodes, mut gone, now) = (Vec::new(), Vec::new(), Instant::now());
         for id in ids {
             let Some(tenure) = self.known.custody.tenure(id.as_str()) else { continue };
-            match self.known.components.get(id.as_str()) {
-                Some(component) if self.is_wanted(&component) => {
+            let Some(component) = self.known.components.get(id.as_str()) else {
+                gone.push(id.as_str().to_owned());
+                continue;
+            };
+            match self.wanted_from(&component, now) {
+                Some(at) if at <= now => {
                     nodes.push(Asked { id, generation: component.generation, tenure });
                 }
-                Some(_) => {}
-                None => gone.push(id.as_str().to_owned()),
+                Some(at) => self.queues.unread.mark_at(id, at),
+                None => {}
             }
         }
         self.forget(gone).await;
@@ -181,20 +186,28 @@ impl Sense {
         }
     }
 
-    /// Whether the stored reading is no evidence for the component as it is now, and nobody will tell.
-    fn is_wanted(&self, component: &Component) -> bool {
+    /// From when on, `now` or later, the stored reading is no evidence for the component as it is now; none as long as
+    /// nobody needs to know, or somebody will tell.
+    fn wanted_from(&self, component: &Component, now: Instant) -> Option<Instant> {
         let id = component.id.as_str();
         let state = self.known.states.view().get(id);
         let state = state.as_deref();
-        let known =
-            state.is_some_and(|state| state.generation == component.generation && !is_doubtful(state));
         // Whoever follows an action hears its result, and not that the upstream can be asked for power again.
         let told = self.effects.is_followed(id)
             && state.is_none_or(|state| state.reading() != PowerReading::Unspecified);
-        let now = Instant::now();
-        let heard =
-            self.seen.get(id).is_some_and(|seen| seen.listening == self.listening && now < seen.fresh_until);
-        component.is_enabled() && !(known && heard) && !told
+        if !component.is_enabled() || told {
+            return None;
+        }
+        let known =
+            state.is_some_and(|state| state.generation == component.generation && !is_doubtful(state));
+        let seen = self.seen.get(id).filter(|seen| known && seen.listening == self.listening);
+        Some(seen.map_or(now, |seen| self.fresh_until(seen, component)))
+    }
+
+    /// Until when a component need not be asked for again.
+    fn fresh_until(&self, seen: &Seen, component: &Component) -> Instant {
+        let quiet = component.last_action_at().map_or(Duration::MAX, |at| time::now().since(at));
+        self.rhythm.after(seen.at, quiet)
     }
 
     /// Deletes the states of components that are gone. Where that fails, the next start does it.

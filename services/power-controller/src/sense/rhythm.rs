@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::looks;
 use tokio::time::Instant;
 
 /// Beats of a clock. Nodes that are asked for at about the same time come back on the same beat, and so in one
@@ -9,20 +10,27 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rhythm {
     start: Instant,
-    pause: Duration,
+    least: Duration,
+    most: Duration,
 }
 
 impl Rhythm {
-    pub(super) fn new(start: Instant, pause: Duration) -> Self {
-        Self { start, pause: pause.max(Duration::from_millis(1)) }
+    /// Beats that are between `least` and `most` apart.
+    pub(super) fn new(start: Instant, least: Duration, most: Duration) -> Self {
+        Self { start, least: least.max(Duration::from_millis(1)), most }
+    }
+
+    /// When to ask again about a node that was asked about at `now`, and with which nothing was done for so long.
+    pub(super) fn after(&self, now: Instant, quiet: Duration) -> Instant {
+        self.next(now, looks::at_leisure(quiet, self.least, self.most))
     }
 
     /// The beat that comes closest to a pause after `now`.
-    pub(super) fn next(&self, now: Instant) -> Instant {
-        let (since, pause) = (now.saturating_duration_since(self.start).as_nanos(), self.pause.as_nanos());
+    fn next(&self, now: Instant, pause: Duration) -> Instant {
+        let (since, pause) = (now.saturating_duration_since(self.start).as_nanos(), pause.as_nanos());
         let beats = since.saturating_add(pause).saturating_add(pause / 2) / pause;
         let beat = u64::try_from(beats.saturating_mul(pause)).map_or(Duration::MAX, Duration::from_nanos);
-        self.start.checked_add(beat).unwrap_or(now + self.pause)
+        self.start.checked_add(beat).unwrap_or(now + self.most)
     }
 }
 
@@ -33,10 +41,20 @@ mod tests {
     #[test]
     fn those_who_come_about_the_same_time_meet_on_a_beat() {
         let start = Instant::now();
-        let rhythm = Rhythm::new(start, Duration::from_secs(5));
-        for (after, beat) in [(0, 5), (2_499, 5), (2_500, 10), (5_000, 10), (7_499, 10), (7_500, 15)] {
-            let now = start + Duration::from_millis(after);
-            assert_eq!(rhythm.next(now), start + Duration::from_secs(beat), "{after} ms");
+        let rhythm = Rhythm::new(start, Duration::from_secs(5), Duration::from_secs(30));
+        for (after, quiet, beat) in [
+            (0, 0, 5),
+            (2_499, 0, 5),
+            (2_500, 0, 10),
+            (5_000, 19, 10),
+            (7_499, 0, 10),
+            (7_500, 0, 15),
+            (7_500, 20, 20),
+            (7_500, 60, 20),
+            (12_000, 60, 40),
+        ] {
+            let (now, quiet) = (start + Duration::from_millis(after), Duration::from_secs(quiet));
+            assert_eq!(rhythm.after(now, quiet), start + Duration::from_secs(beat), "{after} ms, {quiet:?}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Sense {
     ) -> Vec<(ComponentId, PowerState, Seen)> {
         let now = time::now();
         let options = self.known.options.in_force();
-        let seen = self.seen_at(question.clock, question.listening);
+        let seen = Self::seen_at(question.clock, question.listening);
         let mut states = Vec::new();
         for Asked { id, generation, tenure } in question.nodes {
             // A new holder has its own questions.
@@ -66,13 +66,12 @@ impl Sense {
                 continue;
             }
             // Another generation has begun meanwhile: its own question is on the way.
-            if self.known.components.get(id.as_str()).is_none_or(|one| one.generation != generation) {
-                continue;
-            }
+            let component = self.known.components.get(id.as_str()).filter(|one| one.generation == generation);
+            let Some(component) = component else { continue };
             let reading = readings.remove(id.as_str()).unwrap_or_else(Reading::missing);
             if self.is_outdated(&id, &reading, now) {
                 self.seen.remove(&id);
-                self.ask_at(&id, std::iter::once(seen.fresh_until));
+                self.ask_at(&id, std::iter::once(self.fresh_until(&seen, &component)));
                 continue;
             }
             let state = convert::power_state(&id, reading, generation, now);
@@ -192,11 +191,11 @@ impl Sense {
 
     fn seen_now(&mut self) -> Seen {
         self.clock += 1;
-        self.seen_at(self.clock, self.listening)
+        Self::seen_at(self.clock, self.listening)
     }
 
-    fn seen_at(&self, clock: u64, listening: u64) -> Seen {
-        Seen { listening, clock, fresh_until: self.rhythm.next(Instant::now()) }
+    fn seen_at(clock: u64, listening: u64) -> Seen {
+        Seen { listening, clock, at: Instant::now() }
     }
 
     /// Stores what differs from what is known.
@@ -243,7 +242,7 @@ impl Sense {
             Outlook::Pending { until } => until.map(|until| after(until.since(now))),
             Outlook::Settled => None,
         };
-        let change = component.is_enabled().then_some(seen.fresh_until);
+        let change = component.is_enabled().then(|| self.fresh_until(&seen, &component));
         self.ask_at(id, doubt.into_iter().chain(effect).chain(change));
     }
 
@@ -259,7 +258,7 @@ impl Sense {
         let known = self.seen.entry(id).or_insert(seen);
         known.listening = known.listening.max(seen.listening);
         known.clock = known.clock.max(seen.clock);
-        known.fresh_until = known.fresh_until.max(seen.fresh_until);
+        known.at = known.at.max(seen.at);
     }
 
     /// Whether what is stored, of whichever generation, says something else about the power of the node.

@@ -35,12 +35,11 @@ impl Table for PowerStates {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<PowerState, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
-        let states = rows.map(|row| {
+        let read = |row: Model| {
             PowerState::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(PowerState::KIND, &row.id, error))
-        });
-        Ok(states.collect())
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, states: &[Arc<PowerState>]) -> Result<(), DbErr> {

@@ -35,12 +35,11 @@ impl Table for Transitions {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<Transition, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?.into_iter();
-        let transitions = rows.map(|row| {
+        let read = |row: Model| {
             Transition::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(Transition::KIND, &row.id, error))
-        });
-        Ok(transitions.collect())
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, transitions: &[Arc<Transition>]) -> Result<(), DbErr> {

@@ -10,10 +10,11 @@ use proto::{
     simulation::{
         CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
         GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
-        ListFaultsRequest, ListFaultsResponse, ListHardwareRequest, ListHardwareResponse,
-        ListTransitionsRequest, ListTransitionsResponse, NodePower, PutBootParametersRequest,
-        PutBootParametersResponse, SetConfigurationsRequest, SetConfigurationsResponse,
-        WatchConfigurationsRequest, WatchConfigurationsResponse, WatchPowerRequest, WatchPowerResponse,
+        GetTransitionRequest, GetTransitionResponse, ListFaultsRequest, ListFaultsResponse,
+        ListHardwareRequest, ListHardwareResponse, ListTransitionsRequest, ListTransitionsResponse,
+        NodePower, PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest,
+        SetConfigurationsResponse, WatchConfigurationsRequest, WatchConfigurationsResponse,
+        WatchPowerRequest, WatchPowerResponse,
         fleet_service_server::{FleetService, FleetServiceServer},
     },
 };
@@ -89,6 +90,13 @@ impl FleetService for SilentFleet {
         &self,
         _: Request<ListTransitionsRequest>,
     ) -> Result<Response<ListTransitionsResponse>, Status> {
+        Err(unused())
+    }
+
+    async fn get_transition(
+        &self,
+        _: Request<GetTransitionRequest>,
+    ) -> Result<Response<GetTransitionResponse>, Status> {
         Err(unused())
     }
 

@@ -186,7 +186,7 @@ impl ReportService for FakeRegistry {
                 generation: wire.generation,
                 action: component::action_from_wire(wire.action).unwrap(),
                 attempt: wire.attempt,
-                error: wire.error,
+                error: wire.error.into(),
                 failed: wire.failed,
             };
             self.world.send_modify(|world| {

@@ -60,7 +60,7 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Unable to reserve component");
     let words = "PCS: Unable to reserve component (Failed to achieve transition)";
     let failed = mesh.until_component("x2", "failed", |one| !one.power_error.is_empty()).await;
-    assert_eq!((failed.power_error.as_str(), failed.last_action_failed()), (words, true));
+    assert_eq!((&*failed.power_error, failed.last_action_failed()), (words, true));
     assert_eq!(attempts(&failed, Action::PoweringOn), 1);
     mesh.until_called("GET /transitions/t-1", 3).await;
     mesh.pcs.set_tasks(&["x1", "x3"], "succeeded", "", "");
@@ -72,6 +72,37 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     assert!(others.iter().all(|one| one.power_error.is_empty() && !one.last_action_failed()));
     let told = mesh.registry.reports();
     assert_eq!(told.iter().filter(|report| report.contains("failed")).count(), 1, "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_were_sent_together_are_looked_at_in_turn_and_tell_together_what_one_of_them_tells() {
+    const NODES: usize = 8;
+    let mut mesh = Mesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
+    // So many looks in turn that the last would come long after the first.
+    mesh.settings.power.follow_seconds = 1.0;
+    mesh.settings.power.poll_seconds = 60.0;
+    mesh.start().await;
+    let ids: Vec<_> = (0..NODES).map(|n| format!("x{n}")).collect();
+    mesh.power_on(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    mesh.until_taken(NODES).await;
+    mesh.pcs.complete_all();
+    let request = WatchPowerStatesRequest { resume_revision: 0 };
+    let mut changes = mesh.client().watch_power_states(request).await.unwrap().into_inner();
+    let (mut batches, mut on) = (0, 0);
+    while on < NODES {
+        let batch = changes.message().await.unwrap().unwrap();
+        let more = batch.power_states.iter().filter(|state| state.reading() == PowerReading::On).count();
+        batches += usize::from(more > 0);
+        on += more;
+    }
+    assert!(batches <= 3, "{batches} messages about {NODES} nodes");
+    let all_finished = || async {
+        let transitions = mesh.transitions().await;
+        transitions.iter().all(|one| one.delivery() == Delivery::Finished).then_some(())
+    };
+    until("all to be finished", all_finished).await;
+    let looks = mesh.pcs.count("GET /transitions/");
+    assert!((NODES..=NODES + 3).contains(&looks), "{looks} looks at {NODES} transitions");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +120,7 @@ async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() 
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
     let node = mesh.registry.get("x1");
-    assert_eq!((node.power_error.as_str(), attempts(&node, Action::PoweringOffForcefully)), ("", 1));
+    assert_eq!((&*node.power_error, attempts(&node, Action::PoweringOffForcefully)), ("", 1));
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
 }
 

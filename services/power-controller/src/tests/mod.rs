@@ -18,7 +18,7 @@ use domain::{
 use futures_util::StreamExt;
 use proto::power::{
     Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading, PowerState, Transition,
-    power_service_client::PowerServiceClient,
+    WatchPowerStatesRequest, power_service_client::PowerServiceClient,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -154,14 +154,14 @@ fn node(id: &str, phase: Phase) -> Component {
     Component {
         enabled: Some(true),
         generation: 1,
-        status: Some(Status { phase: Some(phase), status_override: Some(String::new()) }),
+        status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
         last_action: Some(LastAction {
             action: Some(Action::SessionSetup),
             failed: Some(false),
             last_updated: Some(chassis::convert::time::now()),
         }),
         event_stats: Some(EventStats::zeros()),
-        preparation: Some(BootPreparation { generation: 1, attempt: 1, error: String::new() }),
+        preparation: Some(BootPreparation { generation: 1, attempt: 1, error: std::sync::Arc::default() }),
         ..Component::new(ComponentId::parse(id).unwrap())
     }
 }

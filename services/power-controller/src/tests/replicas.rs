@@ -1,6 +1,7 @@
 //! Two replicas on one database.
 
 use chassis::lease::Shard;
+use sea_orm::{ConnectionTrait, Database};
 
 use super::*;
 use crate::testing::pcs::Trouble;
@@ -37,4 +38,33 @@ async fn a_shutdown_is_ended_by_who_has_the_transition_and_not_by_who_has_the_no
     called("DELETE /transitions/t-1").await;
     assert_eq!(mesh.pcs.count("DELETE"), 0, "it is another replica's");
     second.tasks.shutdown().cancel();
+}
+
+/// As a stand-in that took over without the last commits.
+const LOSE_TRANSITIONS: [&str; 2] =
+    ["DELETE FROM transitions", "UPDATE revisions SET revision = 0 WHERE kind = 'transition'"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_that_the_database_loses_is_seen_through_and_not_asked_for_again() {
+    let Some(url) = test_databases::on_postgres().await else { return };
+    let mut mesh = Mesh::new(Options::default()).await;
+    mesh.settings.power_controller.database_url.clone_from(&url);
+    mesh.start().await;
+    mesh.power_off(&["x1"]);
+    assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
+    let accepted = mesh.until_delivery(Delivery::Accepted).await;
+
+    let database = Database::connect(&url).await.unwrap();
+    database.execute_unprepared(&format!("BEGIN; {}; COMMIT", LOSE_TRANSITIONS.join("; "))).await.unwrap();
+    let restored = || async { mesh.transitions().await.pop().filter(|one| one.revision > accepted.revision) };
+    let restored = until("a transition that is on record again", restored).await;
+    assert_eq!((restored.upstream_id.as_str(), restored.delivery()), ("t-1", Delivery::Accepted));
+
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, gracefulshutdown", "");
+    mesh.pcs.set_status("completed");
+    mesh.until_delivery(Delivery::Finished).await;
+    mesh.until_read("x1", PowerReading::Off).await;
+    assert_eq!(mesh.pcs.taken().len(), 1);
+    mesh.registry.change("x1", wants_power_on);
+    assert_eq!(mesh.until_taken(2).await[1], "On x1", "nothing is in its way");
 }

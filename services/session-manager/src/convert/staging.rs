@@ -12,7 +12,7 @@ pub(crate) fn staged_session(reference: wire::SessionReference, standing: Standi
         Standing::Foreign => Some(staged_session::Standing::Foreign(wire::ForeignSession {})),
         Standing::Own { id, operation } => {
             let operation = operation_to_wire(operation).into();
-            Some(staged_session::Standing::Own(wire::OwnSession { assignment_id: id, operation }))
+            Some(staged_session::Standing::Own(wire::OwnSession { assignment_id: id.to_string(), operation }))
         }
     };
     wire::StagedSession { reference: Some(reference), standing }

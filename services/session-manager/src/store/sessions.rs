@@ -41,10 +41,10 @@ impl Table for Sessions {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<SessionRecord, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
-        let read =
-            |row| read(row).map_err(|error| database::unreadable(SessionRecord::KIND, &row.key, error));
-        Ok(rows.iter().map(read).collect())
+        let read = |row: Model| {
+            read(&row).map_err(|error| database::unreadable(SessionRecord::KIND, &row.key, error))
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, records: &[Arc<SessionRecord>]) -> Result<(), DbErr> {

@@ -37,10 +37,10 @@ impl Table for Templates {
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<TemplateRecord, Unreadable>>, DbErr> {
-        let rows = database::rows::<Entity>(on, Column::Revision, after).await?;
-        let read =
-            |row| read(row).map_err(|error| database::unreadable(TemplateRecord::KIND, &row.key, error));
-        Ok(rows.iter().map(read).collect())
+        let read = |row: Model| {
+            read(&row).map_err(|error| database::unreadable(TemplateRecord::KIND, &row.key, error))
+        };
+        database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
 
     async fn save(transaction: &DatabaseTransaction, records: &[Arc<TemplateRecord>]) -> Result<(), DbErr> {

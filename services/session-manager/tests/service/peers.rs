@@ -518,6 +518,13 @@ impl FleetService for Peers {
         Err(Status::unimplemented(""))
     }
 
+    async fn get_transition(
+        &self,
+        _: Request<GetTransitionRequest>,
+    ) -> Result<Response<GetTransitionResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
     async fn put_boot_parameters(
         &self,
         _: Request<PutBootParametersRequest>,

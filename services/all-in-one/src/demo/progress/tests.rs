@@ -7,10 +7,10 @@ use super::*;
 pub(crate) fn component(id: &str, phase: Phase, word: &str, error: &str, enabled: bool) -> Component {
     let action = (phase == Phase::PoweringOn).then_some(Action::PoweringOn);
     Component {
-        status: Some(Status { phase: Some(phase), status_override: Some(word.to_owned()) }),
+        status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
         last_action: Some(LastAction { action, failed: None, last_updated: None }),
-        error: Some(error.to_owned()),
-        session: Some("s".to_owned()),
+        error: Some(error.into()),
+        session: Some("s".into()),
         enabled: Some(enabled),
         ..Component::new(ComponentId::parse(id).expect("valid"))
     }
@@ -70,7 +70,7 @@ fn counts_and_trouble_follow_the_last_record_of_each_member() {
         ("n5", 2, Phase::Configuring, "", "", true),
     ]);
     let mut taken = component("n5", Phase::None, "", "", true);
-    taken.session = Some("another".to_owned());
+    taken.session = Some("another".into());
     tally.note(&taken, Instant::now());
 
     let trouble: Vec<_> = tally.trouble().into_iter().map(|(id, node)| (id.as_str(), &*node.error)).collect();

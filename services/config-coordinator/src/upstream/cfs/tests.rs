@@ -338,6 +338,11 @@ async fn news_are_looked_for_where_they_take_few_calls() {
     for (count, session) in [(600, "s1"), (2500, "s1"), (600, "s2"), (2600, "")] {
         told += &news(count, session).await;
     }
+    peers.configure(ids.iter().map(|id| id.as_str().to_owned()), "base", "configured");
+    for id in &ids {
+        peers.state().cfs.get_mut(id.as_str()).unwrap()["tags"] = json!({"bos_session": "s1"});
+    }
+    told += &news(2500, "s1").await;
     expect![[r#"
         2 of "s1": [("x0", Known { desired: Some("base"), status: "pending" }), ("x1", Known { desired: Some("base"), status: "pending" })]
             GET /cfs/v3/components/x0
@@ -355,6 +360,10 @@ async fn news_are_looked_for_where_they_take_few_calls() {
             GET /cfs/v3/components
             GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false
             GET /cfs/v3/components?after_id=x458&config_name=&limit=1000&state_details=false
+        2500 of "s1": 2500 of them
+            GET /cfs/v3/components?tags=bos_session%3Ds1&status=configured
+            GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false&status=configured&tags=bos_session%3Ds1
+            GET /cfs/v3/components?after_id=x548&config_name=&limit=1000&state_details=false&status=configured&tags=bos_session%3Ds1
     "#]].assert_eq(&told);
 }
 

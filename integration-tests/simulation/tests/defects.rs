@@ -1,0 +1,48 @@
+//! Defects that are planted on purpose are found: what the simulation checks can fail, in a whole run.
+
+use std::process::Command;
+
+/// Whether some of `seeds` breaks `invariant` first where `defect` is planted.
+fn finds(defect: &str, invariant: &str, seeds: &str, faults: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_simulation"))
+        .args(["--seeds", seeds, "--plant", defect])
+        .args(faults.iter().map(|fault| format!("--fault={fault}")))
+        .output()
+        .expect("the simulation");
+    let told =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains(&format!(" FAILED: {invariant} at ")), "{defect}: {told}");
+}
+
+#[test]
+fn what_upstreams_take_wrongly_is_found() {
+    finds("own-initiative", "I0", "0..1", &[]);
+    finds("late-calls", "I0", "0..1", &[]);
+    finds("repeated-calls", "I1", "0..1", &[]);
+    finds("lost-boot-data", "I4", "0..1", &[]);
+    finds("lost-configurations", "I4", "0..1", &[]);
+}
+
+#[test]
+fn what_never_ends_or_is_told_of_another_node_is_found() {
+    finds("endless-configurations", "I14", "0..4", &["slow"]);
+    finds("wrong-node", "I17", "0..12", &["oddity"]);
+}
+
+#[test]
+fn what_was_not_known_is_found() {
+    finds("old-readings", "I5", "0..4", &["crash"]);
+    finds("guessed-power", "I5", "0..13", &["oddity"]);
+}
+
+#[test]
+fn commits_that_were_not_made_are_found() {
+    finds("false-promises", "I8", "0..3", &["commits"]);
+}
+
+/// A replica that went on after a pause and writes what it had decided before.
+#[test]
+fn writes_of_who_lost_the_shard_are_found() {
+    finds("lost-shard", "I10", "0..1", &["replicas"]);
+    finds("unfenced-writes", "I10", "2000..2018", &["pause", "pause-at-commits"]);
+}

@@ -1,0 +1,80 @@
+//! Defects that are planted on purpose, to see that what a simulation checks finds them.
+
+use std::cell::Cell;
+
+use domain::evaluation::PowerObservation;
+use proto::power::{PowerReading, PowerState};
+
+/// Something that is broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Defect {
+    /// Disks let everybody write, also who was decided upon under leases that are over.
+    UnfencedWrites,
+    /// Nobody can take one of the shards once it was given back.
+    LostShard,
+    /// Disks say that commits that failed were kept.
+    FalsePromises,
+    /// Readings of any generation count for every other.
+    OldReadings,
+    /// A node whose power is not known counts as off.
+    GuessedPower,
+    /// The power service does by itself what nobody asked for.
+    OwnInitiative,
+    /// The power service takes every call twice.
+    RepeatedCalls,
+    /// The power service takes calls a minute after they were made.
+    LateCalls,
+    /// The boot script server forgets what it takes.
+    LostBootData,
+    /// The configuration service forgets what it takes.
+    LostConfigurations,
+    /// The configuration service is never done.
+    EndlessConfigurations,
+    /// The power service says of one node what failed on another.
+    WrongNode,
+}
+
+impl Defect {
+    /// Each with its name.
+    pub const ALL: [(&'static str, Self); 12] = [
+        ("unfenced-writes", Self::UnfencedWrites),
+        ("lost-shard", Self::LostShard),
+        ("false-promises", Self::FalsePromises),
+        ("old-readings", Self::OldReadings),
+        ("guessed-power", Self::GuessedPower),
+        ("own-initiative", Self::OwnInitiative),
+        ("repeated-calls", Self::RepeatedCalls),
+        ("late-calls", Self::LateCalls),
+        ("lost-boot-data", Self::LostBootData),
+        ("lost-configurations", Self::LostConfigurations),
+        ("endless-configurations", Self::EndlessConfigurations),
+        ("wrong-node", Self::WrongNode),
+    ];
+
+    /// Whether it is planted in this thread.
+    pub fn is_planted(self) -> bool {
+        PLANTED.get() == Some(self)
+    }
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Defect>> = const { Cell::new(None) };
+}
+
+/// From now on, what runs in this thread has that defect, or none.
+pub fn plant(defect: Option<Defect>) {
+    PLANTED.set(defect);
+}
+
+/// What a state of power is wrongly taken for, if that is planted.
+pub(crate) fn wrong_power(state: Option<&PowerState>) -> Option<PowerObservation> {
+    let reading = state.map(PowerState::reading).unwrap_or_default();
+    match PLANTED.get()? {
+        Defect::GuessedPower if !matches!(reading, PowerReading::On | PowerReading::Off) => {
+            Some(PowerObservation::Off)
+        }
+        Defect::OldReadings if reading == PowerReading::On => Some(PowerObservation::On),
+        Defect::OldReadings if reading == PowerReading::Off => Some(PowerObservation::Off),
+        _ => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! Nodes that report again and again.
+
+use std::time::Duration;
+
+use chassis::{Context, Settings, convert::time, ledger::Ledger};
+use domain::{id::ComponentId, time::Timestamp};
+use futures_util::future::join_all;
+use proto::component::{
+    ActualState, BootArtifacts, Component, PatchComponentsRequest, PatchEach, PutComponentsRequest,
+    WatchComponentsRequest, WatchComponentsResponse, patch_components_request::Selection,
+};
+use test_databases::EmptyDatabase;
+use tonic::Streaming;
+
+use super::{Site, eventually, smd::Smd};
+use crate::{Components, Migrator};
+
+/// Age at which the time stamp of a report is old.
+const OLD: Duration = Duration::from_secs(20 * 60);
+
+async fn site(database: &EmptyDatabase) -> Site {
+    let smd = Smd::start().await;
+    Site::with_smd(&smd, |settings| settings.component_registry.database_url.clone_from(&database.url)).await
+}
+
+fn reported(id: &str, kernel: &str) -> Component {
+    let boot_artifacts = BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() };
+    let actual_state = ActualState { boot_artifacts: Some(boot_artifacts), ..ActualState::default() };
+    Component { id: id.into(), actual_state: Some(actual_state), ..Component::default() }
+}
+
+impl Site {
+    /// Stores components that have reported, and whether they are acted on.
+    async fn put_reported(&self, ids: &[&str], enabled: bool) {
+        let components = ids.iter().map(|id| Component { enabled: Some(enabled), ..reported(id, "k") });
+        let request = PutComponentsRequest { components: components.collect(), ..Default::default() };
+        self.components().put_components(request).await.unwrap();
+    }
+
+    /// Reports a boot as a node does, and gives what is on record then.
+    async fn report(&self, id: &str, kernel: &str) -> Component {
+        let selection = Some(Selection::Each(PatchEach { patches: vec![reported(id, kernel)] }));
+        let request = PatchComponentsRequest {
+            selection,
+            guard_actual_state: true,
+            ..PatchComponentsRequest::default()
+        };
+        self.components().patch_components(request).await.unwrap();
+        self.component(id).await.unwrap()
+    }
+
+    /// Waits until a report that says nothing new is not written: where the database is shared, until it is known how
+    /// new the record is that memory has.
+    async fn until_repeats_are_known(&self, id: &str) {
+        eventually(async || {
+            let before = self.component(id).await.unwrap();
+            self.report(id, "k").await == before
+        })
+        .await;
+    }
+
+    async fn watch(&self) -> Streaming<WatchComponentsResponse> {
+        let request = WatchComponentsRequest { resume_revision: 0 };
+        let mut watch = self.components().watch_components(request).await.unwrap().into_inner();
+        while !watch.message().await.unwrap().unwrap().synced {}
+        watch
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_repeats_what_is_on_record_is_not_written() {
+    for database in test_databases::every_kind().await {
+        let site = site(&database).await;
+        site.put_reported(&["x1"], false).await;
+        site.put_reported(&["x2"], true).await;
+        site.until_repeats_are_known("x1").await;
+        let before = site.component("x1").await.unwrap();
+        for _ in 0..20 {
+            assert_eq!(site.report("x1", "k").await, before, "{}", database.kind);
+        }
+
+        let other = site.report("x1", "other").await;
+        assert!(other.revision > before.revision, "{}: another boot is news", database.kind);
+        site.patch("x2", Component { status: stable(), ..Component::default() }).await;
+        let acted_on = site.component("x2").await.unwrap();
+        let again = site.report("x2", "k").await;
+        assert!(again.revision > acted_on.revision, "{}: somebody acts on it", database.kind);
+        site.stop().await;
+    }
+}
+
+/// In which a node may report that somebody acts on.
+fn stable() -> Option<proto::component::Status> {
+    Some(proto::component::Status { status_override: Some("stable".into()), ..Default::default() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_replica_has_written_is_not_repeated() {
+    let Some(url) = test_databases::on_postgres().await else { return };
+    let database = EmptyDatabase::at(url);
+    let (one, other) = (site(&database).await, site(&database).await);
+    one.put_reported(&["x1"], false).await;
+    other.until_repeats_are_known("x1").await;
+    let booted = one.report("x1", "other").await;
+    eventually(async || other.component("x1").await.is_some_and(|seen| seen == booted)).await;
+    let back = other.report("x1", "k").await;
+    assert!(back.revision > booted.revision, "what it repeats was overwritten");
+    one.stop().await;
+    other.stop().await;
+}
+
+/// Stores components that have not reported for long, as an earlier process left them.
+async fn leave_behind(database: &EmptyDatabase, ids: &[String]) {
+    let context = Context::new(Settings::default());
+    let connection = chassis::database::connect::<Migrator>(&database.url).await.unwrap();
+    let ledger = Ledger::<Components>::open(&context, connection.clone()).await.unwrap();
+    let at = Timestamp(time::now().0 - i64::try_from(OLD.as_millis()).unwrap());
+    let components: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            let kernel = Some("k".into());
+            let boot_artifacts = domain::artifacts::BootArtifacts { kernel, ..Default::default() };
+            let actual_state = domain::component::ActualState {
+                boot_artifacts: Some(boot_artifacts.into()),
+                bss_token: None,
+                last_updated: Some(at),
+            };
+            let id = ComponentId::parse(id).unwrap();
+            domain::component::Component {
+                actual_state: Some(actual_state),
+                ..domain::component::Component::new(id)
+            }
+        })
+        .collect();
+    let put = ledger.write(move |draft| {
+        components.into_iter().for_each(|component| draft.put(component));
+        Ok(())
+    });
+    put.await.unwrap();
+    context.tasks.shutdown().cancel();
+    context.tasks.finished(Duration::from_secs(5)).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_stamps_that_are_old_are_written_together() {
+    const NODES: usize = 40;
+    let ids: Vec<_> = (0..NODES).map(|n| format!("x{n}")).collect();
+    for database in test_databases::every_kind().await {
+        leave_behind(&database, &ids).await;
+        let site = site(&database).await;
+        site.put_reported(&["y"], false).await;
+        site.until_repeats_are_known("y").await;
+        let before = site.component("x0").await.unwrap();
+        let mut watch = site.watch().await;
+        let after = join_all(ids.iter().map(|id| site.report(id, "k"))).await;
+        let stamp = |component: &Component| component.actual_state.as_ref().unwrap().last_updated.unwrap();
+        assert!(stamp(&after[0]).seconds > stamp(&before).seconds, "{}", database.kind);
+
+        let (mut batches, mut seen) = (0, 0);
+        while seen < NODES {
+            batches += 1;
+            seen += watch.message().await.unwrap().unwrap().components.len();
+        }
+        assert!(batches <= 4, "{}: {batches} transactions of {NODES} time stamps", database.kind);
+        drop(watch);
+        site.stop().await;
+    }
+}

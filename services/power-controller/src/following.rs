@@ -1,0 +1,101 @@
+//! Which transitions the upstream works on, and when to look at each of them.
+//!
+//! Large power operations are many transitions that were sent at the same time, and nodes that were asked for the same at
+//! the same time are ready at about the same time. So they are looked at in turn, which finds the first results as soon as
+//! if each were looked at all the time, and costs no more looks than one of them. Once one has something to tell about
+//! all, those that were sent with it are looked at at once.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use domain::{component::Action, looks, time::Timestamp};
+use parking_lot::Mutex;
+use proto::power::Transition;
+
+use crate::convert;
+
+/// The transitions that are followed, and how quickly.
+pub(crate) struct Following {
+    /// Least time between looks, where a look is a call.
+    least: Duration,
+    /// Most time until each is looked at again.
+    most: Duration,
+    open: Mutex<HashMap<Arc<str>, Sent>>,
+}
+
+/// What a transition asks for, and when it was sent.
+struct Sent {
+    action: Option<Action>,
+    at: Timestamp,
+}
+
+impl Following {
+    pub(crate) fn new(least: Duration, most: Duration) -> Self {
+        Self { least, most, open: Mutex::default() }
+    }
+
+    /// The upstream works on it.
+    pub(crate) fn begin(&self, transition: &Transition) {
+        self.open.lock().insert(transition.id.as_str().into(), sent(transition));
+    }
+
+    /// It is over, or somebody else's.
+    pub(crate) fn end(&self, id: &str) {
+        self.open.lock().remove(id);
+    }
+
+    /// How long to leave alone what was looked at just now, or has just begun.
+    pub(crate) fn pause(&self) -> Duration {
+        looks::in_turn(self.open.lock().len(), self.least, self.most)
+    }
+
+    /// Those that were sent together with `transition`, and itself: they ask for the same, and were sent so soon one
+    /// after the other that none was looked at in between.
+    pub(crate) fn sent_with(&self, transition: &Transition) -> Vec<Arc<str>> {
+        let Sent { action, at } = sent(transition);
+        let is_together =
+            |other: &Sent| other.action == action && at.since(other.at).max(other.at.since(at)) < self.least;
+        let open = self.open.lock();
+        open.iter().filter(|(_, other)| is_together(other)).map(|(id, _)| Arc::clone(id)).collect()
+    }
+}
+
+fn sent(transition: &Transition) -> Sent {
+    Sent { action: convert::action(transition), at: convert::sent_at(transition) }
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::convert::time;
+    use proto::component::Action as Wire;
+
+    use super::*;
+
+    fn transition(id: &str, action: Wire, at: i64) -> Transition {
+        let sent_at = Some(time::to_wire(Timestamp(at)));
+        Transition { id: id.to_owned(), action: action.into(), sent_at, ..Transition::default() }
+    }
+
+    #[test]
+    fn those_that_were_sent_together_belong_together_until_they_end() {
+        let following = Following::new(Duration::from_secs(1), Duration::from_secs(5));
+        let off = transition("off-1", Wire::PoweringOffGracefully, 1_000);
+        for transition in [
+            off.clone(),
+            transition("off-2", Wire::PoweringOffGracefully, 1_999),
+            transition("on", Wire::PoweringOn, 1_000),
+            transition("late", Wire::PoweringOffGracefully, 2_000),
+        ] {
+            following.begin(&transition);
+        }
+        let with_off = || {
+            let mut ids = following.sent_with(&off);
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(with_off(), ["off-1", "off-2"].map(Arc::from));
+        assert_eq!(following.pause(), Duration::from_secs(4));
+        following.end("off-1");
+        assert_eq!(with_off(), ["off-2"].map(Arc::from));
+        assert_eq!(following.pause(), Duration::from_secs(3));
+    }
+}
