@@ -161,7 +161,7 @@ impl Hub {
     }
 
     /// Where every kind stood at `began` was told.
-    fn looked(&self, began: Instant) {
+    pub(crate) fn looked(&self, began: Instant) {
         *self.looked.lock() = Some(began);
     }
 

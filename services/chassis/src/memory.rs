@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, thread, time::Duration};
 
-use tokio::time::interval;
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How often memory is given back: a thread that does nothing costs less than a hundred microseconds.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -12,6 +12,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// ends, which needs no call that the compiler cannot check.
 pub(crate) async fn give_back() -> anyhow::Result<Infallible> {
     let mut period = interval(PERIOD);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         period.tick().await;
         if let Err(error) = thread::Builder::new().name("memory".into()).spawn(|| {}) {

@@ -45,6 +45,32 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     }
 }
 
+/// Tables are read in pages of thousands of rows.
+#[tokio::test]
+async fn of_large_tables_every_row_is_there_after_a_restart() {
+    for database in test_databases::every_kind().await {
+        for count in [2_000, 4_001] {
+            let context = Context::new(Settings::default());
+            let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+            ledger
+                .write(move |draft| {
+                    (0..count).for_each(|n| draft.put(Note::new(&format!("n{n:05}"), "")));
+                    Ok(())
+                })
+                .await
+                .unwrap();
+            let written = texts(&ledger);
+            stop(context).await;
+
+            let context = Context::new(Settings::default());
+            let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+            assert_eq!(ledger.view().len(), count, "{}", database.kind);
+            assert_eq!(texts(&ledger), written, "{}", database.kind);
+            stop(context).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_a_later_version_has_added_outlives_writes_of_this_one() {
     for database in test_databases::every_kind().await {

@@ -39,12 +39,13 @@ impl Pace {
     }
 }
 
-/// How long to leave each of `count` things alone that are looked at in turn: there is one look in every `least`, but to
-/// none of them later than after `most`. So many of them cost no more looks than that, and what they have in common is
-/// still noticed soon.
+/// When to look next at one of several things that are looked at in turn, of which the `last` look of any of them is due
+/// then: there is one look in every `least`, but none later than after `most`. So many of them cost no more looks than that,
+/// and what they have in common is still noticed soon.
 #[must_use]
-pub fn in_turn(count: usize, least: Duration, most: Duration) -> Duration {
-    least.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)).clamp(least, most.max(least))
+pub fn in_turn(last: Option<Instant>, now: Instant, least: Duration, most: Duration) -> Instant {
+    let free = last.map_or(now, |last| last.max(now)) + least;
+    free.min(now + most.max(least))
 }
 
 /// How long to leave alone what has been as it is for so long, `quiet`: at first for `least`, later for two, four, eight
@@ -115,9 +116,17 @@ mod tests {
     #[test]
     fn many_share_the_looks_of_one_until_they_would_be_left_alone_for_too_long() {
         let [least, most] = [1, 5].map(Duration::from_secs);
-        let pauses = [0, 1, 2, 4, 5, 6, 1000].map(|count| in_turn(count, least, most).as_secs());
-        assert_eq!(pauses, [1, 1, 2, 4, 5, 5, 5]);
-        assert_eq!(in_turn(9, most, least), most, "the least holds in any case");
+        let now = Instant::now();
+        let mut last = None;
+        let turns = [(); 7].map(|()| {
+            let next = in_turn(last, now, least, most);
+            last = Some(next);
+            (next - now).as_secs()
+        });
+        assert_eq!(turns, [1, 2, 3, 4, 5, 5, 5]);
+        let later = now + 4 * least;
+        assert_eq!(in_turn(Some(now), later, least, most), later + least, "nobody else waits");
+        assert_eq!(in_turn(last, now, most, least), now + most, "the least holds in any case");
     }
 
     #[test]

@@ -99,12 +99,10 @@ impl Looks {
             return;
         };
         if heard.is_turn() {
-            for other in actor.following.sent_with(&heard.transition) {
-                self.begin(actor, other);
-            }
+            actor.queues.unfollowed.mark(actor.following.sent_with(&heard.transition));
         }
         // The others were asked for as much, and so take about as long.
-        let patience = heard.began.elapsed().max(MOMENT) * 2;
+        let patience = (heard.began.elapsed() * 2).min(actor.following.patience()).max(MOMENT);
         self.until.get_or_insert_with(|| Instant::now() + patience);
         self.heard.push(heard);
     }
@@ -155,7 +153,7 @@ impl Actor {
     }
 
     pub(crate) fn look_later(&self, id: &str) {
-        self.queues.unfollowed.mark_at(id.into(), Instant::now() + self.following.pause());
+        self.queues.unfollowed.mark_at(id.into(), self.following.turn());
     }
 
     /// Asks how a transition goes; none if it is not ours to follow, or over.
@@ -307,8 +305,8 @@ impl Actor {
             self.show_results_again(&transition).await;
             return self.end(transition, &failure.to_string(), fence).await;
         }
-        let pause = pause::after(failures).max(self.following.pause());
-        self.queues.unfollowed.mark_at(transition.id.as_str().into(), Instant::now() + pause);
+        let at = self.following.turn().max(Instant::now() + pause::after(failures));
+        self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
         Ok(())
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! Large power operations are many transitions that were sent at the same time, and nodes that were asked for the same at
 //! the same time are ready at about the same time. So they are looked at in turn, which finds the first results as soon as
-//! if each were looked at all the time, and costs no more looks than one of them. Once one has something to tell about
-//! all, those that were sent with it are looked at at once.
+//! if each were looked at all the time, and costs no more looks than one of them. When one tells its first result, or has
+//! ended, those that were sent with it are looked at too.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{component::Action, looks, time::Timestamp};
 use parking_lot::Mutex;
 use proto::power::Transition;
+use tokio::time::Instant;
 
 use crate::convert;
 
@@ -20,6 +21,8 @@ pub(crate) struct Following {
     /// Most time until each is looked at again.
     most: Duration,
     open: Mutex<HashMap<Arc<str>, Sent>>,
+    /// When the last look is due of those that were given their turn.
+    last: Mutex<Option<std::time::Instant>>,
 }
 
 /// What a transition asks for, and when it was sent.
@@ -30,7 +33,7 @@ struct Sent {
 
 impl Following {
     pub(crate) fn new(least: Duration, most: Duration) -> Self {
-        Self { least, most, open: Mutex::default() }
+        Self { least, most, open: Mutex::default(), last: Mutex::default() }
     }
 
     /// The upstream works on it.
@@ -43,9 +46,17 @@ impl Following {
         self.open.lock().remove(id);
     }
 
-    /// How long to leave alone what was looked at just now, or has just begun.
-    pub(crate) fn pause(&self) -> Duration {
-        looks::in_turn(self.open.lock().len(), self.least, self.most)
+    /// When to look at what was looked at just now, or has just begun.
+    pub(crate) fn turn(&self) -> Instant {
+        let mut last = self.last.lock();
+        let turn = looks::in_turn(*last, Instant::now().into_std(), self.least, self.most);
+        *last = Some(turn);
+        turn.into()
+    }
+
+    /// How long an answer may be waited for to take it in together with others: nobody is looked at more often.
+    pub(crate) fn patience(&self) -> Duration {
+        self.least
     }
 
     /// Those that were sent together with `transition`, and itself: they ask for the same, and were sent so soon one
@@ -93,9 +104,7 @@ mod tests {
             ids
         };
         assert_eq!(with_off(), ["off-1", "off-2"].map(Arc::from));
-        assert_eq!(following.pause(), Duration::from_secs(4));
         following.end("off-1");
         assert_eq!(with_off(), ["off-2"].map(Arc::from));
-        assert_eq!(following.pause(), Duration::from_secs(3));
     }
 }

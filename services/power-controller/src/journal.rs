@@ -89,7 +89,8 @@ impl Journal {
         self.write(Changes { put: vec![transition], delete: Vec::new() }, fence).await
     }
 
-    /// Records how a transition stands, unless something newer is on record.
+    /// Records how a transition stands, unless something newer is on record, or another one is open of which one of its
+    /// nodes is a member.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -97,7 +98,17 @@ impl Journal {
         self.insist(fence, || {
             let transition = transition.clone();
             move |draft: &mut Draft<'_, Transition>| {
-                if draft.get(&transition.id).is_none_or(|held| held.revision <= transition.revision) {
+                let is_newest =
+                    draft.get(&transition.id).is_none_or(|held| held.revision <= transition.revision);
+                let nodes: HashSet<&str> =
+                    transition.members.iter().map(|member| member.id.as_str()).collect();
+                let is_in_the_way = |one: &Transition| {
+                    let mut members = one.members.iter();
+                    is_open(one)
+                        && one.id != transition.id
+                        && members.any(|one| nodes.contains(one.id.as_str()))
+                };
+                if is_newest && draft.select(is_in_the_way).is_empty() {
                     draft.put(transition);
                 }
             }

@@ -20,6 +20,7 @@ use crate::{
     act::{Actor, unknown},
     convert,
     journal::{Changes, is_open},
+    loss::Sender,
     outcome,
 };
 
@@ -28,6 +29,23 @@ pub(crate) struct Open {
     transitions: HashMap<String, Arc<Transition>>,
     /// Up to where that is.
     revision: u64,
+}
+
+impl Open {
+    /// The transition of that id, if it is open.
+    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
+        self.transitions.get(id).map(|one| &**one)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Transition>> {
+        self.transitions.values()
+    }
+
+    /// Up to where the journal was followed.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
 }
 
 impl Actor {
@@ -62,6 +80,7 @@ impl Actor {
                         self.follow_on(&mut open, &batch).await;
                     }
                     self.take_over(&takeover).await;
+                    self.make_good(&open, Sender::Gone).await;
                 }
             }
         }
@@ -70,7 +89,7 @@ impl Actor {
     /// The stream may have begun anew, because of commits that the database has lost.
     async fn follow_on(&self, open: &mut Open, batch: &Batch<Transition>) {
         if batch.synced {
-            self.make_good(&open.transitions).await;
+            self.make_good(open, Sender::Here).await;
         }
         self.follow_others(open, batch);
     }
@@ -81,7 +100,8 @@ impl Actor {
             if let Some(gone) = open.transitions.remove(&*deletion.key)
                 && !self.known.custody.has(&gone.id)
             {
-                self.give_up(&gone);
+                self.notes.forget(&gone.id);
+                self.withdraw_dropped(&gone, None);
             }
         }
         for transition in &batch.changed {
@@ -91,7 +111,10 @@ impl Actor {
                     if !ours {
                         self.goes_on_elsewhere(before.as_deref(), transition);
                     }
-                    open.transitions.insert(transition.id.clone(), Arc::clone(transition));
+                    // What is older had come back after a loss, and is put right.
+                    let newest = before.filter(|before| before.revision > transition.revision);
+                    let newest = newest.unwrap_or_else(|| Arc::clone(transition));
+                    open.transitions.insert(transition.id.clone(), newest);
                 }
                 (before, false) => {
                     let news = before.is_some() || transition.revision > open.revision;
@@ -102,8 +125,10 @@ impl Actor {
             }
         }
         if batch.synced {
-            // It is not told what was deleted meanwhile.
-            open.transitions.retain(|id, _| self.journal.get(id).is_some());
+            // It is not told what was deleted meanwhile. What others have lost they record again, or whoever takes it
+            // over does.
+            let custody = &self.known.custody;
+            open.transitions.retain(|id, _| !custody.has(id) || self.journal.get(id).is_some());
         }
         // What was recalled is told once more at the start.
         open.revision = open.revision.max(batch.revision);
@@ -119,12 +144,6 @@ impl Actor {
         }
         let mut intents = self.intents.lock();
         convert::attempts(now).for_each(|(id, attempt)| intents.recall(id, attempt, true));
-    }
-
-    /// Nothing comes of a transition of which the upstream has not heard.
-    pub(crate) fn give_up(&self, transition: &Transition) {
-        self.notes.forget(&transition.id);
-        self.withdraw_dropped(transition, None);
     }
 
     /// Members of `before` that are not in `now` any more are not acted on after all.
@@ -206,7 +225,7 @@ impl Actor {
         }
     }
 
-    fn go_on_with(&self, transition: &Transition) {
+    pub(crate) fn go_on_with(&self, transition: &Transition) {
         let id = [transition.id.as_str().into()];
         match transition.delivery() {
             Delivery::Prepared => {

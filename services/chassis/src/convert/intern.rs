@@ -16,6 +16,10 @@ const SMALL: usize = 256;
 /// compare a kilobyte is less work than to hash it.
 const RECENT: usize = 8;
 
+/// Bytes of the largest text that is shared. None that makes sense is longer, and what is kept although nobody uses it
+/// would be without bound.
+const LARGEST: usize = 16 << 10;
+
 /// Gives equal values the same memory. Those that nobody else holds go when there are many.
 #[derive(Debug, Default)]
 pub struct Interner {
@@ -27,7 +31,7 @@ pub struct Interner {
 impl Interner {
     /// The shared form of `text`.
     pub fn share(&mut self, shared: &str) -> Arc<str> {
-        self.texts.share(shared, text)
+        if shared.len() > LARGEST { text(shared) } else { self.texts.share(shared, text) }
     }
 
     /// The shared form of `text`, if there is any.
@@ -37,13 +41,24 @@ impl Interner {
 
     /// The shared form of `artifacts`.
     pub fn artifacts(&mut self, artifacts: BootArtifacts) -> Arc<BootArtifacts> {
+        if is_large(&artifacts) {
+            return Arc::new(artifacts);
+        }
         self.artifacts.share(&artifacts, |artifacts| Arc::new(artifacts.clone()))
     }
 
     /// The shared form of a `staged` state.
     pub fn staged(&mut self, staged: StagedState) -> Arc<StagedState> {
+        if staged.boot_artifacts.as_ref().is_some_and(|artifacts| is_large(artifacts)) {
+            return Arc::new(staged);
+        }
         self.staged.share(&staged, |staged| Arc::new(staged.clone()))
     }
+}
+
+fn is_large(artifacts: &BootArtifacts) -> bool {
+    let BootArtifacts { kernel, kernel_parameters, initrd, timestamp: _ } = artifacts;
+    [kernel, kernel_parameters, initrd].into_iter().flatten().any(|text| text.len() > LARGEST)
 }
 
 /// The shared values of one type.
@@ -102,6 +117,19 @@ mod tests {
         }
         assert!(interner.texts.values.len() <= 2 * SMALL);
         assert!(Arc::ptr_eq(&first, &interner.share("kernel")));
+    }
+
+    #[test]
+    fn nothing_large_is_kept_for_nobody() {
+        let mut interner = Interner::default();
+        let large = "x".repeat(LARGEST + 1);
+        let shared = interner.share(&large);
+        let artifacts = BootArtifacts { kernel: Some(shared), ..BootArtifacts::default() };
+        let staged = StagedState { boot_artifacts: Some(artifacts.clone().into()), ..StagedState::default() };
+        assert_eq!(*interner.artifacts(artifacts), *staged.boot_artifacts.clone().unwrap());
+        assert_eq!(*interner.staged(staged.clone()), staged);
+        assert!(interner.texts.values.is_empty());
+        assert!(interner.artifacts.values.is_empty() && interner.staged.values.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 use sea_orm::DbErr;
 use tokio::{
     sync::broadcast::error::RecvError,
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval},
 };
 
 use super::Disk;
@@ -37,9 +37,11 @@ async fn listen_once(hub: &Hub, disk: &Disk, failures: &mut u32) -> Result<Infal
                 Err(RecvError::Lagged(_) | RecvError::Closed) => hub.tell_all(),
             },
             _ = looks.tick() => {
+                let began = Instant::now();
                 for (kind, revision) in disk.positions().await? {
                     hub.tell(kind, Some(revision));
                 }
+                hub.looked(began);
                 *failures = 0;
             }
         }

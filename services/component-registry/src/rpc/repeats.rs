@@ -39,8 +39,9 @@ const TRUSTED: Duration = Duration::from_secs(3);
 /// Between two transactions of time stamps.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Requests that wait for the next one; about what a transaction takes. With more of them it is not worth a wait.
-const WAITING: usize = 1000;
+/// Requests that wait for the next one. They hold places of reports meanwhile, at the gateway too, which those of boots
+/// need more; with as many of them a transaction is worth while without a wait.
+const RENEWALS: usize = 256;
 
 /// What becomes of reports that only repeat.
 pub(super) enum Repeats {
@@ -58,7 +59,7 @@ pub(crate) struct Renewals {
 
 impl Default for Renewals {
     fn default() -> Self {
-        Self { start: Instant::now(), places: Semaphore::new(WAITING) }
+        Self { start: Instant::now(), places: Semaphore::new(RENEWALS) }
     }
 }
 
@@ -120,7 +121,7 @@ mod tests {
         let gone = futures_util::future::join_all([0, 1, 400, 999, 1000, 1700].map(come)).await;
         assert_eq!(gone, [1000, 1000, 1000, 1000, 2000, 2000]);
 
-        let crowd = futures_util::future::join_all((0..=WAITING).map(|_| async {
+        let crowd = futures_util::future::join_all((0..=RENEWALS).map(|_| async {
             let came = Instant::now();
             renewals.turn().await;
             came.elapsed()

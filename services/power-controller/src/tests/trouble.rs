@@ -16,7 +16,7 @@ async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
     mesh.until_component("x1", "shows why it waits", waits).await;
     mesh.pcs.trouble("list", None);
     let accepted = mesh.until_delivery(Delivery::Accepted).await;
-    assert_eq!(accepted.upstream_id, "t-1");
+    assert_eq!(accepted.upstream_id, "t-1", "{:?}", mesh.pcs.taken());
     mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
     assert_eq!(mesh.pcs.taken().len(), 1);
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
@@ -29,7 +29,8 @@ async fn a_lost_answer_is_found_whatever_the_clock_of_the_upstream_says() {
         mesh.pcs.set_ahead(ahead);
         mesh.pcs.trouble("create", Some(Trouble::LosesAnswers));
         mesh.power_on(&["x1", "x2"]);
-        assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
+        let accepted = mesh.until_delivery(Delivery::Accepted).await;
+        assert_eq!(accepted.upstream_id, "t-1", "{:?} {ahead} s ahead", mesh.pcs.taken());
         assert_eq!(mesh.pcs.taken().len(), 1, "{ahead} s ahead");
         assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
     }
