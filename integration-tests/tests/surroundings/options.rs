@@ -1,5 +1,7 @@
 //! Options that are changed while nodes are under way.
 
+use std::time::Duration;
+
 use chassis::settings::Settings;
 use integration_tests::eventually;
 use reqwest::Method;
@@ -7,6 +9,9 @@ use serde_json::{Value, json};
 use upstreams::{Effect, Fault, NodeFaults, Plan, PowerCommand, Service, Trouble};
 
 use crate::scene::Scene;
+
+/// Most of the time in which "off" is not believed of a node that has just said that it runs.
+const DISBELIEF: Duration = Duration::from_secs(100);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
@@ -60,6 +65,7 @@ async fn nodes_that_are_kept_as_wanted_are_brought_back_until_they_are_let_go_of
     scene.until("nodes that are kept", &ids, kept).await;
 
     scene.upstreams.press(PowerCommand::ForceOff, &ids[..1]).unwrap();
+    tokio::time::sleep(DISBELIEF).await;
     eventually("a node that is switched on again", async || {
         (scene.asked(&ids[0]) == ["On", "On"]).then_some(())
     })
