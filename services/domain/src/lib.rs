@@ -24,6 +24,7 @@ pub mod inventory;
 pub mod limit;
 pub mod limits;
 pub mod looks;
+pub mod loss;
 pub mod membership;
 pub mod options;
 pub mod power;

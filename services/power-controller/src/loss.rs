@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use domain::loss::{Record, Remedy, remedy};
 use proto::power::{Delivery, Transition};
 
 use crate::{
@@ -15,37 +16,6 @@ use crate::{
     journal::{Changes, is_open},
     takeover::Open,
 };
-
-/// What makes good a loss, in the order in which it has to be done: what came back is in the way of what is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Remedy {
-    /// It has come back: it is recorded as over, which it is.
-    Close,
-    /// It has come back: it had been taken back, or cut in two.
-    Delete,
-    /// It is on record as it was before: it is recorded once more as it is known.
-    Renew,
-    /// It is missing: the same.
-    Restore,
-}
-
-/// The remedy for a transition that is `known` to be open, or is not, with this `record`, when everything up to revision
-/// `told` was known. `is_over`: it is known what became of each of its attempts.
-fn remedy(
-    known: Option<&Transition>,
-    record: Option<&Transition>,
-    told: u64,
-    is_over: bool,
-) -> Option<Remedy> {
-    match (known, record) {
-        (Some(_), None) => (!is_over).then_some(Remedy::Restore),
-        (Some(known), Some(record)) => (record.revision < known.revision).then_some(Remedy::Renew),
-        (None, Some(record)) if is_open(record) && record.revision <= told => {
-            Some(if is_over { Remedy::Close } else { Remedy::Delete })
-        }
-        (None, _) => None,
-    }
-}
 
 /// Whether who sent a transition is still at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +34,10 @@ impl Actor {
         let mut lost: Vec<(Remedy, Arc<Transition>)> = all
             .filter_map(|one| {
                 let is_over = self.intents.lock().are_over(&one);
+                let known = open.get(&one.id).map(|known| known.revision);
                 let record = self.journal.get(&one.id);
-                let remedy = remedy(open.get(&one.id), record.as_deref(), open.revision(), is_over)?;
+                let record = record.map(|held| Record { revision: held.revision, is_open: is_open(&held) });
+                let remedy = remedy(known, record, open.revision(), is_over)?;
                 Some((remedy, one))
             })
             .collect();
@@ -112,42 +84,6 @@ impl Actor {
     fn take_up(&self, transition: &Transition, sender: Sender) {
         if sender == Sender::Gone || transition.delivery() != Delivery::Unknown {
             self.go_on_with(transition);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(delivery: Delivery, revision: u64) -> Transition {
-        Transition { delivery: delivery.into(), revision, ..Transition::default() }
-    }
-
-    #[test]
-    fn what_is_missing_is_recorded_again_and_what_came_back_goes_again() {
-        use Delivery::{Accepted, Finished, Prepared, Sent, Unknown};
-        const TOLD: u64 = 7;
-        for (known, record, is_over, expected) in [
-            (Some((Prepared, 5)), None, false, Some(Remedy::Restore)),
-            (Some((Sent, 5)), None, false, Some(Remedy::Restore)),
-            (Some((Unknown, 5)), None, false, Some(Remedy::Restore)),
-            (Some((Accepted, 5)), None, false, Some(Remedy::Restore)),
-            (Some((Accepted, 5)), None, true, None),
-            (Some((Accepted, 5)), Some((Prepared, 3)), false, Some(Remedy::Renew)),
-            (Some((Accepted, 5)), Some((Accepted, 5)), false, None),
-            (Some((Accepted, 5)), Some((Finished, 6)), true, None),
-            (Some((Sent, 5)), Some((Accepted, 9)), false, None),
-            (None, Some((Accepted, 4)), true, Some(Remedy::Close)),
-            (None, Some((Sent, 4)), false, Some(Remedy::Delete)),
-            (None, Some((Prepared, TOLD)), false, Some(Remedy::Delete)),
-            (None, Some((Prepared, TOLD + 1)), false, None),
-            (None, Some((Finished, 4)), true, None),
-            (None, None, true, None),
-        ] {
-            let [known, record] = [known, record].map(|one| one.map(|(delivery, at_)| at(delivery, at_)));
-            let found = remedy(known.as_ref(), record.as_ref(), TOLD, is_over);
-            assert_eq!(found, expected, "{known:?} {record:?}");
         }
     }
 }

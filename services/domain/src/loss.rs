@@ -1,0 +1,68 @@
+//! What to do about records of which a database has lost the last commits, for example because its stand-in took over
+//! without them.
+
+/// What makes good a loss, in the order in which it has to be done: what came back is in the way of what is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    /// It has come back: it is recorded as over, which it is.
+    Close,
+    /// It has come back: it had been taken back, or cut in two.
+    Delete,
+    /// It is on record as it was before: it is recorded once more as it is known.
+    Renew,
+    /// It is missing: the same.
+    Restore,
+}
+
+/// What is on record of something that begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Revision of its last change.
+    pub revision: u64,
+    /// Whether it has not ended.
+    pub is_open: bool,
+}
+
+/// The remedy for what is `known` to be open as of a revision, or is not, with this `record`, when everything up to revision
+/// `told` was known. `is_over`: it is known that it has ended, whatever is on record.
+#[must_use]
+pub fn remedy(known: Option<u64>, record: Option<Record>, told: u64, is_over: bool) -> Option<Remedy> {
+    match (known, record) {
+        (Some(_), None) => (!is_over).then_some(Remedy::Restore),
+        (Some(known), Some(record)) => (record.revision < known).then_some(Remedy::Renew),
+        (None, Some(record)) if record.is_open && record.revision <= told => {
+            Some(if is_over { Remedy::Close } else { Remedy::Delete })
+        }
+        (None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_recorded_again_and_what_came_back_goes_again() {
+        const TOLD: u64 = 7;
+        let open = |revision| Some(Record { revision, is_open: true });
+        let ended = |revision| Some(Record { revision, is_open: false });
+        for (known, record, is_over, expected) in [
+            (Some(5), None, false, Some(Remedy::Restore)),
+            (Some(5), None, true, None),
+            (Some(5), open(3), false, Some(Remedy::Renew)),
+            (Some(5), open(5), false, None),
+            (Some(5), ended(6), true, None),
+            (Some(5), open(9), false, None),
+            (None, open(4), true, Some(Remedy::Close)),
+            (None, open(4), false, Some(Remedy::Delete)),
+            (None, open(TOLD), false, Some(Remedy::Delete)),
+            (None, open(TOLD + 1), false, None),
+            (None, ended(4), true, None),
+            (None, None, true, None),
+        ] {
+            let found = remedy(known, record, TOLD, is_over);
+            assert_eq!(found, expected, "{known:?} {record:?} {is_over}");
+        }
+        assert!(Remedy::Close < Remedy::Renew && Remedy::Delete < Remedy::Restore);
+    }
+}
