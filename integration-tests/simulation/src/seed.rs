@@ -191,8 +191,8 @@ async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
         };
         match settled {
             Ok(()) => {
-                // What is under way is told of, too.
-                tokio::time::sleep(Duration::from_secs(5)).await;
+                // What is under way is told of, too, also by a replica that was stopped for a while.
+                tokio::time::sleep(Duration::from_secs(30)).await;
                 trace::note(|| format!("settled after {:?}", began.elapsed()));
                 return Ok(());
             }

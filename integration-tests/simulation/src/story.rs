@@ -278,7 +278,8 @@ impl People {
         }
     }
 
-    /// I6: every session that was promised and not deleted is there, unless the database has lost what it promised.
+    /// I6: every session that was promised and not deleted is there, unless the database has lost what it promised, or its
+    /// row cannot be read and only some replicas have it in memory.
     ///
     /// # Errors
     /// When an address is none.
@@ -289,7 +290,9 @@ impl People {
         let promised: Vec<String> =
             self.promised.lock().iter().filter(|(_, there)| **there).map(|(name, _)| name.clone()).collect();
         let mut sessions = self.sessions()?;
-        for name in promised {
+        let spoilt = self.world.spoilt(Part::Sessions, "session");
+        let is_spoilt = |name: &String| spoilt.iter().any(|key| key.trim_start() == name);
+        for name in promised.into_iter().filter(|name| !is_spoilt(name)) {
             let request = GetSessionRequest { name: name.clone(), ..Default::default() };
             // A replica that is stopped still answers when it goes on.
             let found = again(async || sessions.get_session(request.clone()).await.map(drop));
@@ -323,8 +326,8 @@ impl People {
         Some(running)
     }
 
-    /// I9: follows every session, and sees that none that was complete goes on. It resumes where it broke off; where
-    /// deletions were forgotten since, it is told so and begins anew.
+    /// I9: follows every session, and sees that none that was complete goes on, unless the database may have lost that it
+    /// was. It resumes where it broke off; where deletions were forgotten since, it is told so and begins anew.
     pub async fn follow_sessions(&self) -> anyhow::Result<()> {
         let (mut complete, mut resume) = (BTreeMap::new(), 0);
         loop {
@@ -332,6 +335,9 @@ impl People {
             if ended.code() == Code::OutOfRange {
                 self.world.trouble.count("watch resumed too late");
                 resume = 0;
+                if self.world.journal.was_set_back(Part::Sessions) {
+                    complete.clear();
+                }
             }
             // People close their windows.
             tokio::time::sleep(Duration::from_secs(2)).await;

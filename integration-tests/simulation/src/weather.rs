@@ -41,7 +41,7 @@ pub enum Fault {
     ClockJump,
     /// A database is away.
     Database,
-    /// A database is away for a moment and comes back without its last commits.
+    /// A database, or the one of all parts, is away for a moment and comes back without its last commits.
     Failover,
     /// Replicas come and go, in order or not.
     Replicas,
@@ -54,9 +54,9 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether it takes parts that may have several replicas.
+    /// Whether it takes parts that may have several replicas: a database of one process has no stand-in either.
     pub fn needs_replicas(self) -> bool {
-        matches!(self, Self::Replicas | Self::Pause | Self::PauseAtCommits)
+        matches!(self, Self::Failover | Self::Replicas | Self::Pause | Self::PauseAtCommits)
     }
 }
 
@@ -161,15 +161,15 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             later(world, lasts, move |_| host::set_ahead(replica.host(), 0));
         }
         Fault::Failover => {
-            let part = any(world, &SERVICES);
-            let Some(disk) = world.disk(part) else { return };
             let lost = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(1..200)));
-            trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
-            world.trouble.count("failover");
-            set_away(world, part, true);
-            disk.set_back(lost);
-            world.journal.set_back(part);
-            later(world, Duration::from_secs(1), move |world| set_away(world, part, false));
+            // The parts often share one server.
+            if world.trouble.draw(|chance| chance.random_bool(0.5)) {
+                world.trouble.count("failover of all");
+                SERVICES.into_iter().for_each(|part| fail_over(world, part, lost));
+            } else {
+                world.trouble.count("failover");
+                fail_over(world, any(world, &SERVICES), lost);
+            }
         }
         Fault::Database => {
             let part = any(world, &SERVICES);
@@ -189,6 +189,16 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             odds(world, lasts, Odds { pauses_before: 0.01, pauses_after: 0.02, ..Odds::default() })
         }
     }
+}
+
+/// The database of a part is away for a moment and comes back without what was committed in the last `lost`.
+fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
+    let Some(disk) = world.disk(part) else { return };
+    trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
+    set_away(world, part, true);
+    disk.set_back(lost);
+    world.journal.set_back(part);
+    later(world, Duration::from_secs(1), move |world| set_away(world, part, false));
 }
 
 /// Spoils a row, and has somebody read it: who has it in memory would not notice.

@@ -61,10 +61,18 @@ fn what_the_power_service_shows_late_does_no_harm() {
     holds(&["--seeds", "5020..5040", "--fault=oddity"]);
 }
 
-/// A transition that the database lost in a failover was followed no further, and kept its node for good.
+/// A transition that the database lost in a failover was followed no further, and kept its node for good; one that came
+/// back kept another from being recorded again.
 #[test]
 fn what_a_database_loses_is_recorded_again() {
     holds(&["--seeds", "1285..1295"]);
+    holds(&["--seeds", "7180..7200", "--fault", "failover", "--fault", "replicas"]);
+}
+
+/// A power controller that had slept decided on what it knew before, and did once more what another had done meanwhile.
+#[test]
+fn what_others_did_meanwhile_is_not_done_again() {
+    holds(&["--seeds", "8000..8010", "--fault", "pause", "--fault", "oddity"]);
 }
 
 /// What a configuration service had no word for once, or what of it got lost on its way, was never asked for again where

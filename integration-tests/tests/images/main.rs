@@ -149,7 +149,8 @@ async fn a_session_is_refused_as_long_as_the_store_is_away() {
     template(&mesh.bos, "away", &s3("image", "manifest.json")).await;
     store.stop().await;
     let refusal = refusal(&mesh.bos, "away").await;
-    assert!(refusal.contains("S3 at 127.0.0.1:") && refusal.contains("Connection refused"), "{refusal}");
+    // Why depends on whether a connection was being made when the store went.
+    assert!(refusal.contains("S3 at 127.0.0.1:") && refusal.contains("(failing since "), "{refusal}");
 
     store.start_again().await;
     boots(&mesh.bos, "away").await;

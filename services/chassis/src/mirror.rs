@@ -86,6 +86,10 @@ struct Shared<R> {
     listeners: Mutex<Vec<Listener<R>>>,
     /// Revision up to which the copy is complete; 0 before the first complete set.
     revision: watch::Sender<u64>,
+    /// How often somebody has wanted to know that nothing is missing.
+    asked: watch::Sender<u64>,
+    /// Up to which of these it is known.
+    caught_up: watch::Sender<u64>,
 }
 
 impl<R> Clone for Mirror<R> {
@@ -146,6 +150,8 @@ impl<R> Default for Mirror<R> {
             followed: AtomicBool::new(false),
             listeners: Mutex::default(),
             revision: watch::Sender::new(0),
+            asked: watch::Sender::new(0),
+            caught_up: watch::Sender::new(0),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -167,6 +173,19 @@ impl<R: Resource> Mirror<R> {
         let mut current = self.shared.revision.subscribe();
         // The sender lives as long as the copy, so waiting cannot fail.
         let _reached = current.wait_for(|now| *now >= revision.max(1)).await;
+    }
+
+    /// Waits until the copy includes everything that the owner had acknowledged when this was called: for whoever was
+    /// stopped for a while and does not know what was done meanwhile. The watch is begun anew for that.
+    pub async fn catch_up(&self) {
+        let mut caught_up = self.shared.caught_up.subscribe();
+        let mut asked = 0;
+        self.shared.asked.send_modify(|before| {
+            *before += 1;
+            asked = *before;
+        });
+        // The sender lives as long as the copy, so waiting cannot fail.
+        let _caught_up = caught_up.wait_for(|known| *known >= asked).await;
     }
 
     /// Revision up to which the copy is complete; 0 before the first complete set.
@@ -208,7 +227,7 @@ impl<R: Mirrored> Follower<R> {
         let mut failures = 0;
         loop {
             let before = self.resume;
-            let status = self.follow_once().await;
+            let Err(status) = self.follow_once().await else { continue };
             // Not by the code alone: the transport has the same one for a message that is too large, and to start
             // over would bring that message again at once.
             if matches!(Fault::from(status.clone()), Fault::ResumeExpired(_)) {
@@ -221,19 +240,26 @@ impl<R: Mirrored> Follower<R> {
         }
     }
 
-    async fn follow_once(&mut self) -> Status {
+    /// Follows until the watch breaks. Ends well when it is to be begun anew.
+    async fn follow_once(&mut self) -> Result<(), Status> {
         self.live = false;
-        let mut batches = match R::watch(self.channel.clone(), self.resume).await {
-            Ok(batches) => batches,
-            Err(status) => return status,
-        };
-        while let Some(batch) = batches.next().await {
-            match batch {
-                Ok(batch) => self.apply(batch),
-                Err(status) => return status,
+        let shared = Arc::clone(&self.mirror.shared);
+        let mut asked = shared.asked.subscribe();
+        let known = *asked.borrow_and_update();
+        let mut batches = R::watch(self.channel.clone(), self.resume).await?;
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = asked.changed(), if self.live => return Ok(()),
+                batch = batches.next() => match batch {
+                    Some(batch) => self.apply(batch?),
+                    None => return Err(Status::unavailable("the watch ended")),
+                },
+            }
+            if self.live {
+                shared.caught_up.send_if_modified(|before| std::mem::replace(before, known) != known);
             }
         }
-        Status::unavailable("the watch ended")
     }
 
     fn start_over(&mut self) {

@@ -84,10 +84,15 @@ impl Coordinator {
         rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
     }
 
-    /// Everything is known that the replica before has written about what comes.
+    /// Everything is known that the replica before has written about what comes, and reported of it.
     pub(crate) async fn catch_up(&self) {
         let preparations = &self.preparer.preparations;
-        tokio::join!(self.states.catch_up(), preparations.catch_up(), self.scripts.catch_up());
+        tokio::join!(
+            self.states.catch_up(),
+            preparations.catch_up(),
+            self.scripts.catch_up(),
+            self.components.catch_up()
+        );
     }
 
     /// Components that come or go with a take-over, also those of which something is remembered without need.

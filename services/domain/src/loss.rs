@@ -1,6 +1,8 @@
 //! What to do about records of which a database has lost the last commits, for example because its stand-in took over
 //! without them.
 
+use crate::{component::Component, write::begin_generation};
+
 /// What makes good a loss, in the order in which it has to be done: what came back is in the way of what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
@@ -12,6 +14,13 @@ pub enum Remedy {
     Renew,
     /// It is missing: the same.
     Restore,
+}
+
+impl Remedy {
+    /// Whether what came back has to go again.
+    pub fn is_of_what_came_back(self) -> bool {
+        matches!(self, Self::Close | Self::Delete)
+    }
 }
 
 /// What is on record of something that begins and ends.
@@ -37,9 +46,40 @@ pub fn remedy(known: Option<u64>, record: Option<Record>, told: u64, is_over: bo
     }
 }
 
+/// The record of a component, of which any change may be lost after those on record, in a database that was taken on to
+/// `revision`, above all that was ever seen.
+///
+/// What was done for the lost changes has happened, and nobody knows for which attempts. So a generation begins that nobody
+/// has heard of, and what is done about the node from then on rests on a new look at it.
+pub fn begin_anew(component: &Component, revision: u64) -> Component {
+    let mut anew = component.clone();
+    anew.generation = anew.generation.max(revision);
+    begin_generation(&mut anew);
+    anew
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::component::{BootPreparation, view::bare};
+
+    #[test]
+    fn a_component_begins_a_generation_that_nobody_has_seen() {
+        let preparation = Some(BootPreparation { generation: 7, attempt: 1, error: "".into() });
+        let known = Component {
+            revision: 40,
+            generation: 7,
+            preparation,
+            power_error: "refused".into(),
+            error: Some("trouble".into()),
+            ..bare()
+        };
+        for (revision, generation) in [(3, 8), (7, 8), (60, 61)] {
+            let expected =
+                Component { generation, preparation: None, power_error: "".into(), ..known.clone() };
+            assert_eq!(begin_anew(&known, revision), expected, "{revision}");
+        }
+    }
 
     #[test]
     fn what_is_missing_is_recorded_again_and_what_came_back_goes_again() {

@@ -235,15 +235,14 @@ pub fn status(
 }
 
 /// Records that an attempt at a power action begins, before the upstream is asked, or that it was refused or
-/// failed. The first report of an attempt counts it; later ones only carry what went wrong. A report about
-/// an attempt that others have followed says nothing about the last action and changes nothing.
+/// failed. The first report of an attempt counts it; later ones only carry what went wrong.
 ///
 /// An attempt that waited for the upstream begins when that has taken it: only then its time runs. One that fails
 /// has had its time from its beginning.
 ///
 /// # Errors
-/// When the generation has passed, or when an attempt would begin on a component that is disabled, locked, held
-/// or in a phase that does not ask for the action: its author decided on an older record.
+/// When the generation has passed, when others have followed the attempt, or when an attempt would begin on a component
+/// that is disabled, locked, held or in a phase that does not ask for the action: its author decided on an older record.
 pub fn action(
     component: &Component,
     report: &ActionReport,
@@ -262,7 +261,10 @@ pub fn action(
     let latest =
         report.attempt == component.attempts(report.action) && component.last_action() == Some(report.action);
     let fails_now = report.failed && !component.last_action_failed();
-    if !latest || (component.power_error == report.error && !fails_now) {
+    if !latest {
+        return Err(Stale);
+    }
+    if component.power_error == report.error && !fails_now {
         return Ok(None);
     }
     let begins_now = component.power_error.starts_with(WAITING_FOR) && report.error.is_empty();

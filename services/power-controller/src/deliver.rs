@@ -97,7 +97,11 @@ impl Actor {
     /// Tells the registry that attempts begin and marks their transitions as sent. Members whose component
     /// has moved on are dropped. Gives the transitions that are to be sent now.
     async fn announce(&self, prepared: Vec<Transition>, fence: &Fence) -> Result<Vec<Transition>, Lost> {
-        let Some(record) = self.known.options.get(OptionsRecord::KEY).filter(|_| !prepared.is_empty()) else {
+        if prepared.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(record) = self.known.options.get(OptionsRecord::KEY) else {
+            prepared.iter().for_each(|transition| self.postpone(transition));
             return Ok(Vec::new());
         };
         let before: Vec<_> = prepared.iter().map(|transition| transition.id.clone()).collect();

@@ -90,13 +90,18 @@ impl Journal {
     }
 
     /// Records how a transition stands, unless something newer is on record, or another one is open of which one of its
-    /// nodes is a member.
+    /// nodes is a member. Those that `returned` although they were over are not open.
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub(crate) async fn restore(&self, transition: &Transition, fence: &Fence) -> Result<(), Lost> {
+    pub(crate) async fn restore(
+        &self,
+        transition: &Transition,
+        returned: &HashSet<String>,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         self.insist(fence, || {
-            let transition = transition.clone();
+            let (transition, returned) = (transition.clone(), returned.clone());
             move |draft: &mut Draft<'_, Transition>| {
                 let is_newest =
                     draft.get(&transition.id).is_none_or(|held| held.revision <= transition.revision);
@@ -106,6 +111,7 @@ impl Journal {
                     let mut members = one.members.iter();
                     is_open(one)
                         && one.id != transition.id
+                        && !returned.contains(&one.id)
                         && members.any(|one| nodes.contains(one.id.as_str()))
                 };
                 if is_newest && draft.select(is_in_the_way).is_empty() {

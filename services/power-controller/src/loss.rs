@@ -6,7 +6,7 @@
 //! although it was over or taken back goes again. Every replica knows what is open of the others, and does the same for
 //! what it takes over from one that has died with the database.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use domain::loss::{Record, Remedy, remedy};
 use proto::power::{Delivery, Transition};
@@ -30,25 +30,37 @@ impl Actor {
     /// Compares the record with what is known, once it may have lost something of it.
     pub(crate) async fn make_good(&self, open: &Open, sender: Sender) {
         let record = self.journal.all().into_iter().filter(|one| open.get(&one.id).is_none());
-        let all = open.all().cloned().chain(record).filter(|one| self.known.custody.has(&one.id));
-        let mut lost: Vec<(Remedy, Arc<Transition>)> = all
+        let affected: Vec<(Remedy, Arc<Transition>)> = open
+            .all()
+            .cloned()
+            .chain(record)
             .filter_map(|one| {
                 let is_over = self.intents.lock().are_over(&one);
                 let known = open.get(&one.id).map(|known| known.revision);
                 let record = self.journal.get(&one.id);
                 let record = record.map(|held| Record { revision: held.revision, is_open: is_open(&held) });
-                let remedy = remedy(known, record, open.revision(), is_over)?;
-                Some((remedy, one))
+                Some((remedy(known, record, open.revision(), is_over)?, one))
             })
             .collect();
-        lost.sort_by_key(|(remedy, _)| *remedy);
-        for (remedy, transition) in lost {
+        let returned = affected.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());
+        let returned: HashSet<String> = returned.map(|(_, one)| one.id.clone()).collect();
+        let ours = affected.into_iter().filter(|(_, one)| self.known.custody.has(&one.id));
+        let mut ours: Vec<_> = ours.collect();
+        ours.sort_by_key(|(remedy, _)| *remedy);
+        for (remedy, transition) in ours {
             tracing::warn!(transition = transition.id, ?remedy, "the database had lost how it stands");
-            self.mend(remedy, &transition, sender).await;
+            self.mend(remedy, &transition, sender, &returned).await;
         }
     }
 
-    async fn mend(&self, remedy: Remedy, transition: &Transition, sender: Sender) {
+    /// Those that `returned` are in nobody's way, also where it is for another replica to have them go again.
+    async fn mend(
+        &self,
+        remedy: Remedy,
+        transition: &Transition,
+        sender: Sender,
+        returned: &HashSet<String>,
+    ) {
         let Some(fence) = self.known.custody.fence([transition.id.as_str()]) else { return };
         let mended = match remedy {
             Remedy::Close => {
@@ -66,7 +78,7 @@ impl Actor {
                     true => unknown(transition, "the service stopped before the answer came"),
                     false => transition.clone(),
                 };
-                let restored = self.journal.restore(&transition, &fence).await;
+                let restored = self.journal.restore(&transition, returned, &fence).await;
                 if restored.is_ok() {
                     self.take_up(&transition, sender);
                 }

@@ -71,8 +71,8 @@ impl Actor {
             tokio::select! {
                 Some(batch) = written.next() => self.follow_on(&mut open, &batch).await,
                 Some(takeover) = takeovers.next() => {
-                    // What the last holder wrote is known before anything is decided.
-                    self.known.states.catch_up().await;
+                    // What the last holder wrote and reported is known before anything is decided.
+                    tokio::join!(self.known.states.catch_up(), self.known.components.catch_up());
                     let revision = self.journal.catch_up().await;
                     while open.revision < revision
                         && let Some(batch) = written.next().await

@@ -14,7 +14,8 @@
 //! - what other replicas commit is shown when they hint at it, and at the latest within a second;
 //! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state
 //!   of what changed rather than every step;
-//! - a row that cannot be read is left aside, and everything else is served.
+//! - a row that cannot be read is left aside, and everything else is served;
+//! - what a database has lost is noticed, no revision is given a second time, and watches start over.
 
 mod bookkeeping;
 mod commit_ids;
@@ -24,6 +25,7 @@ mod facets;
 mod feed;
 mod fresh;
 mod indexes;
+mod loss;
 mod room;
 mod serving;
 mod showing;
@@ -93,6 +95,12 @@ pub trait Table: Send + Sync + 'static {
         transaction: &DatabaseTransaction,
         keys: &[Arc<str>],
     ) -> impl Future<Output = Result<(), DbErr>> + Send;
+
+    /// What a resource becomes when the database has lost its last commits, which may have been about it, and has been
+    /// taken above every revision that anybody has seen: to `revision`. `None`: it stays as it was.
+    fn after_loss(_resource: &Self::Kind, _revision: u64) -> Option<Self::Kind> {
+        None
+    }
 }
 
 /// A durable collection of resources of one kind. Clones share it.

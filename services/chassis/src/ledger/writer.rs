@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{
     Store, Table, Transaction,
     draft::{Changes, Command, Draft, Outcome, Reply, number},
+    loss,
     showing::{show, show_since},
     store::{Commit, Fate, Mark, Since},
     view::{State, UNREADABLE, View},
@@ -220,15 +221,16 @@ impl<T: Table> Writer<T> {
     }
 
     async fn try_to_begin(&mut self) -> Result<Transaction<T>, DbErr> {
-        if self.in_doubt && self.store.others().is_none() {
-            let since = within(PATIENCE, self.store.read_since(self.shown())).await?;
-            self.show(since);
-        }
         let mut transaction = within(PATIENCE, self.store.begin()).await?;
         let shown = self.shown();
-        if let Some(since) = within(PATIENCE, transaction.read_since(shown)).await? {
+        let since = match self.store.others() {
+            // Nobody else writes, so that there is something to look for only where the last end was not heard.
+            None if self.in_doubt => Some(within(PATIENCE, self.store.read_since(shown)).await?),
+            Some(_) | None => within(PATIENCE, transaction.read_since(shown)).await?,
+        };
+        if let Some(since) = since {
             let since = if since.last().is_without(shown) {
-                within(PATIENCE, mend(&mut transaction, since, shown.revision)).await?
+                within(PATIENCE_TO_SAVE, loss::mend(&mut transaction, since, shown.revision)).await?
             } else {
                 since
             };
@@ -408,19 +410,6 @@ impl<T: Table> Writer<T> {
         self.health.refused(Work::Writes, &error);
         error.into()
     }
-}
-
-/// A database that was restored, or a stand-in without the last commits, would give the same revisions again to other
-/// changes. So it goes on above all that was ever shown, and who watches starts over.
-async fn mend<T: Table>(
-    transaction: &mut Transaction<T>,
-    since: Since<T::Kind>,
-    shown: u64,
-) -> Result<Since<T::Kind>, DbErr> {
-    let (kind, revision) = (T::Kind::KIND, since.last().revision);
-    tracing::error!(kind, revision, shown, "the database has lost commits; every watch starts over");
-    let commit = transaction.break_off(revision, shown + 1).await?;
-    Ok(since.moved_to(commit))
 }
 
 /// Which commands may run, by the fences that some of them have.

@@ -85,6 +85,10 @@ impl Table for Notes {
         Entity::delete_many().filter(Column::Name.is_in(names)).exec(transaction).await?;
         Ok(())
     }
+
+    fn after_loss(note: &Note, revision: u64) -> Option<Note> {
+        (note.text == DOUBTFUL).then(|| Note::new(&note.name, &format!("as of {revision}")))
+    }
 }
 
 impl Watched for Notes {
@@ -95,6 +99,9 @@ impl Watched for Notes {
         names.join(" ")
     }
 }
+
+/// A text that means nothing any more once the database has lost commits.
+pub const DOUBTFUL: &str = "doubtful";
 
 /// A text that no note has.
 pub const POISON: &str = "poison";

@@ -6,7 +6,11 @@ use chassis::{Fault, resource::Batch};
 use futures_util::{Stream, StreamExt};
 use proto::Message;
 
-use super::{PATIENCE, Replica, eventually, note::Note, note::POISON, shared_database};
+use super::{
+    PATIENCE, Replica, eventually,
+    note::{DOUBTFUL, Note, POISON},
+    shared_database,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_writers_lose_no_change_and_no_revision() {
@@ -216,6 +220,31 @@ async fn commits_that_were_lost_and_overwritten_by_as_many_are_noticed() {
     assert_eq!(texts, [false, true, true]);
     assert_eq!(watch.next().await.unwrap().err(), Some(Fault::ResumeExpired(2)));
     replica.stop().await;
+}
+
+#[tokio::test]
+async fn what_commits_may_be_lost_of_becomes_what_it_has_to_be_then() {
+    let Some(database) = shared_database().await else { return };
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    one.put("kept", "text").await;
+    one.put("doubted", DOUBTFUL).await;
+    one.put("lost", "").await;
+    one.sql(
+        "BEGIN; UPDATE revisions SET revision = 2 WHERE kind = 'note'; DELETE FROM notes WHERE name = 'lost'; COMMIT",
+    )
+    .await;
+    let revision = one.put("new", "").await;
+    two.ledger.fresh().await.unwrap();
+    for replica in [&one, &two] {
+        assert_eq!(replica.text("kept").as_deref(), Some("text"));
+        assert_eq!(replica.text("doubted").as_deref(), Some("as of 4"));
+    }
+    assert_eq!(revision, 6, "one for the break, one for what is doubted, one for what is new");
+    let again = Replica::start(&database).await;
+    assert_eq!(again.text("doubted").as_deref(), Some("as of 4"));
+    for replica in [one, two, again] {
+        replica.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use chassis::{
 use domain::{
     artifacts::BootArtifacts,
     component::{Component, StagedState},
+    loss,
     status::computed_status,
 };
 use prost::Message;
@@ -65,6 +66,10 @@ impl Table for Components {
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
         database::delete::<Entity>(transaction, Column::Id, keys).await
+    }
+
+    fn after_loss(component: &Component, revision: u64) -> Option<Component> {
+        Some(loss::begin_anew(component, revision))
     }
 }
 

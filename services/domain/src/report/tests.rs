@@ -361,13 +361,13 @@ fn actions_nobody_asks_for_do_not_begin() {
 }
 
 #[test]
-fn refusals_of_attempts_that_others_followed_say_nothing() {
+fn attempts_that_others_followed_neither_begin_again_nor_say_anything() {
     let forced = stored(Phase::PoweringOff, Action::PoweringOffForcefully);
     let late = action(&forced, &action_report(Action::PoweringOffGracefully, 1, "late"), NOW);
-    assert_eq!(text(late), "unchanged");
+    assert_eq!(text(late), "stale");
     let mut second = stored(Phase::PoweringOn, Action::PoweringOn);
     second.event_stats = Some(EventStats { power_on_attempts: Some(2), ..EventStats::zeros() });
-    assert_eq!(text(action(&second, &action_report(Action::PoweringOn, 1, "late"), NOW)), "unchanged");
+    assert_eq!(text(action(&second, &action_report(Action::PoweringOn, 1, "late"), NOW)), "stale");
 }
 
 fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationReport {

@@ -1,4 +1,5 @@
 use chassis::{Context, Settings, lease::Leases};
+use proto::power::TransitionMember;
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 
 use super::*;
@@ -103,5 +104,24 @@ async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
             () = cleared => {}
         }
         assert_eq!(scene.ids(), ["open", "young"].map(str::to_owned).into());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_back() {
+    for database in test_databases::every_kind().await {
+        let scene = Scene::on(&database.url).await;
+        let of_node = |id| Transition {
+            members: vec![TransitionMember { id: "x1".to_owned(), ..TransitionMember::default() }],
+            ..transition(id, Delivery::Accepted, Duration::ZERO)
+        };
+        scene.put(vec![of_node("before")]).await;
+        let (lost, fence) = (of_node("lost"), scene.fence("lost").await);
+        for (returned, expected) in
+            [(HashSet::new(), vec!["before"]), (HashSet::from(["before".to_owned()]), vec!["before", "lost"])]
+        {
+            scene.journal.restore(&lost, &returned, &fence).await.unwrap();
+            assert_eq!(scene.ids(), expected.into_iter().map(str::to_owned).collect());
+        }
     }
 }

@@ -42,6 +42,8 @@ struct World {
     revision: u64,
     components: BTreeMap<String, Component>,
     options: Options,
+    /// Nobody can read the options.
+    keeps_options: bool,
 }
 
 type Responses<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -49,7 +51,7 @@ type Responses<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Sen
 impl FakeRegistry {
     /// Serves on an address of its own until the context ends, and gives that address.
     pub(crate) async fn start(context: &Context, options: Options) -> (Self, String) {
-        let world = World { revision: 1, components: BTreeMap::new(), options };
+        let world = World { revision: 1, options, ..World::default() };
         let registry = Self { world: Arc::new(watch::Sender::new(world)), reports: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -75,6 +77,11 @@ impl FakeRegistry {
         let mut component = self.get(id);
         change(&mut component);
         self.put([component]);
+    }
+
+    /// Tells nobody the options who asks from now on, or those who wait for them.
+    pub(crate) fn keep_options(&self, keep: bool) {
+        self.world.send_modify(|world| world.keeps_options = keep);
     }
 
     /// The reports so far, one line each.
@@ -236,10 +243,24 @@ impl OptionsService for FakeRegistry {
         &self,
         _: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        let options = options::to_wire(self.world.borrow().options.clone());
-        let record = OptionsRecord { options: Some(options), revision: 1 };
-        let response = WatchOptionsResponse { records: vec![record], revision: 1, synced: true };
-        Ok(Response::new(stream::iter([Ok(response.into())]).chain(stream::pending()).boxed()))
+        let tell = |told: Option<&World>| {
+            let record = |world: &World| {
+                let options = Some(options::to_wire(world.options.clone()));
+                OptionsRecord { options, revision: world.revision }
+            };
+            let (records, revision) =
+                (told.map(record).into_iter().collect(), told.map_or(0, |world| world.revision));
+            Ok(WatchOptionsResponse { records, revision, synced: true }.into())
+        };
+        let mut world = self.world.subscribe();
+        let now = tell(Some(&*world.borrow()).filter(|world| !world.keeps_options));
+        let later = async move {
+            match world.wait_for(|world| !world.keeps_options).await {
+                Ok(world) => tell(Some(&*world)),
+                Err(_) => Err(Status::unavailable("the registry is gone")),
+            }
+        };
+        Ok(Response::new(stream::iter([now]).chain(stream::once(later)).chain(stream::pending()).boxed()))
     }
 
     async fn get_options(

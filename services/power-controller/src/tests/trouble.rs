@@ -104,6 +104,24 @@ async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
+    let mut mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+    mesh.power_on(&["x1"]);
+    mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
+    mesh.until_delivery(Delivery::Prepared).await;
+    mesh.stop().await;
+    mesh.registry.keep_options(true);
+    mesh.pcs.trouble("create", None);
+    mesh.start().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(mesh.pcs.taken().is_empty(), "how long to wait and how often to try is not known");
+    mesh.registry.keep_options(false);
+    assert_eq!(mesh.until_taken(1).await, ["On x1"]);
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_is_unlocked() {
     let mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
