@@ -83,6 +83,15 @@ impl Intents {
         is_open
     }
 
+    /// The open attempts that `wanted` picks are not made after all. Gives their components.
+    pub(crate) fn withdraw_all(
+        &mut self,
+        wanted: impl Fn(&ComponentId, Attempt) -> bool,
+    ) -> Vec<ComponentId> {
+        let withdrawn = self.latest.extract_if(|id, latest| latest.open && wanted(id, latest.attempt));
+        withdrawn.map(|(id, _)| id).collect()
+    }
+
     /// Whether it is known of every attempt of `transition` what became of it: it is not open, or there was another
     /// one after it, which there is only then.
     pub(crate) fn are_over(&self, transition: &Transition) -> bool {

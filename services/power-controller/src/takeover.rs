@@ -11,7 +11,7 @@ use std::{
 };
 
 use chassis::{convert::time, lease::Takeover, resource::Batch};
-use domain::evaluation::WAITING_FOR;
+use domain::{evaluation::WAITING_FOR, id::ComponentId};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
@@ -22,6 +22,7 @@ use crate::{
     journal::{Changes, is_open},
     loss::Sender,
     outcome,
+    plan::Attempt,
 };
 
 /// The transitions that are open, by id, as far as the journal was followed.
@@ -71,15 +72,16 @@ impl Actor {
             tokio::select! {
                 Some(batch) = written.next() => self.follow_on(&mut open, &batch).await,
                 Some(takeover) = takeovers.next() => {
-                    // What the last holder wrote and reported is known before anything is decided.
-                    tokio::join!(self.known.states.catch_up(), self.known.components.catch_up());
+                    // What the last holder wrote is known before anything is decided. What it has reported need not be:
+                    // the registry lets no attempt begin that others have followed.
+                    self.known.states.catch_up().await;
                     let revision = self.journal.catch_up().await;
                     while open.revision < revision
                         && let Some(batch) = written.next().await
                     {
                         self.follow_on(&mut open, &batch).await;
                     }
-                    self.take_over(&takeover).await;
+                    self.take_over(&takeover, &open).await;
                     self.make_good(&open, Sender::Gone).await;
                 }
             }
@@ -161,10 +163,26 @@ impl Actor {
         }
     }
 
+    /// Attempts on nodes that come, but in none of the open transitions, were given up by whoever had the nodes meanwhile.
+    fn withdraw_abandoned<'a>(
+        &self,
+        transitions: impl Iterator<Item = &'a Arc<Transition>>,
+        takeover: &Takeover,
+    ) {
+        let open = transitions.filter(|one| is_open(one));
+        let open: HashSet<_> = open.flat_map(|one| convert::attempts(one)).collect();
+        let is_abandoned = |id: &ComponentId, attempt: Attempt| {
+            takeover.gains(id.as_str()) && !open.contains(&(id.clone(), attempt))
+        };
+        let abandoned = self.intents.lock().withdraw_all(is_abandoned);
+        abandoned.iter().for_each(|id| self.effects.cancel(id));
+    }
+
     fn ended_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
         self.notes.forget(&now.id);
-        if before.is_none() {
-            self.effects.begin(now);
+        match before {
+            None => self.effects.begin(now),
+            Some(before) => self.withdraw_dropped(before, Some(now)),
         }
         match now.delivery() {
             Delivery::Refused => convert::component_ids(&now.members).for_each(|id| self.effects.cancel(&id)),
@@ -195,10 +213,11 @@ impl Actor {
         convert::component_ids(&failed.collect::<Vec<_>>()).for_each(|id| self.effects.cancel(&id));
     }
 
-    async fn take_over(&self, takeover: &Takeover) {
+    async fn take_over(&self, takeover: &Takeover, open: &Open) {
         let all = self.journal.all();
         // Notes are about what this replica has seen, and another has seen more since.
         all.iter().filter(|one| takeover.concerns(&one.id)).for_each(|one| self.notes.forget(&one.id));
+        self.withdraw_abandoned(all.iter().chain(open.all()), takeover);
         let came: Vec<_> = all.into_iter().filter(|one| takeover.gains(&one.id) && is_open(one)).collect();
         for sent in came.iter().filter(|one| one.delivery() == Delivery::Sent) {
             self.doubt(sent, takeover).await;

@@ -134,6 +134,21 @@ fn what_is_not_open_or_has_a_successor_is_over() {
 }
 
 #[test]
+fn only_open_attempts_are_withdrawn() {
+    use Opening::{Blocked, Opened, Repeated};
+    let mut intents = Intents::default();
+    for name in ["x1", "x2", "x3"] {
+        intents.open(&id(name), attempt(1, ON, 1));
+    }
+    intents.close(&id("x1"), attempt(1, ON, 1));
+    let withdrawn = intents.withdraw_all(|one, _| *one != id("x3"));
+    assert_eq!(withdrawn, [id("x2")]);
+    assert_eq!(intents.open(&id("x1"), attempt(1, ON, 1)), Repeated, "it was made");
+    assert_eq!(intents.open(&id("x2"), attempt(1, ON, 1)), Opened);
+    assert_eq!(intents.open(&id("x3"), attempt(1, ON, 2)), Blocked);
+}
+
+#[test]
 fn the_open_attempt_is_recalled_whatever_the_order() {
     for open_first in [true, false] {
         let mut intents = Intents::default();
