@@ -8,13 +8,14 @@ use std::{
     convert::Infallible,
     pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use chassis::{convert::time, lease::Takeover, resource::Batch};
 use domain::{evaluation::WAITING_FOR, id::ComponentId};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     act::{Actor, unknown},
@@ -30,7 +31,13 @@ pub(crate) struct Open {
     transitions: HashMap<String, Arc<Transition>>,
     /// Up to where that is.
     revision: u64,
+    /// Until when others may record again what of theirs is missing.
+    missing_until: Option<Instant>,
 }
+
+/// How long others have to record again what the database lost of theirs: as long as it may take until somebody has taken
+/// it over, and more.
+const RECORDED_AGAIN: Duration = Duration::from_secs(30);
 
 impl Open {
     /// The transition of that id, if it is open.
@@ -53,7 +60,8 @@ impl Actor {
     /// Learns what was on record at the start: an attempt in the journal is not made again.
     pub(crate) fn recall(&self) -> Open {
         let mut intents = self.intents.lock();
-        let mut open = Open { transitions: HashMap::new(), revision: self.journal.opened_at() };
+        let (transitions, revision) = (HashMap::new(), self.journal.opened_at());
+        let mut open = Open { transitions, revision, missing_until: None };
         for transition in self.journal.all() {
             let is_open = is_open(&transition);
             convert::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
@@ -69,7 +77,11 @@ impl Actor {
         let mut written = pin!(self.journal.follow());
         let mut takeovers = pin!(self.known.custody.takeovers());
         loop {
+            let missing_until = open.missing_until;
             tokio::select! {
+                () = sleep_until(missing_until.unwrap_or_else(Instant::now)), if missing_until.is_some() => {
+                    self.forget_missing(&mut open);
+                }
                 Some(batch) = written.next() => self.follow_on(&mut open, &batch).await,
                 Some(takeover) = takeovers.next() => {
                     // What the last holder wrote is known before anything is decided. What it has reported need not be:
@@ -131,9 +143,20 @@ impl Actor {
             // over does.
             let custody = &self.known.custody;
             open.transitions.retain(|id, _| !custody.has(id) || self.journal.get(id).is_some());
+            open.missing_until = Some(Instant::now() + RECORDED_AGAIN);
         }
         // What was recalled is told once more at the start.
         open.revision = open.revision.max(batch.revision);
+    }
+
+    /// What nobody has recorded again was not lost: it was deleted while it was not told what is.
+    fn forget_missing(&self, open: &mut Open) {
+        open.missing_until = None;
+        let missing = open.transitions.extract_if(|id, _| self.journal.get(id).is_none());
+        for (id, gone) in missing {
+            self.notes.forget(&id);
+            self.withdraw_dropped(&gone, None);
+        }
     }
 
     fn goes_on_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
