@@ -192,7 +192,7 @@ async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
         match settled {
             Ok(()) => {
                 // What is under way is told of, too, also by a replica that was stopped for a while.
-                tokio::time::sleep(Duration::from_secs(30)).await;
+                tokio::time::sleep(Duration::from_secs(45)).await;
                 trace::note(|| format!("settled after {:?}", began.elapsed()));
                 return Ok(());
             }

@@ -198,7 +198,8 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     set_away(world, part, true);
     disk.set_back(lost);
     world.journal.set_back(part);
-    later(world, Duration::from_secs(1), move |world| set_away(world, part, false));
+    let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
+    later(world, away, move |world| set_away(world, part, false));
 }
 
 /// Spoils a row, and has somebody read it: who has it in memory would not notice.

@@ -1,6 +1,6 @@
 //! The loop: components that are marked are prepared or configured, as the rules say.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
@@ -35,6 +35,10 @@ use crate::{
 /// Components in one round: a whole machine, so that one call serves all that boot the same. It makes one report to the
 /// registry.
 const BATCH: usize = 20_000;
+
+/// How soon the nodes of a large machine follow each other that were switched together: what they boot is prepared for all
+/// of them at once.
+const GATHERING: Duration = Duration::from_millis(200);
 
 /// Prepares and configures components.
 pub(crate) struct Coordinator {
@@ -81,7 +85,7 @@ struct Setting {
 impl Coordinator {
     /// Works on components as they are marked, without end. The mirror must be complete.
     pub(crate) async fn run(&self) {
-        rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
+        rounds::run(&self.queue, BATCH, GATHERING, |ids| self.round(ids)).await;
     }
 
     /// Everything is known that the replica before has written about what comes, and reported of it.

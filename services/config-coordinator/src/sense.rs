@@ -71,7 +71,7 @@ impl Sensor {
 
     /// Asks about components as they are marked, without end.
     pub(crate) async fn ask(&self) {
-        rounds::run(&self.queue, BATCH, |ids| self.round(ids)).await;
+        rounds::run(&self.queue, BATCH, Duration::ZERO, |ids| self.round(ids)).await;
     }
 
     /// Listens for changes without end, if the upstream tells of any. After every gap everything is asked for

@@ -124,7 +124,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     };
     // They may stop anywhere: whatever is under way is in the ledgers.
     context.tasks.spawn_until_shutdown("power-states", sense.run());
-    context.tasks.spawn_until_shutdown("power-actions", act(Arc::new(actor)));
+    context.tasks.spawn_until_shutdown("power-actions", act(Arc::new(actor), settings.leases.ttl()));
     context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, known));
     context.tasks.spawn("power-upstream", close(context.clone(), driver));
     Ok(())
@@ -136,8 +136,8 @@ fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
     duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
 }
 
-async fn act(actor: Arc<Actor>) -> anyhow::Result<Infallible> {
-    let open = actor.recall();
+async fn act(actor: Arc<Actor>, lease: Duration) -> anyhow::Result<Infallible> {
+    let open = actor.recall(lease);
     actor.known.complete().await;
     let (delivering, following) = (Arc::clone(&actor).deliver(), Arc::clone(&actor).follow());
     let (attending, deciding) = (actor.attend(open), actor.decide());

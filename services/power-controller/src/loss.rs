@@ -8,27 +8,28 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use chassis::lease::Takeover;
 use domain::loss::{Record, Remedy, remedy};
 use proto::power::{Delivery, Transition};
 
 use crate::{
-    act::{Actor, unknown},
+    act::Actor,
     journal::{Changes, is_open},
     takeover::Open,
 };
 
-/// Whether who sent a transition is still at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sender {
-    /// It is this replica, which hears the answer.
+/// Whose transitions are made good.
+#[derive(Clone, Copy)]
+pub(crate) enum Sender<'a> {
+    /// Those of this replica, which hears the answers to what it sends.
     Here,
-    /// It was another replica, whose answer nobody hears.
-    Gone,
+    /// Those that come from another replica, whose answers nobody hears. They are not acted upon yet.
+    Gone(&'a Takeover),
 }
 
 impl Actor {
     /// Compares the record with what is known, once it may have lost something of it.
-    pub(crate) async fn make_good(&self, open: &Open, sender: Sender) {
+    pub(crate) async fn make_good(&self, open: &Open, sender: Sender<'_>) {
         let record = self.journal.all().into_iter().filter(|one| open.get(&one.id).is_none());
         let affected: Vec<(Remedy, Arc<Transition>)> = open
             .all()
@@ -44,7 +45,11 @@ impl Actor {
             .collect();
         let returned = affected.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());
         let returned: HashSet<String> = returned.map(|(_, one)| one.id.clone()).collect();
-        let ours = affected.into_iter().filter(|(_, one)| self.known.custody.has(&one.id));
+        let is_ours = |id: &str| match sender {
+            Sender::Here => self.known.custody.has(id),
+            Sender::Gone(takeover) => takeover.gains(id),
+        };
+        let ours = affected.into_iter().filter(|(_, one)| is_ours(&one.id));
         let mut ours: Vec<_> = ours.collect();
         ours.sort_by_key(|(remedy, _)| *remedy);
         for (remedy, transition) in ours {
@@ -58,10 +63,15 @@ impl Actor {
         &self,
         remedy: Remedy,
         transition: &Transition,
-        sender: Sender,
+        sender: Sender<'_>,
         returned: &HashSet<String>,
     ) {
-        let Some(fence) = self.known.custody.fence([transition.id.as_str()]) else { return };
+        let id = [transition.id.as_str()];
+        let fence = match sender {
+            Sender::Here => self.known.custody.fence(id),
+            Sender::Gone(takeover) => takeover.fence(id),
+        };
+        let Some(fence) = fence else { return };
         let mended = match remedy {
             Remedy::Close => {
                 let error = "the database had lost its end".to_owned();
@@ -73,14 +83,9 @@ impl Actor {
                 self.journal.write(Changes { put: Vec::new(), delete }, &fence).await
             }
             Remedy::Renew | Remedy::Restore => {
-                let is_in_doubt = sender == Sender::Gone && transition.delivery() == Delivery::Sent;
-                let transition = match is_in_doubt {
-                    true => unknown(transition, "the service stopped before the answer came"),
-                    false => transition.clone(),
-                };
-                let restored = self.journal.restore(&transition, returned, &fence).await;
-                if restored.is_ok() {
-                    self.take_up(&transition, sender);
+                let restored = self.journal.restore(transition, returned, &fence).await;
+                if restored.is_ok() && matches!(sender, Sender::Here) {
+                    self.take_up(transition);
                 }
                 restored
             }
@@ -93,8 +98,8 @@ impl Actor {
 
     /// Goes on with what may have been passed by while it was missing. Of what is in doubt this replica may be finding out
     /// at this moment what became of it, and nobody must do so twice at a time.
-    fn take_up(&self, transition: &Transition, sender: Sender) {
-        if sender == Sender::Gone || transition.delivery() != Delivery::Unknown {
+    fn take_up(&self, transition: &Transition) {
+        if transition.delivery() != Delivery::Unknown {
             self.go_on_with(transition);
         }
     }

@@ -20,7 +20,7 @@ impl Reporter {
     }
 
     /// Reports and does not give up: what the registry does not know of must not happen. Gives the ids of
-    /// components whose generation has passed.
+    /// components that have moved on: their generation has passed, or others have followed the attempt.
     pub(crate) async fn report(&self, reports: Vec<ActionReport>) -> HashSet<String> {
         if reports.is_empty() {
             return HashSet::new();

@@ -6,6 +6,7 @@
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
+    mem,
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -15,7 +16,7 @@ use chassis::{convert::time, lease::Takeover, resource::Batch};
 use domain::{evaluation::WAITING_FOR, id::ComponentId};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
     act::{Actor, unknown},
@@ -31,13 +32,20 @@ pub(crate) struct Open {
     transitions: HashMap<String, Arc<Transition>>,
     /// Up to where that is.
     revision: u64,
-    /// Until when others may record again what of theirs is missing.
+    /// What a stream that began anew has told so far.
+    parts: Vec<Arc<Batch<Transition>>>,
+    /// How long others have to record again what of theirs is missing.
+    recorded_again: Duration,
+    /// Until when they have it.
     missing_until: Option<Instant>,
 }
 
-/// How long others have to record again what the database lost of theirs: as long as it may take until somebody has taken
-/// it over, and more.
+/// How long others have at least to record again what the database lost of theirs: more than it may take until somebody has
+/// taken it over.
 const RECORDED_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long to wait for what the registry knows.
+const REPORTED: Duration = Duration::from_secs(2);
 
 impl Open {
     /// The transition of that id, if it is open.
@@ -57,11 +65,16 @@ impl Open {
 }
 
 impl Actor {
-    /// Learns what was on record at the start: an attempt in the journal is not made again.
-    pub(crate) fn recall(&self) -> Open {
+    /// Learns what was on record at the start: an attempt in the journal is not made again. `lease`: how long leases last.
+    pub(crate) fn recall(&self, lease: Duration) -> Open {
         let mut intents = self.intents.lock();
-        let (transitions, revision) = (HashMap::new(), self.journal.opened_at());
-        let mut open = Open { transitions, revision, missing_until: None };
+        let mut open = Open {
+            transitions: HashMap::new(),
+            revision: self.journal.opened_at(),
+            parts: Vec::new(),
+            recorded_again: RECORDED_AGAIN.max(lease.saturating_mul(3)),
+            missing_until: None,
+        };
         for transition in self.journal.all() {
             let is_open = is_open(&transition);
             convert::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
@@ -80,36 +93,48 @@ impl Actor {
             let missing_until = open.missing_until;
             tokio::select! {
                 () = sleep_until(missing_until.unwrap_or_else(Instant::now)), if missing_until.is_some() => {
-                    self.forget_missing(&mut open);
+                    self.forget_missing(&mut open).await;
                 }
-                Some(batch) = written.next() => self.follow_on(&mut open, &batch).await,
+                Some(batch) = written.next() => self.follow_on(&mut open, batch).await,
                 Some(takeover) = takeovers.next() => {
-                    // What the last holder wrote is known before anything is decided. What it has reported need not be:
-                    // the registry lets no attempt begin that others have followed.
+                    // What the last holder wrote is known before anything is decided, and what it has reported. The
+                    // registry is told of every attempt before it is made, and lets none begin that others have
+                    // followed; so one that does not answer is not waited for.
                     self.known.states.catch_up().await;
+                    let _known = timeout(REPORTED, self.known.components.catch_up()).await;
                     let revision = self.journal.catch_up().await;
                     while open.revision < revision
                         && let Some(batch) = written.next().await
                     {
-                        self.follow_on(&mut open, &batch).await;
+                        self.follow_on(&mut open, batch).await;
                     }
+                    self.make_good(&open, Sender::Gone(&takeover)).await;
                     self.take_over(&takeover, &open).await;
-                    self.make_good(&open, Sender::Gone).await;
                 }
             }
         }
     }
 
-    /// The stream may have begun anew, because of commits that the database has lost.
-    async fn follow_on(&self, open: &mut Open, batch: &Batch<Transition>) {
-        if batch.synced {
+    /// The stream may have begun anew, because of commits that the database has lost. Then it tells in parts what there is,
+    /// and nothing of it is taken for known before it was compared with what is.
+    async fn follow_on(&self, open: &mut Open, batch: Arc<Batch<Transition>>) {
+        let is_old = batch.changed.iter().any(|transition| transition.revision <= open.revision);
+        let is_whole = batch.synced;
+        open.parts.push(batch);
+        if is_whole {
             self.make_good(open, Sender::Here).await;
+        } else if is_old || open.parts.len() > 1 {
+            return;
         }
-        self.follow_others(open, batch);
+        let told = open.revision;
+        for part in mem::take(&mut open.parts) {
+            self.follow_others(open, told, &part);
+        }
     }
 
     /// What this replica has is recorded where it is done; here it is only remembered that it is open.
-    fn follow_others(&self, open: &mut Open, batch: &Batch<Transition>) {
+    /// Everything up to revision `told` was known before.
+    fn follow_others(&self, open: &mut Open, told: u64, batch: &Batch<Transition>) {
         for deletion in &batch.deleted {
             if let Some(gone) = open.transitions.remove(&*deletion.key)
                 && !self.known.custody.has(&gone.id)
@@ -121,6 +146,8 @@ impl Actor {
         for transition in &batch.changed {
             let ours = self.known.custody.has(&transition.id);
             match (open.transitions.remove(&transition.id), is_open(transition)) {
+                // It was over and has come back after a loss. Whoever has it, now or next, has it go again.
+                (None, true) if transition.revision <= told => {}
                 (before, true) => {
                     if !ours {
                         self.goes_on_elsewhere(before.as_deref(), transition);
@@ -131,7 +158,7 @@ impl Actor {
                     open.transitions.insert(transition.id.clone(), newest);
                 }
                 (before, false) => {
-                    let news = before.is_some() || transition.revision > open.revision;
+                    let news = before.is_some() || transition.revision > told;
                     if !ours && news {
                         self.ended_elsewhere(before.as_deref(), transition);
                     }
@@ -143,17 +170,19 @@ impl Actor {
             // over does.
             let custody = &self.known.custody;
             open.transitions.retain(|id, _| !custody.has(id) || self.journal.get(id).is_some());
-            open.missing_until = Some(Instant::now() + RECORDED_AGAIN);
+            open.missing_until = Some(Instant::now() + open.recorded_again);
         }
         // What was recalled is told once more at the start.
         open.revision = open.revision.max(batch.revision);
     }
 
     /// What nobody has recorded again was not lost: it was deleted while it was not told what is.
-    fn forget_missing(&self, open: &mut Open) {
+    async fn forget_missing(&self, open: &mut Open) {
+        // Nobody can record anything while the database is away.
+        self.journal.catch_up().await;
         open.missing_until = None;
-        let missing = open.transitions.extract_if(|id, _| self.journal.get(id).is_none());
-        for (id, gone) in missing {
+        let is_missing = |id: &String| !self.known.custody.has(id) && self.journal.get(id).is_none();
+        for (id, gone) in open.transitions.extract_if(|id, _| is_missing(id)) {
             self.notes.forget(&id);
             self.withdraw_dropped(&gone, None);
         }

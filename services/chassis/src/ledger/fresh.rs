@@ -75,12 +75,13 @@ impl<T: Table> Looks<T> {
             return Ok(());
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let shown = view.revision();
         let revision = self.store.position().await?.last.revision;
-        if revision != view.revision() {
-            // Also when it is less: then the database has lost commits, and the writer sees to it.
+        if revision != shown {
             self.hub.tell(T::Kind::KIND, Some(revision));
         }
-        view.reached(revision).await;
+        // When it is less, the database has lost commits. A writer sees to it, and goes on above all that was shown.
+        view.reached(if revision < shown { shown + 1 } else { revision }).await;
         *ended = number;
         Ok(())
     }

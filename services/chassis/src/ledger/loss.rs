@@ -12,9 +12,12 @@ use super::{
 };
 use crate::resource::Resource;
 
+/// How far to go on above what was shown here: other replicas may have shown more, and none of them so much more.
+const MARGIN: u64 = 1_000_000;
+
 /// A database that was restored, or a stand-in without the last commits, would give the same revisions again to other
-/// changes. So it goes on above all that was ever `shown`, who watches starts over, and every resource becomes what it has
-/// to be once nobody knows what was lost of it.
+/// changes. So it goes on above all that anybody has seen, of which this replica has `shown` some; who watches starts over;
+/// and every resource becomes what it has to be once nobody knows what was lost of it.
 pub(super) async fn mend<T: Table>(
     transaction: &mut Transaction<T>,
     since: Since<T::Kind>,
@@ -22,7 +25,7 @@ pub(super) async fn mend<T: Table>(
 ) -> Result<Since<T::Kind>, DbErr> {
     let (kind, revision) = (T::Kind::KIND, since.last().revision);
     tracing::error!(kind, revision, shown, "the database has lost commits; every watch starts over");
-    let commit = transaction.break_off(revision, shown + 1).await?;
+    let commit = transaction.break_off(revision, shown + MARGIN).await?;
     match since.moved_to(commit) {
         Since::Anew(everything) => Ok(Since::Anew(begin_anew(transaction, everything).await?)),
         changes @ Since::Changes { .. } => Ok(changes),

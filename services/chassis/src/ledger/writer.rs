@@ -294,8 +294,10 @@ impl<T: Table> Writer<T> {
     ) -> Result<u64, Fault> {
         let from = self.view.revision();
         if changes.is_empty() {
-            // Also what only reads commits what it mended.
-            within(PATIENCE, transaction.commit()).await?;
+            // Also what only reads commits what it mended, which is shown by now.
+            let ended = within(PATIENCE, transaction.commit()).await;
+            self.in_doubt |= ended.is_err();
+            ended?;
             return Ok(from);
         }
         let batch = number(changes, from);

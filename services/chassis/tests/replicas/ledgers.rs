@@ -237,14 +237,36 @@ async fn what_commits_may_be_lost_of_becomes_what_it_has_to_be_then() {
     two.ledger.fresh().await.unwrap();
     for replica in [&one, &two] {
         assert_eq!(replica.text("kept").as_deref(), Some("text"));
-        assert_eq!(replica.text("doubted").as_deref(), Some("as of 4"));
+        assert_eq!(replica.text("doubted").as_deref(), Some("as of 1000003"));
     }
-    assert_eq!(revision, 6, "one for the break, one for what is doubted, one for what is new");
+    assert_eq!(revision, 1_000_005, "after the break one for what is doubted, and one for what is new");
     let again = Replica::start(&database).await;
-    assert_eq!(again.text("doubted").as_deref(), Some("as of 4"));
+    assert_eq!(again.text("doubted").as_deref(), Some("as of 1000003"));
     for replica in [one, two, again] {
         replica.stop().await;
     }
+}
+
+#[tokio::test]
+async fn what_only_one_replica_has_shown_is_noticed_by_it_when_others_have_written_since() {
+    let Some(database) = shared_database().await else { return };
+    let ahead = Replica::start(&database).await;
+    ahead.put("kept", DOUBTFUL).await;
+    for number in 0..5 {
+        ahead.put(&format!("lost {number}"), "").await;
+    }
+    ahead
+        .sql("BEGIN; UPDATE revisions SET revision = 1 WHERE kind = 'note'; DELETE FROM notes WHERE name <> 'kept'; COMMIT")
+        .await;
+    // It has shown nothing of what is lost, and commits before the other notices.
+    let behind = Replica::start(&database).await;
+    behind.put("new", "").await;
+    ahead.ledger.fresh().await.unwrap();
+    assert_eq!((ahead.text("lost 4"), ahead.text("new").is_some()), (None, true));
+    behind.ledger.fresh().await.unwrap();
+    assert_eq!(ahead.text("kept"), behind.text("kept"));
+    behind.stop().await;
+    ahead.stop().await;
 }
 
 #[tokio::test]

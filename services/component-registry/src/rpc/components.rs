@@ -33,8 +33,8 @@ use crate::{
     store::{Components, create},
 };
 
-/// Components in one message of a list: some hundred kilobytes.
-const PAGE: usize = 250;
+/// Components in one message of a list: a hundred kilobytes and more. Each list under way has a few of them in memory.
+const PAGE: usize = 100;
 
 #[async_trait]
 impl ComponentService for Registry {

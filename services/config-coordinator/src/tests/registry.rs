@@ -106,12 +106,12 @@ impl Registry {
         answer
     }
 
-    fn since(&self, resume: u64) -> WatchComponentsResponse {
+    fn since(&self, resume: u64, synced: bool) -> WatchComponentsResponse {
         let revision = *self.revision.borrow();
         let kept = self.kept.lock();
         let changed = kept.components.values().filter(|component| component.revision > resume);
         let components = changed.map(convert::component::to_wire).collect();
-        WatchComponentsResponse { components, deletions: Vec::new(), revision, synced: resume == 0 }
+        WatchComponentsResponse { components, deletions: Vec::new(), revision, synced }
     }
 }
 
@@ -153,7 +153,7 @@ impl ComponentService for Registry {
             if !first {
                 revision.changed().await.ok()?;
             }
-            let response = registry.since(resume);
+            let response = registry.since(resume, first);
             let resume = response.revision;
             Some((Ok(response.into()), (registry, revision, resume, false)))
         });
