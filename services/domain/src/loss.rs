@@ -32,14 +32,14 @@ pub struct Record {
     pub is_open: bool,
 }
 
-/// The remedy for what is `known` to be open as of a revision, or is not, with this `record`, when everything up to revision
-/// `told` was known. `is_over`: it is known that it has ended, whatever is on record.
+/// The remedy for what is `known` to be open as of a revision, or is not, with this `record`. `has_left`: it was known to be
+/// open, and then to be no more. `is_over`: it is known that it has ended, whatever is on record.
 #[must_use]
-pub fn remedy(known: Option<u64>, record: Option<Record>, told: u64, is_over: bool) -> Option<Remedy> {
+pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_over: bool) -> Option<Remedy> {
     match (known, record) {
         (Some(_), None) => (!is_over).then_some(Remedy::Restore),
         (Some(known), Some(record)) => (record.revision < known).then_some(Remedy::Renew),
-        (None, Some(record)) if record.is_open && record.revision <= told => {
+        (None, Some(record)) if record.is_open && has_left => {
             Some(if is_over { Remedy::Close } else { Remedy::Delete })
         }
         (None, _) => None,
@@ -83,25 +83,24 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_recorded_again_and_what_came_back_goes_again() {
-        const TOLD: u64 = 7;
         let open = |revision| Some(Record { revision, is_open: true });
         let ended = |revision| Some(Record { revision, is_open: false });
-        for (known, record, is_over, expected) in [
-            (Some(5), None, false, Some(Remedy::Restore)),
-            (Some(5), None, true, None),
-            (Some(5), open(3), false, Some(Remedy::Renew)),
-            (Some(5), open(5), false, None),
-            (Some(5), ended(6), true, None),
-            (Some(5), open(9), false, None),
-            (None, open(4), true, Some(Remedy::Close)),
-            (None, open(4), false, Some(Remedy::Delete)),
-            (None, open(TOLD), false, Some(Remedy::Delete)),
-            (None, open(TOLD + 1), false, None),
-            (None, ended(4), true, None),
-            (None, None, true, None),
+        for (known, record, has_left, is_over, expected) in [
+            (Some(5), None, false, false, Some(Remedy::Restore)),
+            (Some(5), None, false, true, None),
+            (Some(5), open(3), false, false, Some(Remedy::Renew)),
+            (Some(5), open(5), false, false, None),
+            (Some(5), ended(6), false, true, None),
+            (Some(5), open(9), false, false, None),
+            (None, open(4), true, true, Some(Remedy::Close)),
+            (None, open(4), true, false, Some(Remedy::Delete)),
+            (None, open(4), false, true, None),
+            (None, open(4), false, false, None),
+            (None, ended(4), true, true, None),
+            (None, None, true, true, None),
         ] {
-            let found = remedy(known, record, TOLD, is_over);
-            assert_eq!(found, expected, "{known:?} {record:?} {is_over}");
+            let found = remedy(known, record, has_left, is_over);
+            assert_eq!(found, expected, "{known:?} {record:?} {has_left} {is_over}");
         }
         assert!(Remedy::Close < Remedy::Renew && Remedy::Delete < Remedy::Restore);
     }

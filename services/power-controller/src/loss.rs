@@ -40,7 +40,7 @@ impl Actor {
                 let known = open.get(&one.id).map(|known| known.revision);
                 let record = self.journal.get(&one.id);
                 let record = record.map(|held| Record { revision: held.revision, is_open: is_open(&held) });
-                Some((remedy(known, record, open.revision(), is_over)?, one))
+                Some((remedy(known, record, open.has_left(&one.id), is_over)?, one))
             })
             .collect();
         let returned = affected.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());

@@ -4,7 +4,7 @@
 //! meanwhile. So every replica knows all that are open, and asks nothing of a node that one of them is about.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     convert::Infallible,
     mem,
     pin::pin,
@@ -32,6 +32,8 @@ pub(crate) struct Open {
     transitions: HashMap<String, Arc<Transition>>,
     /// Up to where that is.
     revision: u64,
+    /// The last ones that were open and are not, the oldest first: a loss may bring them back.
+    left: VecDeque<String>,
     /// What a stream that began anew has told so far.
     parts: Vec<Arc<Batch<Transition>>>,
     /// How long others have to record again what of theirs is missing.
@@ -40,11 +42,14 @@ pub(crate) struct Open {
     missing_until: Option<Instant>,
 }
 
+/// How many of those that were open are remembered: more than end in the moments that a failover may lose.
+const MOST_LEFT: usize = 1_000;
+
 /// How long others have at least to record again what the database lost of theirs: more than it may take until somebody has
 /// taken it over.
 const RECORDED_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long to wait for what the registry knows.
+/// How long to wait for what the registry knows, or the database.
 const REPORTED: Duration = Duration::from_secs(2);
 
 impl Open {
@@ -58,9 +63,16 @@ impl Open {
         self.transitions.values()
     }
 
-    /// Up to where the journal was followed.
-    pub(crate) fn revision(&self) -> u64 {
-        self.revision
+    /// Whether the transition was open, and then was not.
+    pub(crate) fn has_left(&self, id: &str) -> bool {
+        self.left.iter().any(|left| left == id)
+    }
+
+    fn leaves(&mut self, id: &str) {
+        if self.left.len() >= MOST_LEFT {
+            self.left.pop_front();
+        }
+        self.left.push_back(id.to_owned());
     }
 }
 
@@ -71,6 +83,7 @@ impl Actor {
         let mut open = Open {
             transitions: HashMap::new(),
             revision: self.journal.opened_at(),
+            left: VecDeque::new(),
             parts: Vec::new(),
             recorded_again: RECORDED_AGAIN.max(lease.saturating_mul(3)),
             missing_until: None,
@@ -136,9 +149,9 @@ impl Actor {
     /// Everything up to revision `told` was known before.
     fn follow_others(&self, open: &mut Open, told: u64, batch: &Batch<Transition>) {
         for deletion in &batch.deleted {
-            if let Some(gone) = open.transitions.remove(&*deletion.key)
-                && !self.known.custody.has(&gone.id)
-            {
+            let Some(gone) = open.transitions.remove(&*deletion.key) else { continue };
+            open.leaves(&gone.id);
+            if !self.known.custody.has(&gone.id) {
                 self.notes.forget(&gone.id);
                 self.withdraw_dropped(&gone, None);
             }
@@ -147,7 +160,7 @@ impl Actor {
             let ours = self.known.custody.has(&transition.id);
             match (open.transitions.remove(&transition.id), is_open(transition)) {
                 // It was over and has come back after a loss. Whoever has it, now or next, has it go again.
-                (None, true) if transition.revision <= told => {}
+                (None, true) if open.has_left(&transition.id) => {}
                 (before, true) => {
                     if !ours {
                         self.goes_on_elsewhere(before.as_deref(), transition);
@@ -158,6 +171,9 @@ impl Actor {
                     open.transitions.insert(transition.id.clone(), newest);
                 }
                 (before, false) => {
+                    if before.is_some() {
+                        open.leaves(&transition.id);
+                    }
                     let news = before.is_some() || transition.revision > told;
                     if !ours && news {
                         self.ended_elsewhere(before.as_deref(), transition);
@@ -178,9 +194,16 @@ impl Actor {
 
     /// What nobody has recorded again was not lost: it was deleted while it was not told what is.
     async fn forget_missing(&self, open: &mut Open) {
-        // Nobody can record anything while the database is away.
-        self.journal.catch_up().await;
-        open.missing_until = None;
+        // As long as the database is away nobody can record anything, and what it has lost is to be heard of first.
+        let again = match timeout(REPORTED, self.journal.catch_up()).await {
+            Ok(revision) if revision <= open.revision && open.parts.is_empty() => None,
+            Ok(_) => Some(REPORTED),
+            Err(_) => Some(open.recorded_again),
+        };
+        open.missing_until = again.map(|pause| Instant::now() + pause);
+        if open.missing_until.is_some() {
+            return;
+        }
         let is_missing = |id: &String| !self.known.custody.has(id) && self.journal.get(id).is_none();
         for (id, gone) in open.transitions.extract_if(|id, _| is_missing(id)) {
             self.notes.forget(&id);

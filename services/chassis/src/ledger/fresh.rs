@@ -16,6 +16,9 @@ use crate::{Fault, hints::Hub, resource::Resource};
 /// How long a read may be held up by making sure.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long to wait for a loss to be mended before the database is asked again.
+const MEND: Duration = Duration::from_millis(200);
+
 /// Makes sure of it: asks where the kind stands and waits until that is shown.
 pub(super) enum Freshness<T: Table> {
     /// Nobody else writes: what is in memory is all there is.
@@ -75,13 +78,20 @@ impl<T: Table> Looks<T> {
             return Ok(());
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let shown = view.revision();
-        let revision = self.store.position().await?.last.revision;
-        if revision != shown {
-            self.hub.tell(T::Kind::KIND, Some(revision));
+        loop {
+            let shown = view.revision();
+            let revision = self.store.position().await?.last.revision;
+            if revision != shown {
+                self.hub.tell(T::Kind::KIND, Some(revision));
+            }
+            if revision >= shown {
+                view.reached(revision).await;
+                break;
+            }
+            // The database has lost commits. A writer sees to it and goes on above all that was shown, which it shows a
+            // moment before it is committed.
+            let _mended = timeout(MEND, view.reached(shown + 1)).await;
         }
-        // When it is less, the database has lost commits. A writer sees to it, and goes on above all that was shown.
-        view.reached(if revision < shown { shown + 1 } else { revision }).await;
         *ended = number;
         Ok(())
     }

@@ -15,7 +15,7 @@
 //! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state
 //!   of what changed rather than every step;
 //! - a row that cannot be read is left aside, and everything else is served;
-//! - what a database has lost is noticed, no revision is given a second time, and watches start over.
+//! - what a database has lost is noticed: revisions go on far above all that were given, and watches start over.
 
 mod bookkeeping;
 mod commit_ids;

@@ -228,15 +228,16 @@ impl<T: Table> Writer<T> {
             None if self.in_doubt => Some(within(PATIENCE, self.store.read_since(shown)).await?),
             Some(_) | None => within(PATIENCE, transaction.read_since(shown)).await?,
         };
-        if let Some(since) = since {
-            let since = if since.last().is_without(shown) {
-                within(PATIENCE_TO_SAVE, loss::mend(&mut transaction, since, shown.revision)).await?
-            } else {
-                since
-            };
+        let mut is_mended = false;
+        if let Some(mut since) = since {
+            is_mended = since.last().is_without(shown);
+            if is_mended {
+                since = within(PATIENCE_TO_SAVE, loss::mend(&mut transaction, since, shown.revision)).await?;
+            }
             self.show(since);
         }
-        self.in_doubt = false;
+        // What was mended is shown before it is committed, and the transaction may still fail.
+        self.in_doubt = is_mended;
         Ok(transaction)
     }
 
