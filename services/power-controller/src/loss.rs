@@ -20,16 +20,16 @@ use crate::{
 
 /// Whose transitions are made good.
 #[derive(Clone, Copy)]
-pub(crate) enum Sender<'a> {
+pub(crate) enum Whose<'a> {
     /// Those of this replica, which hears the answers to what it sends.
-    Here,
+    Ours,
     /// Those that come from another replica, whose answers nobody hears. They are not acted upon yet.
-    Gone(&'a Takeover),
+    Coming(&'a Takeover),
 }
 
 impl Actor {
     /// Compares the record with what is known, once it may have lost something of it.
-    pub(crate) async fn make_good(&self, open: &Open, sender: Sender<'_>) {
+    pub(crate) async fn make_good(&self, open: &Open, whose: Whose<'_>) {
         let record = self.journal.all().into_iter().filter(|one| open.get(&one.id).is_none());
         let affected: Vec<(Remedy, Arc<Transition>)> = open
             .all()
@@ -45,16 +45,16 @@ impl Actor {
             .collect();
         let returned = affected.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());
         let returned: HashSet<String> = returned.map(|(_, one)| one.id.clone()).collect();
-        let is_ours = |id: &str| match sender {
-            Sender::Here => self.known.custody.has(id),
-            Sender::Gone(takeover) => takeover.gains(id),
+        let is_ours = |id: &str| match whose {
+            Whose::Ours => self.known.custody.has(id),
+            Whose::Coming(takeover) => takeover.gains(id),
         };
         let ours = affected.into_iter().filter(|(_, one)| is_ours(&one.id));
         let mut ours: Vec<_> = ours.collect();
         ours.sort_by_key(|(remedy, _)| *remedy);
         for (remedy, transition) in ours {
             tracing::warn!(transition = transition.id, ?remedy, "the database had lost how it stands");
-            self.mend(remedy, &transition, sender, &returned).await;
+            self.mend(remedy, &transition, whose, &returned).await;
         }
     }
 
@@ -63,13 +63,13 @@ impl Actor {
         &self,
         remedy: Remedy,
         transition: &Transition,
-        sender: Sender<'_>,
+        whose: Whose<'_>,
         returned: &HashSet<String>,
     ) {
         let id = [transition.id.as_str()];
-        let fence = match sender {
-            Sender::Here => self.known.custody.fence(id),
-            Sender::Gone(takeover) => takeover.fence(id),
+        let fence = match whose {
+            Whose::Ours => self.known.custody.fence(id),
+            Whose::Coming(takeover) => takeover.fence(id),
         };
         let Some(fence) = fence else { return };
         let mended = match remedy {
@@ -84,7 +84,7 @@ impl Actor {
             }
             Remedy::Renew | Remedy::Restore => {
                 let restored = self.journal.restore(transition, returned, &fence).await;
-                if restored.is_ok() && matches!(sender, Sender::Here) {
+                if restored.is_ok() && matches!(whose, Whose::Ours) {
                     self.take_up(transition);
                 }
                 restored

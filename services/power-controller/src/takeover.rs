@@ -22,7 +22,7 @@ use crate::{
     act::{Actor, unknown},
     convert,
     journal::{Changes, is_open},
-    loss::Sender,
+    loss::Whose,
     outcome,
     plan::Attempt,
 };
@@ -49,8 +49,8 @@ const MOST_LEFT: usize = 1_000;
 /// taken it over.
 const RECORDED_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long to wait for what the registry knows, or the database.
-const REPORTED: Duration = Duration::from_secs(2);
+/// How long to wait for the registry or the database to answer.
+const ANSWER: Duration = Duration::from_secs(2);
 
 impl Open {
     /// The transition of that id, if it is open.
@@ -114,14 +114,14 @@ impl Actor {
                     // registry is told of every attempt before it is made, and lets none begin that others have
                     // followed; so one that does not answer is not waited for.
                     self.known.states.catch_up().await;
-                    let _known = timeout(REPORTED, self.known.components.catch_up()).await;
+                    let _known = timeout(ANSWER, self.known.components.catch_up()).await;
                     let revision = self.journal.catch_up().await;
                     while open.revision < revision
                         && let Some(batch) = written.next().await
                     {
                         self.follow_on(&mut open, batch).await;
                     }
-                    self.make_good(&open, Sender::Gone(&takeover)).await;
+                    self.make_good(&open, Whose::Coming(&takeover)).await;
                     self.take_over(&takeover, &open).await;
                 }
             }
@@ -135,7 +135,7 @@ impl Actor {
         let is_whole = batch.synced;
         open.parts.push(batch);
         if is_whole {
-            self.make_good(open, Sender::Here).await;
+            self.make_good(open, Whose::Ours).await;
         } else if is_old || open.parts.len() > 1 {
             return;
         }
@@ -195,9 +195,9 @@ impl Actor {
     /// What nobody has recorded again was not lost: it was deleted while it was not told what is.
     async fn forget_missing(&self, open: &mut Open) {
         // As long as the database is away nobody can record anything, and what it has lost is to be heard of first.
-        let again = match timeout(REPORTED, self.journal.catch_up()).await {
+        let again = match timeout(ANSWER, self.journal.catch_up()).await {
             Ok(revision) if revision <= open.revision && open.parts.is_empty() => None,
-            Ok(_) => Some(REPORTED),
+            Ok(_) => Some(ANSWER),
             Err(_) => Some(open.recorded_again),
         };
         open.missing_until = again.map(|pause| Instant::now() + pause);

@@ -23,9 +23,16 @@ impl Resource for Wait {
     }
 }
 
+static WATCHES: AtomicU64 = AtomicU64::new(0);
+
 impl Mirrored for Wait {
-    async fn watch(_: Channel, _: u64) -> Result<Watch<Self>, Status> {
-        Err(Status::unavailable("nobody is watched here"))
+    /// Its owner has changed it once more each time that it is watched.
+    async fn watch(_: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+        let revision = 1 + WATCHES.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(resume, revision - 1, "it goes on where it was");
+        let changed = vec![Arc::new(Self(Timestamp(1), revision))];
+        let batch = Batch { changed, deleted: Vec::new(), revision, synced: true };
+        Ok(stream::iter([Ok(batch)]).chain(stream::pending()).boxed())
     }
 
     fn began(&self) -> Option<Timestamp> {
@@ -110,47 +117,15 @@ async fn waits_count_by_our_clock_when_the_owners_is_another() {
     assert_eq!(held(start, false), start, "the clocks agree again");
 }
 
-/// Its owner has done one thing more each time that it is watched.
-#[derive(Debug, Clone, PartialEq)]
-struct Work(u64);
-
-static WATCHES: AtomicU64 = AtomicU64::new(0);
-
-impl Resource for Work {
-    const KIND: &'static str = "work";
-
-    fn key(&self) -> &str {
-        "one"
-    }
-
-    fn revision(&self) -> u64 {
-        self.0
-    }
-
-    fn set_revision(&mut self, revision: u64) {
-        self.0 = revision;
-    }
-}
-
-impl Mirrored for Work {
-    async fn watch(_: Channel, resume: u64) -> Result<Watch<Self>, Status> {
-        let revision = 1 + WATCHES.fetch_add(1, Ordering::SeqCst);
-        assert_eq!(resume, revision - 1, "it goes on where it was");
-        let changed = vec![Arc::new(Work(revision))];
-        let batch = Batch { changed, deleted: Vec::new(), revision, synced: true };
-        Ok(stream::iter([Ok(batch)]).chain(stream::pending()).boxed())
-    }
-}
-
 #[tokio::test]
 async fn whoever_catches_up_knows_what_was_done_until_then() {
     let context = Context::new(crate::Settings::default());
-    let mirror = Mirror::<Work>::start(&context, nobody(), |_| {});
+    let mirror = Mirror::<Wait>::start(&context, nobody(), |_| {});
     mirror.reached(1).await;
-    assert_eq!(mirror.get("one").map(|work| work.0), Some(1));
+    assert_eq!(mirror.get("one").map(|wait| wait.1), Some(1));
     for times in 2..5 {
         mirror.catch_up().await;
-        assert_eq!(mirror.get("one").map(|work| work.0), Some(times));
+        assert_eq!(mirror.get("one").map(|wait| wait.1), Some(times));
     }
     context.tasks.shutdown().cancel();
 }

@@ -114,7 +114,7 @@ async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
     mesh.registry.keep_options(true);
     mesh.pcs.trouble("create", None);
     mesh.start().await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    mesh.until_called("POST /power-status", 1).await;
     assert!(mesh.pcs.taken().is_empty(), "how long to wait and how often to try is not known");
     mesh.registry.keep_options(false);
     assert_eq!(mesh.until_taken(1).await, ["On x1"]);
