@@ -97,9 +97,9 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
         weather::clear(&world);
         settle(&world, &people).await?;
         people.check_promises().await?;
-        components.check();
-        options.check();
-        powers.check();
+        components.check().await;
+        options.check().await;
+        powers.check().await;
         anyhow::Ok(())
     };
     tokio::select! {
@@ -191,8 +191,8 @@ async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
         };
         match settled {
             Ok(()) => {
-                // What is under way is told of, too, also by a replica that was stopped for a while.
-                tokio::time::sleep(Duration::from_secs(45)).await;
+                // What is under way is told of, too.
+                tokio::time::sleep(Duration::from_secs(5)).await;
                 trace::note(|| format!("settled after {:?}", began.elapsed()));
                 return Ok(());
             }

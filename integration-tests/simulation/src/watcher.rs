@@ -5,12 +5,16 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chassis::{mirror::Mirrored, resource::Batch};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use crate::{
     invariants, trace,
     world::{Part, World},
 };
+
+/// When a replica goes on at the latest that was stopped for a while, and what it knows has been told.
+const GOES_ON: Duration = Duration::from_secs(45);
 
 /// A copy of everything of one kind, as watches told it.
 pub struct Watcher<R> {
@@ -79,9 +83,20 @@ impl<R: Mirrored> Watcher<R> {
         copy.whole |= batch.synced;
     }
 
-    /// I8: at rest, what was told of is what there is. What nobody can read is told of by those only who read it before.
-    pub fn check(&self) {
-        let Some(disk) = self.world.disk(self.owner) else { return };
+    /// I8: at rest, what was told of is what there is, at the latest once a replica goes on that was stopped for a while.
+    pub async fn check(&self) {
+        let until = Instant::now() + GOES_ON;
+        while let Some(what) = self.difference() {
+            if Instant::now() >= until {
+                return self.world.journal.violated("I8", what);
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// What was told of otherwise than it is. What nobody can read is told of by those only who read it before.
+    fn difference(&self) -> Option<String> {
+        let disk = self.world.disk(self.owner)?;
         let spoilt = disk.spoilt(R::KIND);
         let kept = disk.look(|kept: &BTreeMap<Arc<str>, Arc<R>>| {
             kept.iter().map(|(key, one)| (key.to_string(), one.revision())).collect::<BTreeMap<_, _>>()
@@ -92,13 +107,8 @@ impl<R: Mirrored> Watcher<R> {
             readable.map(|(key, revision)| (key.clone(), *revision)).collect::<BTreeMap<_, _>>()
         };
         let (told, kept) = (readable(&copy.revisions), readable(&kept));
-        if told != kept {
-            let what = format!(
-                "a watch of {} at {} told of {told:?}, and there are {kept:?}",
-                R::KIND,
-                copy.delivered
-            );
-            self.world.journal.violated("I8", what);
-        }
+        (told != kept).then(|| {
+            format!("a watch of {} at {} told of {told:?}, and there are {kept:?}", R::KIND, copy.delivered)
+        })
     }
 }
