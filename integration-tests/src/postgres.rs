@@ -1,6 +1,11 @@
 //! A PostgreSQL server of a test's own, which can be stopped, killed and started again.
 
-use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -9,6 +14,10 @@ use crate::{PATIENCE, ports::free_ports};
 
 /// Where Debian has the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// The directory with the data of a server, and that with those of its copy.
+const DATA: &str = "data";
+const COPY: &str = "copy";
 
 /// The account as which the server runs where the test is root, as which it refuses to.
 const ACCOUNT: &str = "postgres";
@@ -40,7 +49,7 @@ impl Postgres {
         }
         let port = free_ports(1)[0];
         let mut server = Self { directory, programs, port, running: None };
-        let data = server.directory.path().join("data");
+        let data = server.directory.path().join(DATA);
         let made = server
             .command("initdb")
             .args([
@@ -83,9 +92,17 @@ impl Postgres {
     /// # Panics
     /// When it is refused.
     pub async fn sql(&self, statement: &str) -> String {
+        self.sql_in("postgres", statement).await
+    }
+
+    /// The same in one of its databases.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn sql_in(&self, database: &str, statement: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
         let done =
-            psql.arg(self.url("postgres")).args(["-qtAX", "-c", statement]).output().await.expect("psql");
+            psql.arg(self.url(database)).args(["-qtAX", "-c", statement]).output().await.expect("psql");
         assert!(done.status.success(), "{statement}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
@@ -127,6 +144,32 @@ impl Postgres {
         self.end("-KILL").await;
     }
 
+    /// Copies all that is committed, for [`Self::fail_over`].
+    ///
+    /// # Panics
+    /// When that is refused.
+    pub async fn copy(&self) {
+        let copy = self.directory.path().join(COPY);
+        let mut command = self.command("pg_basebackup");
+        command.args(["--checkpoint=fast", "--wal-method=stream", "--dbname", &self.url("postgres")]);
+        let made = command.arg("--pgdata").arg(&copy).status().await;
+        assert!(made.expect("pg_basebackup").success(), "no copy");
+        fs::write(copy.join("standby.signal"), "").expect("a stand-in");
+    }
+
+    /// Ends it without warning, and lets the copy take its place, which lacks what was committed since.
+    ///
+    /// # Panics
+    /// When there is no copy or it does not take over.
+    pub async fn fail_over(&mut self) {
+        self.kill().await;
+        let home = self.directory.path();
+        fs::remove_dir_all(home.join(DATA)).expect("the data of before");
+        fs::rename(home.join(COPY), home.join(DATA)).expect("a copy");
+        self.start_again().await;
+        assert_eq!(self.sql("SELECT pg_promote()").await, "t", "it does not take over");
+    }
+
     async fn end(&mut self, signal: &str) {
         let mut child = self.running.take().expect("a server that runs");
         let id = child.id().expect("a process that was not waited for").to_string();
@@ -140,7 +183,7 @@ impl Postgres {
         let child = self
             .command("postgres")
             .arg("-D")
-            .arg(home.join("data"))
+            .arg(home.join(DATA))
             .arg("-k")
             .arg(home)
             .args(["-p", &self.port.to_string()])
@@ -178,6 +221,30 @@ impl Postgres {
         command.current_dir(self.directory.path()).stdin(Stdio::null());
         command
     }
+}
+
+impl Drop for Postgres {
+    /// Ends also what is left of servers that were killed: not each of their processes always notices.
+    fn drop(&mut self) {
+        if let Some(running) = &mut self.running {
+            // It may have ended.
+            let _ended = running.start_kill();
+        }
+        let data = self.directory.path().join(DATA);
+        for process in processes_in(&data) {
+            // It may end by itself meanwhile.
+            let _ended = std::process::Command::new("kill").args(["-KILL", &process]).status();
+        }
+    }
+}
+
+/// The ids of the processes that work in a directory, as those of a server do in that of its data.
+fn processes_in(directory: &Path) -> Vec<String> {
+    let all = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let works_there = |process: &fs::DirEntry| {
+        fs::read_link(process.path().join("cwd")).is_ok_and(|works_in| works_in == directory)
+    };
+    all.filter(works_there).filter_map(|process| process.file_name().into_string().ok()).collect()
 }
 
 /// The programs of the newest version.

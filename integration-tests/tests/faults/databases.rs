@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use integration_tests::{eventually_shown, postgres::Postgres, processes::Processes};
+use reqwest::Method;
 use tokio::time::sleep;
 use upstreams::{Pace, Plan, Upstreams};
 
@@ -94,4 +95,34 @@ async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does
     writer.stop().await.is_kept(&mesh.bos).await;
     is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
     attempted_once(&mesh).await;
+}
+
+/// The newest revision of a component.
+async fn newest(server: &Postgres) -> u64 {
+    let sql = "SELECT revision FROM revisions WHERE kind = 'component'";
+    server.sql_in("component_registry", sql).await.parse().expect("a revision")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stand_in_without_the_last_commits_takes_over_while_everybody_who_knew_them_dies() {
+    let Some(mut server) = Postgres::start().await else { return };
+    let (mut mesh, _upstreams) = prepared(&server).await;
+    see_through(&mesh.bos, "reboot", "kept").await;
+    server.copy().await;
+    create(&mesh.bos, "reboot", "lost").await;
+    sleep(STEP).await;
+    let before = newest(&server).await;
+    for part in mesh.parts() {
+        mesh.kill_part(part).await;
+    }
+    server.fail_over().await;
+    mesh.begin().await;
+    eventually_shown("what was kept", async || {
+        mesh.bos.try_send(Method::GET, "/v2/sessions/kept", None).await.map(drop)
+    })
+    .await;
+    assert_eq!(mesh.bos.try_send(Method::GET, "/v2/sessions/lost", None).await.unwrap().status, 404);
+    see_through(&mesh.bos, "reboot", "after").await;
+    let after = newest(&server).await;
+    assert!(after > before, "revisions are given again: {before}, then {after}");
 }

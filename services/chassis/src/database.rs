@@ -26,8 +26,17 @@ use sea_orm_migration::{
 
 use crate::{failpoint, ledger, pause, settings};
 
-/// Rows in one statement. Both databases take thousands of parameters, and longer statements are no faster.
-const ROWS: usize = 500;
+/// Rows in one statement of SQLite. It takes thousands of parameters, but longer statements are no faster, and what was
+/// written last with each of those that are kept prepared stays in memory with it.
+const ROWS: usize = 100;
+
+/// Statements that a connection to SQLite keeps prepared: the few that every commit needs, for some sizes. Commits of a
+/// boot have hundreds of sizes, and few of them come again soon.
+const PREPARED: usize = 16;
+
+/// Memory for pages that a connection to SQLite has read or is about to write, as it wants it told: in KiB, with a minus.
+/// All that is read again and again is in memory anyway, and a commit that needs more writes pages a little earlier.
+const CACHE: &str = "-512";
 
 /// Rows that are read at a time. The driver of SQLite keeps a row in many small pieces, with the allocator of the system,
 /// which gives back little of what a whole table takes.
@@ -88,7 +97,11 @@ pub async fn connect_as<M: MigratorTrait>(
         .test_before_acquire_if_idle_for(TEST_AFTER)
         .map_sqlx_sqlite_opts(|sqlite| {
             // A committed write must survive a power cut, so every commit is synced. WAL makes that one sync.
-            sqlite.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full)
+            sqlite
+                .journal_mode(SqliteJournalMode::Wal)
+                .synchronous(SqliteSynchronous::Full)
+                .statement_cache_capacity(PREPARED)
+                .pragma("cache_size", CACHE)
         })
         .map_sqlx_postgres_opts(|postgres| {
             postgres.options([
@@ -184,6 +197,7 @@ impl<M: MigratorTrait> MigratorTrait for Complete<M> {
         let ledger = ledger::Migration;
         if migrations.iter().any(|migration| migration.name() == ledger.name()) {
             migrations.push(Box::new(ledger::CommitIds));
+            migrations.push(Box::new(ledger::Lineages));
         }
         migrations
     }
@@ -355,6 +369,13 @@ pub fn is_definite(error: &DbErr) -> bool {
     let postgres = error.try_downcast_ref::<PgDatabaseError>().is_some();
     // A server that ends a connection may have committed before.
     postgres && !error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
+}
+
+/// Whether a query was refused because the server does not have what it asks for, or not for this user.
+pub(crate) fn is_unsupported(error: &DbErr) -> bool {
+    const POSTGRES: [&str; 2] = ["0A", "42"];
+    let code = refusal(error).and_then(|refusal| refusal.code());
+    code.is_some_and(|code| POSTGRES.iter().any(|class| code.starts_with(class)))
 }
 
 /// Whether a write was refused because the database is in trouble, and not because of what was written: another one would be

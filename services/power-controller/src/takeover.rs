@@ -294,12 +294,12 @@ impl Actor {
         all.iter().filter(|one| takeover.concerns(&one.id)).for_each(|one| self.notes.forget(&one.id));
         self.withdraw_abandoned(all.iter().chain(open.all()), takeover);
         let came: Vec<_> = all.into_iter().filter(|one| takeover.gains(&one.id) && is_open(one)).collect();
-        for sent in came.iter().filter(|one| one.delivery() == Delivery::Sent) {
-            self.doubt(sent, takeover).await;
+        let in_doubt: Vec<_> = came.iter().filter(|one| self.is_in_doubt(one)).collect();
+        for one in in_doubt.iter().filter(|one| one.delivery() != Delivery::Unknown) {
+            self.doubt(one, takeover).await;
         }
         if takeover.is_from_others() {
-            let in_doubt = came.iter().filter(|one| is_in_doubt(one));
-            in_doubt.for_each(|one| self.notes.inherit_doubt(&one.id, Instant::now()));
+            in_doubt.iter().for_each(|one| self.notes.inherit_doubt(&one.id, Instant::now()));
         }
         self.known.custody.take(takeover);
         came.iter().for_each(|transition| self.go_on_with(transition));
@@ -308,11 +308,26 @@ impl Actor {
         self.queues.undecided.mark(nodes);
     }
 
+    /// Whether a call may have been made whose answer is not on record. Where the registry has counted the attempt, a
+    /// database without its last commits may have lost that the call was to be made.
+    fn is_in_doubt(&self, transition: &Transition) -> bool {
+        match transition.delivery() {
+            Delivery::Sent | Delivery::Unknown => true,
+            Delivery::Prepared => {
+                transition.members.iter().any(|member| self.attempted(transition, member).is_some())
+            }
+            Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
+        }
+    }
+
     /// What was being sent may have arrived or not. Each transition is written down by itself: the loss of one shard
     /// takes nothing from the others.
     async fn doubt(&self, sent: &Transition, takeover: &Takeover) {
         let Some(fence) = takeover.fence([sent.id.as_str()]) else { return };
-        let put = vec![unknown(sent, "the service stopped before the answer came")];
+        let in_doubt = unknown(sent, "the service stopped before the answer came");
+        // Where the mark is lost, so is when it was made.
+        let sent_at = sent.sent_at.or_else(|| Some(time::to_wire(time::now())));
+        let put = vec![Transition { sent_at, ..in_doubt }];
         if let Err(lost) = self.journal.write(Changes { put, delete: Vec::new() }, &fence).await {
             // That is the next thing to hear of.
             tracing::info!(transition = sent.id, why = %lost, "what came has gone again");
@@ -332,17 +347,5 @@ impl Actor {
             Delivery::Accepted => self.queues.unfollowed.mark(id),
             Delivery::Unspecified | Delivery::Refused | Delivery::Finished => {}
         }
-    }
-}
-
-/// Whether a call may have been made whose answer is not on record.
-fn is_in_doubt(transition: &Transition) -> bool {
-    match transition.delivery() {
-        Delivery::Sent | Delivery::Unknown => true,
-        Delivery::Unspecified
-        | Delivery::Prepared
-        | Delivery::Accepted
-        | Delivery::Refused
-        | Delivery::Finished => false,
     }
 }

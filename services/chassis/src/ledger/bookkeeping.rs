@@ -9,7 +9,10 @@ use sea_orm_migration::schema::{big_integer, string};
 use sea_orm_migration::sea_query::{Index, Table};
 use uuid::Uuid;
 
-use super::store::Fate;
+use super::{
+    lineage::{Lineage, Teller},
+    store::Fate,
+};
 use crate::{hints::CHANNEL, resource::Deletion};
 
 pub(super) mod revision {
@@ -27,6 +30,8 @@ pub(super) mod revision {
         pub compacted: i64,
         /// The id of the commit that took the kind there; empty when none was written down.
         pub last_commit: String,
+        /// The lineage of the database then; empty when none was written down.
+        pub lineage: String,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -107,6 +112,7 @@ pub(super) struct Position {
 /// The row of a kind, which nobody else can lock until the end of the transaction.
 pub(super) struct Locked {
     pub(super) position: Position,
+    pub(super) lineage: Lineage,
     /// The number of the transaction, by which its fate can be asked for.
     pub(super) transaction: String,
 }
@@ -126,6 +132,7 @@ pub(super) async fn make(on: &impl ConnectionTrait, kind: &str) -> Result<(), Db
         revision: Set(0),
         compacted: Set(0),
         last_commit: Set(String::new()),
+        lineage: Set(String::new()),
     };
     let keep = OnConflict::column(revision::Column::Kind).do_nothing().to_owned();
     revision::Entity::insert(first).on_conflict(keep).exec_without_returning(on).await.map(drop)
@@ -140,16 +147,21 @@ pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Po
 }
 
 /// Waits until nobody else changes `kind`, and keeps it so.
-pub(super) async fn lock(on: &DatabaseTransaction, kind: &str) -> Result<Locked, DbErr> {
-    let sql = "SELECT revision, compacted, last_commit, CAST(pg_current_xact_id() AS text) AS transaction \
-               FROM revisions WHERE kind = $1 FOR UPDATE";
+pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: Teller) -> Result<Locked, DbErr> {
+    let sql = format!(
+        "SELECT revision, compacted, last_commit, lineage, {} AS of_now, \
+         CAST(pg_current_xact_id() AS text) AS transaction \
+         FROM revisions WHERE kind = $1 FOR UPDATE",
+        teller.expression()
+    );
     let row =
         on.query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, [kind.into()])).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
     let last_commit: String = row.try_get("", "last_commit")?;
     let last = Commit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
     let position = Position { last, compacted: unsigned(row.try_get("", "compacted")?) };
-    Ok(Locked { position, transaction: row.try_get("", "transaction")? })
+    let lineage = Lineage { written: row.try_get("", "lineage")?, now: row.try_get("", "of_now")? };
+    Ok(Locked { position, lineage, transaction: row.try_get("", "transaction")? })
 }
 
 /// Finds out what became of a transaction.
@@ -183,21 +195,29 @@ fn judge(status: Option<&str>, last: Commit, asked: Commit) -> Fate {
     }
 }
 
-/// Moves `kind` from one revision to that of `to`, if it is still there. Where the database is shared, tells the other
-/// replicas once it is committed.
+/// Moves `kind` from one revision to that of `to`, if it is still there, and writes the lineage down. Where the database
+/// is shared, tells the other replicas once it is committed.
 pub(super) async fn advance(
     on: &DatabaseTransaction,
     kind: &str,
     from: u64,
     to: Commit,
+    lineage: &str,
 ) -> Result<bool, DbErr> {
     let (revision, id) = (signed(to.revision), to.id.to_string());
     if on.get_database_backend() == DbBackend::Postgres {
-        let sql = "WITH moved AS (UPDATE revisions SET revision = $3, last_commit = $6 \
+        let sql = "WITH moved AS (UPDATE revisions SET revision = $3, last_commit = $6, lineage = $7 \
                    WHERE kind = $1 AND revision = $2 RETURNING kind) SELECT pg_notify($4, $5) FROM moved";
         let hint = format!("{kind} {revision}");
-        let values =
-            [kind.into(), signed(from).into(), revision.into(), CHANNEL.into(), hint.into(), id.into()];
+        let values = [
+            kind.into(),
+            signed(from).into(),
+            revision.into(),
+            CHANNEL.into(),
+            hint.into(),
+            id.into(),
+            lineage.into(),
+        ];
         let moved =
             on.query_all_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await?;
         return Ok(moved.len() == 1);

@@ -24,7 +24,12 @@ pub(super) async fn mend<T: Table>(
     shown: u64,
 ) -> Result<Since<T::Kind>, DbErr> {
     let (kind, revision) = (T::Kind::KIND, since.last().revision);
-    tracing::error!(kind, revision, shown, "the database has lost commits; every watch starts over");
+    tracing::error!(
+        kind,
+        revision,
+        shown,
+        "the database has lost commits or may have; every watch starts over"
+    );
     let commit = transaction.break_off(revision, shown + MARGIN).await?;
     match since.moved_to(commit) {
         Since::Anew(everything) => Ok(Since::Anew(begin_anew(transaction, everything).await?)),

@@ -28,7 +28,14 @@ pub(super) enum Store<T: Table> {
 /// Changes of a kind on their way.
 pub(super) enum Transaction<T: Table> {
     Database(store::Transaction<T>),
-    Disk(simulation::Transaction, Vec<Change<T::Kind>>),
+    Disk(OnDisk<T::Kind>),
+}
+
+/// The same on a disk in memory.
+pub(super) struct OnDisk<R> {
+    transaction: simulation::Transaction,
+    changes: Vec<Change<R>>,
+    is_another_copy: bool,
 }
 
 /// What is to be done to a shelf, if it is where it was.
@@ -88,8 +95,10 @@ impl<T: Table> Store<T> {
         match self {
             Self::Database(store) => store.begin().await.map(Transaction::Database),
             Self::Disk(disk, _) => {
-                let begun = disk.begin(Lock::Kind(T::Kind::KIND)).await?;
-                Ok(Transaction::Disk(begun, Vec::new()))
+                let transaction = disk.begin(Lock::Kind(T::Kind::KIND)).await?;
+                let is_another_copy =
+                    transaction.read(|shelf: &Shelf<T::Kind>| shelf.is_another_copy).await?;
+                Ok(Transaction::Disk(OnDisk { transaction, changes: Vec::new(), is_another_copy }))
             }
         }
     }
@@ -114,18 +123,29 @@ impl<T: Table> Transaction<T> {
     pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
         match self {
             Self::Database(transaction) => transaction.read_since(held).await,
-            Self::Disk(transaction, _) => {
-                let remembers = transaction.disk().remembers();
-                let news = |shelf: &Shelf<_>| (last(shelf) != held).then(|| since(shelf, held, remembers));
-                transaction.read(news).await
+            Self::Disk(on) => {
+                let remembers = on.transaction.disk().remembers();
+                let news = |shelf: &Shelf<_>| match last(shelf) {
+                    _ if on.is_another_copy => Some(Since::Anew(everything(shelf, remembers))),
+                    last if last != held => Some(since(shelf, held, remembers)),
+                    _ => None,
+                };
+                on.transaction.read(news).await
             }
+        }
+    }
+
+    pub(super) fn is_of_another_copy(&self) -> bool {
+        match self {
+            Self::Database(transaction) => transaction.is_of_another_copy(),
+            Self::Disk(on) => on.is_another_copy,
         }
     }
 
     pub(super) async fn check(&self, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
         match self {
             Self::Database(transaction) => transaction.check(fences).await,
-            Self::Disk(transaction, _) => transaction.check(fences).await,
+            Self::Disk(on) => on.transaction.check(fences).await,
         }
     }
 
@@ -138,7 +158,7 @@ impl<T: Table> Transaction<T> {
     ) -> Result<bool, DbErr> {
         match self {
             Self::Database(transaction) => transaction.save(batch, from, forget, commit).await,
-            Self::Disk(transaction, changes) => {
+            Self::Disk(OnDisk { transaction, changes, .. }) => {
                 let moved = changes.last().map(|change| change.batch.revision);
                 let at = transaction.read(|shelf: &Shelf<T::Kind>| moved.unwrap_or(shelf.revision)).await?;
                 changes.push(Change { from, batch: batch.clone(), commit: commit.id, forget });
@@ -150,7 +170,7 @@ impl<T: Table> Transaction<T> {
     pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
         match self {
             Self::Database(transaction) => transaction.break_off(from, revision).await,
-            Self::Disk(_, changes) => {
+            Self::Disk(OnDisk { changes, .. }) => {
                 let batch = Batch { changed: Vec::new(), deleted: Vec::new(), revision, synced: false };
                 let commit = Commit::to(revision);
                 changes.push(Change { from, batch, commit: commit.id, forget: Some(revision) });
@@ -162,7 +182,7 @@ impl<T: Table> Transaction<T> {
     pub(super) async fn undo(&mut self) -> Result<(), DbErr> {
         match self {
             Self::Database(transaction) => transaction.undo().await,
-            Self::Disk(_, changes) => {
+            Self::Disk(OnDisk { changes, .. }) => {
                 changes.clear();
                 Ok(())
             }
@@ -172,15 +192,15 @@ impl<T: Table> Transaction<T> {
     pub(super) fn mark(&self, revision: u64) -> Mark {
         match self {
             Self::Database(transaction) => transaction.mark(revision),
-            Self::Disk(..) => Mark { transaction: None, commit: Commit::to(revision) },
+            Self::Disk(_) => Mark { transaction: None, commit: Commit::to(revision) },
         }
     }
 
     pub(super) async fn commit(self) -> Result<(), DbErr> {
         match self {
             Self::Database(transaction) => transaction.commit().await,
-            Self::Disk(_, changes) if changes.is_empty() => Ok(()),
-            Self::Disk(transaction, changes) => {
+            Self::Disk(on) if on.changes.is_empty() => Ok(()),
+            Self::Disk(OnDisk { transaction, changes, .. }) => {
                 let kept = transaction.commit(|shelf| apply(changes, shelf)).await?;
                 if kept { Ok(()) } else { Err(DbErr::Custom("the kind has moved".to_owned())) }
             }
@@ -207,6 +227,7 @@ impl<R: Resource> Change<R> {
     fn apply(self, shelf: &mut Shelf<R>) -> Batch<R> {
         let Self { from: _, batch, commit, forget } = self;
         (shelf.revision, shelf.last_commit) = (batch.revision, commit);
+        shelf.is_another_copy = false;
         batch.deleted.iter().for_each(|deletion| shelf.delete(deletion));
         batch.changed.iter().for_each(|resource| shelf.put(resource));
         if let Some(up_to) = forget {

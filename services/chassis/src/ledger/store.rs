@@ -15,9 +15,12 @@ use sea_orm::{
     TransactionTrait,
 };
 
+use tokio::sync::OnceCell;
+
 use super::{
     Table, bookkeeping,
     facets::Facets,
+    lineage::Teller,
     view::{DELETIONS, State},
 };
 use crate::{
@@ -35,6 +38,8 @@ pub(super) struct Store<T: Table> {
     database: DatabaseConnection,
     /// The other replicas; none where nobody else uses the database.
     others: Option<Arc<Line>>,
+    /// Whether the server tells its lineage, once that was asked.
+    teller: OnceCell<Teller>,
     table: PhantomData<fn() -> T>,
 }
 
@@ -69,7 +74,7 @@ pub(super) enum Fate {
 impl<T: Table> Store<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
         let others = database::is_shared(&database).then(|| context.hubs.of(context, &database));
-        Self { database, others, table: PhantomData }
+        Self { database, others, teller: OnceCell::new(), table: PhantomData }
     }
 
     /// The other replicas; none where nobody else uses the database.
@@ -105,8 +110,9 @@ impl<T: Table> Store<T> {
     pub(super) async fn begin(&self) -> Result<Transaction<T>, DbErr> {
         let state = match self.others {
             Some(_) => {
+                let teller = *self.teller.get_or_try_init(|| Teller::of(&self.database)).await?;
                 let transaction = self.database.begin().await?;
-                let locked = bookkeeping::lock(&transaction, T::Kind::KIND).await?;
+                let locked = bookkeeping::lock(&transaction, T::Kind::KIND, teller).await?;
                 // What fails later is tried again from here, with the lock.
                 transaction.execute_unprepared("SAVEPOINT locked").await?;
                 Stage::Locked(transaction, locked)
@@ -151,11 +157,19 @@ impl<T: Table> Transaction<T> {
     /// Reads what others committed after `held`; none where nobody else uses the database or nobody did.
     pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
         match self.locked() {
+            Some((on, locked)) if locked.lineage.is_another() => {
+                read_everything::<T>(on).await.map(Since::Anew).map(Some)
+            }
             Some((on, locked)) if locked.position.last != held => {
                 read_since::<T>(on, &locked.position, held).await.map(Some)
             }
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// Whether this is another copy of the database than that of the last commit, which may lack later ones.
+    pub(super) fn is_of_another_copy(&self) -> bool {
+        self.locked().is_some_and(|(_, locked)| locked.lineage.is_another())
     }
 
     /// Which of these fences hold, until this ends.
@@ -175,8 +189,9 @@ impl<T: Table> Transaction<T> {
         forget: Option<u64>,
         commit: Commit,
     ) -> Result<bool, DbErr> {
-        let (on, kind) = (self.begun().await?, T::Kind::KIND);
-        if !bookkeeping::advance(on, kind, from, commit).await? {
+        let (kind, lineage) = (T::Kind::KIND, self.lineage());
+        let on = self.begun().await?;
+        if !bookkeeping::advance(on, kind, from, commit, &lineage).await? {
             return Ok(false);
         }
         if !batch.deleted.is_empty() {
@@ -196,8 +211,9 @@ impl<T: Table> Transaction<T> {
 
     /// Moves the kind on to `revision` and forgets how it got there, so that nobody resumes a watch from before.
     pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
-        let (on, kind, commit) = (self.begun().await?, T::Kind::KIND, Commit::to(revision));
-        bookkeeping::advance(on, kind, from, commit).await?;
+        let (kind, lineage, commit) = (T::Kind::KIND, self.lineage(), Commit::to(revision));
+        let on = self.begun().await?;
+        bookkeeping::advance(on, kind, from, commit, &lineage).await?;
         bookkeeping::forget(on, kind, revision).await?;
         Ok(commit)
     }
@@ -231,6 +247,11 @@ impl<T: Table> Transaction<T> {
             Stage::Locked(on, locked) => Some((on, locked)),
             Stage::Alone(..) => None,
         }
+    }
+
+    /// What to write down of the database; empty where nothing is known.
+    fn lineage(&self) -> String {
+        self.locked().map(|(_, locked)| locked.lineage.now.clone()).unwrap_or_default()
     }
 
     async fn begun(&mut self) -> Result<&DatabaseTransaction, DbErr> {

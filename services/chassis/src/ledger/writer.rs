@@ -230,7 +230,7 @@ impl<T: Table> Writer<T> {
         };
         let mut is_mended = false;
         if let Some(mut since) = since {
-            is_mended = since.last().is_without(shown);
+            is_mended = transaction.is_of_another_copy() || since.last().is_without(shown);
             if is_mended {
                 since = within(PATIENCE_TO_SAVE, loss::mend(&mut transaction, since, shown.revision)).await?;
             }

@@ -28,6 +28,8 @@ pub(crate) struct Shelf<R> {
     pub(crate) compacted: u64,
     /// The id of the commit that took it to its revision.
     pub(crate) last_commit: Uuid,
+    /// It was set back, and nothing was committed since.
+    pub(crate) is_another_copy: bool,
     earlier: Earlier<Box<Shelf<R>>>,
 }
 
@@ -68,6 +70,7 @@ impl<R: Resource> Kept for Shelf<R> {
         if let Some(before) = earlier.take_back(to) {
             *self = *before;
         }
+        self.is_another_copy = true;
         self.earlier = earlier;
     }
 }
@@ -81,6 +84,7 @@ impl<R> Default for Shelf<R> {
             revision: 0,
             compacted: 0,
             last_commit: Uuid::nil(),
+            is_another_copy: false,
             earlier: Earlier::default(),
         }
     }
@@ -122,6 +126,7 @@ impl<R> Shelf<R> {
             revision: self.revision,
             compacted: self.compacted,
             last_commit: self.last_commit,
+            is_another_copy: self.is_another_copy,
             earlier: Earlier::default(),
         }
     }

@@ -302,3 +302,43 @@ async fn a_database_of_before_commits_had_ids_is_brought_up_to_date() {
         replica.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_copy_of_a_database_goes_on_above_what_nobody_can_know_that_it_lost() {
+    let Some(database) = shared_database().await else { return };
+    let first = Replica::start(&database).await;
+    first.put("doubted", DOUBTFUL).await;
+    // As another server wrote it.
+    first.sql("UPDATE revisions SET lineage = '1/00000001' WHERE kind = 'note'").await;
+    first.stop().await;
+    let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
+    assert_eq!(
+        one.put("new", "").await,
+        1_000_003,
+        "after the break one for what is doubted, and one for what is new"
+    );
+    two.ledger.fresh().await.unwrap();
+    assert_eq!(two.text("doubted").as_deref(), Some("as of 1000001"));
+    assert_eq!(two.put("next", "").await, 1_000_004, "it is known where this database comes from");
+    for replica in [one, two] {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_before_lineages_is_brought_up_to_date_and_is_no_copy() {
+    for database in test_databases::every_kind().await {
+        let first = Replica::start(&database).await;
+        first.put("a", "").await;
+        for sql in [
+            "ALTER TABLE revisions DROP COLUMN lineage",
+            "DELETE FROM seaql_migrations WHERE version = 'additive_lineages'",
+        ] {
+            first.sql(sql).await;
+        }
+        first.stop().await;
+        let replica = Replica::start(&database).await;
+        assert_eq!((replica.text("a").is_some(), replica.put("b", "").await), (true, 2), "{}", database.kind);
+        replica.stop().await;
+    }
+}

@@ -1,5 +1,7 @@
 //! An upstream that does not answer, or answers wrongly.
 
+use std::{fs, path::Path};
+
 use domain::{component::Action, evaluation::WAITING_FOR};
 
 use super::*;
@@ -119,6 +121,36 @@ async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
     mesh.registry.keep_options(false);
     assert_eq!(mesh.until_taken(1).await, ["On x1"]);
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_after_the_backup_of_a_database_is_found_when_it_is_restored() {
+    let mut mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+    mesh.power_on(&["x1"]);
+    mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
+    mesh.until_delivery(Delivery::Prepared).await;
+    mesh.stop().await;
+    let backup = tempfile::tempdir().unwrap();
+    copy_files(&mesh.settings.data_dir, backup.path());
+    mesh.pcs.trouble("create", None);
+    mesh.start().await;
+    assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
+    mesh.stop().await;
+    copy_files(backup.path(), &mesh.settings.data_dir);
+    mesh.start().await;
+    assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
+    assert_eq!(mesh.pcs.taken(), ["On x1"]);
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+}
+
+/// Lets one directory have the files of another, and no others.
+fn copy_files(from: &Path, to: &Path) {
+    let files = |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files(to).for_each(|file| fs::remove_file(file).unwrap());
+    for file in files(from) {
+        fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
