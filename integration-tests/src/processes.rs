@@ -189,7 +189,7 @@ impl Processes {
         upstreams
     }
 
-    /// Starts every part that the profile has, and waits until the mesh is ready.
+    /// Starts every part that the profile has, and waits until all listen and the mesh is ready.
     ///
     /// # Panics
     /// When a part does not start.
@@ -197,7 +197,15 @@ impl Processes {
         for part in self.parts() {
             self.start_part(part);
         }
+        for part in self.parts() {
+            self.until_listening(part).await;
+        }
         self.bos.ready().await;
+    }
+
+    async fn until_listening(&self, part: &str) {
+        let listens = async || self.log(part).contains("listening").then_some(());
+        eventually(&format!("{part} to listen"), listens).await;
     }
 
     /// The parts that the profile has.
@@ -289,8 +297,7 @@ impl Processes {
     /// # Panics
     /// When it had ended before.
     pub async fn ask_part_to_end(&self, part: &str) {
-        eventually(&format!("{part} to listen"), async || self.log(part).contains("listening").then_some(()))
-            .await;
+        self.until_listening(part).await;
         let id = self.process_id(part).to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
         assert!(asked.success(), "{part} had ended before");
