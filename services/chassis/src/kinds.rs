@@ -39,6 +39,10 @@ impl Resource for Component {
         self.id.shared()
     }
 
+    fn share_key(&mut self, other: &Self) {
+        self.id = other.id.clone();
+    }
+
     fn revision(&self) -> u64 {
         self.revision
     }

@@ -4,7 +4,7 @@
 //! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`admission`] (how many calls at a time)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
-//! - trying again: [`pause`]; dying where a test wants it: [`failpoint`]
+//! - trying again: [`pause`]; giving back what is not needed: [`memory`]; dying where a test wants it: [`failpoint`]
 //! - [`convert`]: the only place that knows both the wire's and the rules' idea of what the mesh shares
 //!
 //! The chassis decides nothing about components or sessions, and knows no upstream.
@@ -22,7 +22,7 @@ pub mod kinds;
 pub mod lease;
 pub mod ledger;
 mod listener;
-mod memory;
+pub mod memory;
 pub mod mirror;
 pub mod pause;
 pub mod request_id;

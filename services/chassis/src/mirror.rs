@@ -306,11 +306,21 @@ impl<R: Mirrored> Follower<R> {
         self.advance(revision, synced);
     }
 
-    /// The resource as it is held here.
-    fn held(&mut self, resource: Arc<R>, now: Timestamp) -> Arc<R> {
+    /// The resource as it is held here: the owner's own record, where that is in this process and says the same. Of one
+    /// that does not, the text of its key is held already, and many keep that as long as there is something of the key.
+    fn held(&mut self, mut resource: Arc<R>, now: Timestamp) -> Arc<R> {
         let owner = self.mirror.shared.owner.get().and_then(Weak::upgrade);
         let owned = owner.and_then(|owner| owner.get(resource.key()));
-        let told = owned.filter(|owned| *owned == resource).unwrap_or(resource);
+        let told = match owned.or_else(|| self.mirror.get(resource.key())) {
+            Some(known) if known == resource => known,
+            Some(known) => {
+                if let Some(told) = Arc::get_mut(&mut resource) {
+                    told.share_key(&known);
+                }
+                resource
+            }
+            None => resource,
+        };
         self.by_our_clock(told, now)
     }
 

@@ -23,6 +23,9 @@ pub trait Resource: Clone + Send + Sync + 'static {
         self.key().into()
     }
 
+    /// Has its key as the text that `other` has, which is of the same key. Nothing happens where that is not shared.
+    fn share_key(&mut self, _other: &Self) {}
+
     /// Revision of the last change, in the order of commits of the store that owns the kind.
     fn revision(&self) -> u64;
 

@@ -9,6 +9,8 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
+use crate::memory::leave_room;
+
 /// A set of keys to look at, now or at a time. Clones share it.
 ///
 /// It holds state and not a queue: a key that is marked ten times is looked at once, so memory is bounded by
@@ -88,6 +90,7 @@ impl<K: Ord + Hash + Clone> Marks<K> {
     fn forget(&mut self, key: &K) {
         if let Some((key, at)) = self.due.remove_entry(key) {
             self.later.remove(&(at, key));
+            leave_room(&mut self.due);
         }
     }
 
@@ -98,6 +101,7 @@ impl<K: Ord + Hash + Clone> Marks<K> {
             self.due.remove(&key);
             self.now.insert(key);
         }
+        leave_room(&mut self.due);
         let ready = std::iter::from_fn(|| self.now.pop_first()).take(most).collect();
         (ready, self.later.first().map(|(at, _)| *at))
     }

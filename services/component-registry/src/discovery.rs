@@ -64,10 +64,13 @@ async fn discover(registry: &Registry) -> Result<usize, Fault> {
         // One that cannot be read is there, and waits for somebody to mend it.
         let is_missing = |id: &str| draft.get(id).is_none() && !draft.is_unreadable(id);
         let missing: Vec<_> = new.into_iter().filter(|id| is_missing(id.as_str())).collect();
+        let Some(first) = missing.first() else { return Ok(0) };
+        // All say the same, and share the memory of it.
+        let blank = newly_discovered(first.clone(), now);
         let created = missing.len();
         for id in missing {
             let locked = picture.locked.contains(id.as_str());
-            create(draft, Component { locked, ..newly_discovered(id, now) });
+            create(draft, Component { id, locked, ..blank.clone() });
         }
         Ok(created)
     };

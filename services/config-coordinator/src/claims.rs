@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chassis::pause;
+use chassis::{memory::leave_room, pause};
 use domain::id::ComponentId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -114,7 +114,9 @@ impl<W: PartialEq> Claims<W> {
 
     /// The claimed work has ended and nothing needs to be remembered.
     pub(crate) fn release(&self, id: &ComponentId) {
-        self.claims.lock().remove(id);
+        let mut claims = self.claims.lock();
+        claims.remove(id);
+        leave_room(&mut claims);
     }
 
     /// There is nothing to do for a component: forgets what was remembered, unless a round is at it.
@@ -122,6 +124,7 @@ impl<W: PartialEq> Claims<W> {
         let mut claims = self.claims.lock();
         if claims.get(id).is_some_and(|claim| !matches!(claim.stage, Stage::UnderWay)) {
             claims.remove(id);
+            leave_room(&mut claims);
         }
     }
 }

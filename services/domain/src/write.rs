@@ -84,9 +84,12 @@ fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Op
     record.session_tenant = tenant.filter(|_| !record.session_name().is_empty());
     let same = previous.filter(|previous| previous.staged_session_name() == record.staged_session_name());
     let tenant = same.map_or(writer, |previous| previous.staged_state.as_ref()?.tenant.clone());
-    if let Some(staged) = record.staged_state.as_mut().map(Arc::make_mut) {
-        let named = staged.session.as_deref().is_some_and(|name| !name.is_empty());
-        staged.tenant = tenant.filter(|_| named);
+    let Some(staged) = &mut record.staged_state else { return };
+    let named = staged.session.as_deref().is_some_and(|name| !name.is_empty());
+    let tenant = tenant.filter(|_| named);
+    // What many share stays shared, as long as nothing about it changes.
+    if staged.tenant != tenant {
+        Arc::make_mut(staged).tenant = tenant;
     }
 }
 

@@ -99,15 +99,15 @@ impl Actor {
             match power::decide(&component, &self.known.power(&component), options, now) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };
-                    match intents.open(id, attempt) {
-                        Opening::Opened => due.push((id.clone(), attempt)),
+                    match intents.open(&component.id, attempt) {
+                        Opening::Opened => due.push((component.id.clone(), attempt)),
                         Opening::Blocked | Opening::Repeated => {}
                     }
                 }
                 PowerDecision::Wait { until } => {
                     self.queues.undecided.mark_at(id.clone(), Instant::now() + until.since(now));
                 }
-                PowerDecision::Nothing { .. } => {}
+                PowerDecision::Nothing { .. } => self.queues.undecided.unmark(id),
             }
         }
         due

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use chassis::convert::{observation, time};
+use chassis::{
+    convert::{observation, time},
+    memory::leave_room,
+};
 use domain::{
     component::Action,
     id::ComponentId,
@@ -72,6 +75,7 @@ impl Effects {
                 awaited.remove(&id);
             }
         }
+        leave_room(&mut awaited);
     }
 
     /// The upstream took the transition and will tell no more of it: from `at` on its effects have their time.
@@ -113,10 +117,12 @@ impl Effects {
 
     /// The upstream does not take it, or has failed to do it: nothing comes of it.
     pub(crate) fn cancel(&self, id: &ComponentId) {
-        if let Entry::Occupied(effect) = self.awaited.lock().entry(id.clone())
+        let mut awaited = self.awaited.lock();
+        if let Entry::Occupied(effect) = awaited.entry(id.clone())
             && effect.get().course == Course::Open
         {
             effect.remove();
+            leave_room(&mut awaited);
         }
     }
 
@@ -143,6 +149,7 @@ impl Effects {
             return None;
         }
         awaited.remove(state.id.as_str());
+        leave_room(&mut awaited);
         Some(effect.generation)
     }
 }

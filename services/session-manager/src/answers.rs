@@ -41,6 +41,16 @@ impl<K: Eq + Hash, V: Clone> Answers<K, V> {
     where
         F: Future<Output = Result<V, Setback>>,
     {
+        let answer = self.newest_or(question, ask).await;
+        // An answer may be as large as the machine, and the next question may be days away.
+        self.forget_useless(&mut self.newest.lock(), Instant::now());
+        answer
+    }
+
+    async fn newest_or<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, Setback>
+    where
+        F: Future<Output = Result<V, Setback>>,
+    {
         let asked = Instant::now();
         let newest = self.newest(question, asked);
         let mut newest = newest.lock().await;
@@ -53,11 +63,16 @@ impl<K: Eq + Hash, V: Clone> Answers<K, V> {
         answer
     }
 
-    /// The place of the newest answer. Those that are of no use to anybody any more are dropped on the way.
+    /// The place of the newest answer.
     fn newest(&self, question: K, asked: Instant) -> Arc<Newest<V>> {
         let mut all = self.newest.lock();
-        all.retain(|_, newest| Arc::strong_count(newest) > 1 || self.is_useful(newest, asked));
+        self.forget_useless(&mut all, asked);
         Arc::clone(all.entry(question).or_default())
+    }
+
+    /// Drops answers that are of no use any more to anybody who asks from `now` on.
+    fn forget_useless(&self, all: &mut HashMap<K, Arc<Newest<V>>>, now: Instant) {
+        all.retain(|_, newest| Arc::strong_count(newest) > 1 || self.is_useful(newest, now));
     }
 
     fn is_useful(&self, newest: &Newest<V>, asked: Instant) -> bool {
@@ -142,6 +157,6 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(2)).await;
             assert_eq!(answers.get("b", || async { Ok(3) }).await, Ok(3));
         }
-        assert_eq!((kept.newest.lock().len(), fresh.newest.lock().len()), (2, 1));
+        assert_eq!((kept.newest.lock().len(), fresh.newest.lock().len()), (2, 0));
     }
 }

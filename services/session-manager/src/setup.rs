@@ -14,7 +14,10 @@ use std::{ops::Deref, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{Fault, convert::time::now, failpoint, lease::Fence, work::WorkQueue};
-use domain::session::{self, Progress, Session};
+use domain::{
+    id::ComponentId,
+    session::{self, Progress, Session},
+};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
@@ -171,6 +174,10 @@ impl Setup {
     /// Lets the session run with its members.
     async fn start(&self, seen: &Seen, assigned: Assigned) -> Result<(), Fault> {
         let Assigned { members, revision } = assigned;
+        // A running session may have as many members as there are components, whose ids are in memory already.
+        let known =
+            |id: ComponentId| self.shared.components.get(id.as_str()).map_or(id, |one| one.id.clone());
+        let members: Vec<_> = members.into_iter().map(known).collect();
         tracing::info!(session = seen.session.name, members = members.len(), "session runs");
         let run = move |pending: SessionRecord| {
             let session = session::run(pending.session.clone(), members, revision);

@@ -5,9 +5,12 @@ use std::time::Duration;
 use chassis::{Context, Settings, convert::time, ledger::Ledger};
 use domain::{id::ComponentId, time::Timestamp};
 use futures_util::future::join_all;
-use proto::component::{
-    ActualState, BootArtifacts, Component, PatchComponentsRequest, PatchEach, PutComponentsRequest,
-    WatchComponentsRequest, WatchComponentsResponse, patch_components_request::Selection,
+use proto::{
+    component::{
+        ActualState, BootArtifacts, Component, PatchComponentsRequest, PatchEach, PutComponentsRequest,
+        WatchComponentsRequest, WatchComponentsResponse, patch_components_request::Selection,
+    },
+    option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
 };
 use test_databases::EmptyDatabase;
 use tonic::Streaming;
@@ -57,6 +60,18 @@ impl Site {
             self.report(id, "k").await == before
         })
         .await;
+    }
+
+    /// Whether it is known what the node runs.
+    async fn runs(&self, id: &str) -> bool {
+        let artifacts = self.component(id).await.and_then(|one| one.actual_state?.boot_artifacts);
+        artifacts.is_some_and(|artifacts| !artifacts.kernel().is_empty())
+    }
+
+    async fn forget_reports_after(&self, age: &str) {
+        let options = Options { component_actual_state_ttl: Some(age.into()), ..Options::default() };
+        let request = UpdateOptionsRequest { options: Some(options), ..UpdateOptionsRequest::default() };
+        OptionsServiceClient::new(self.channel.clone()).update_options(request).await.unwrap();
     }
 
     async fn watch(&self) -> Streaming<WatchComponentsResponse> {
@@ -109,12 +124,12 @@ async fn what_another_replica_has_written_is_not_repeated() {
     other.stop().await;
 }
 
-/// Stores components that have not reported for long, as an earlier process left them.
-async fn leave_behind(database: &EmptyDatabase, ids: &[String]) {
+/// Stores components that have not reported for that long, as an earlier process left them.
+async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
     let context = Context::new(Settings::default());
     let connection = chassis::database::connect::<Migrator>(&database.url).await.unwrap();
     let ledger = Ledger::<Components>::open(&context, connection.clone()).await.unwrap();
-    let at = Timestamp(time::now().0 - i64::try_from(OLD.as_millis()).unwrap());
+    let at = Timestamp(time::now().0 - i64::try_from(age.as_millis()).unwrap());
     let components: Vec<_> = ids
         .iter()
         .map(|id| {
@@ -143,11 +158,27 @@ async fn leave_behind(database: &EmptyDatabase, ids: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn reports_that_are_too_old_are_forgotten_and_no_others() {
+    for database in test_databases::every_kind().await {
+        leave_behind(&database, &["x1".to_owned(), "x2".to_owned()], Duration::from_secs(2 * 60 * 60)).await;
+        let site = site(&database).await;
+        site.report("x2", "other").await;
+        assert!(site.runs("x1").await, "{}: it is young enough", database.kind);
+        site.forget_reports_after("1h").await;
+        eventually(async || !site.runs("x1").await).await;
+        assert!(site.runs("x2").await, "{}: it has reported since", database.kind);
+        site.report("x1", "k").await;
+        assert!(site.runs("x1").await, "{}: it has reported again", database.kind);
+        site.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn time_stamps_that_are_old_are_written_together() {
     const NODES: usize = 40;
     let ids: Vec<_> = (0..NODES).map(|n| format!("x{n}")).collect();
     for database in test_databases::every_kind().await {
-        leave_behind(&database, &ids).await;
+        leave_behind(&database, &ids, OLD).await;
         let site = site(&database).await;
         site.put_reported(&["y"], false).await;
         site.until_repeats_are_known("y").await;

@@ -8,10 +8,15 @@ mod rhythm;
 mod silence;
 mod take;
 
-use std::{collections::HashMap, convert::Infallible, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    mem,
+    time::Duration,
+};
 
 use anyhow::Context as _;
-use chassis::{convert::time, lease::Handover};
+use chassis::{convert::time, lease::Handover, memory::leave_room};
 use domain::{component::Component, id::ComponentId, power::Shown};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
@@ -47,6 +52,8 @@ pub(crate) struct Sense {
     /// When nodes are asked for again.
     rhythm: Rhythm,
     seen: HashMap<ComponentId, Seen>,
+    /// Nodes whose power nobody needs to know any more.
+    unwanted: HashSet<ComponentId>,
     /// What results of actions showed last, so that readings from before are recognised.
     shown: HashMap<ComponentId, Shown>,
     silence: Silence,
@@ -98,7 +105,8 @@ impl Sense {
     ) -> Self {
         let longest = pause.saturating_mul(WHEN_QUIET);
         let rhythm = Rhythm::new(Instant::now(), if driver.tells() { longest } else { pause }, longest);
-        let (seen, shown, silence) = (HashMap::new(), HashMap::new(), Silence::default());
+        let (seen, unwanted) = (HashMap::new(), HashSet::new());
+        let (shown, silence) = (HashMap::new(), Silence::default());
         let (listening, clock, failures) = (0, 0, 0);
         Self {
             known,
@@ -108,6 +116,7 @@ impl Sense {
             results,
             rhythm,
             seen,
+            unwanted,
             shown,
             silence,
             listening,
@@ -139,6 +148,21 @@ impl Sense {
                     self.ask(ids, &mut questions).await;
                 }
             }
+            if questions.is_empty() {
+                self.forget_unwanted();
+            }
+        }
+    }
+
+    /// Forgets when nodes were read that nobody asks about. While an answer is on its way it has to be known whether
+    /// that is older than what was read.
+    fn forget_unwanted(&mut self) {
+        for id in mem::take(&mut self.unwanted) {
+            let component = self.known.components.get(id.as_str());
+            if component.is_some_and(|component| !component.is_enabled()) {
+                self.seen.remove(&id);
+                leave_room(&mut self.seen);
+            }
         }
     }
 
@@ -162,9 +186,12 @@ impl Sense {
             };
             match self.wanted_from(&component, now) {
                 Some(at) if at <= now => {
-                    nodes.push(Asked { id, generation: component.generation, tenure });
+                    // What is kept by the id for long has it in the memory of the component.
+                    let (id, generation) = (component.id.clone(), component.generation);
+                    nodes.push(Asked { id, generation, tenure });
                 }
                 Some(at) => self.queues.unread.mark_at(id, at),
+                None if !component.is_enabled() => self.unwanted.extend([component.id.clone()]),
                 None => {}
             }
         }
