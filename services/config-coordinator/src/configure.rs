@@ -70,12 +70,20 @@ impl Configurator {
                 }
             }
         }
-        if let Err(error) = self.observer.look(&unconfirmed).await {
-            tracing::warn!(%error, components = unconfirmed.len(), "what became of configurations is not known");
-            let trouble = Trouble::awaited(&error);
-            troubles.extend(unconfirmed.into_iter().map(|id| (id, trouble.clone())));
-        }
+        troubles.extend(self.doubts(unconfirmed).await);
         troubles
+    }
+
+    /// What is wrong with those of `unconfirmed` for which nobody says what became of their configuration, or that the
+    /// upstream does not have. Before they boot, this may be the first time that it is asked for them.
+    async fn doubts(&self, unconfirmed: Vec<ComponentId>) -> Vec<(ComponentId, Trouble)> {
+        let Err(error) = self.observer.look(&unconfirmed).await else {
+            let missing = unconfirmed.into_iter().filter(|id| self.observer.is_missing(id));
+            return missing.map(|id| (id, Trouble::Missing)).collect();
+        };
+        tracing::warn!(%error, components = unconfirmed.len(), "what became of configurations is not known");
+        let trouble = Trouble::awaited(&error);
+        unconfirmed.into_iter().map(|id| (id, trouble.clone())).collect()
     }
 
     /// Sets a configuration and keeps what the upstream confirmed. Gives those that it did not.

@@ -1,22 +1,21 @@
-//! Looking for changes of nodes about which configuration decides, where nobody tells of any.
+//! Looking for changes of nodes whose configuration is awaited, where nobody tells of any.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use chassis::{pause, work::WorkQueue};
-use domain::{id::ComponentId, looks::Pace};
+use domain::{
+    id::ComponentId,
+    looks::{Arrivals, Look, Pace},
+};
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{self, sleep, sleep_until},
 };
 
-use crate::observe::{Need, Observer};
+use crate::observe::{Observer, Yield};
 
-/// Components about which configuration decides.
+/// Components about which configuration decides, and those of them whose configuration is awaited.
 #[derive(Default)]
 pub(crate) struct Followed {
     members: Mutex<Members>,
@@ -25,46 +24,76 @@ pub(crate) struct Followed {
 
 #[derive(Default)]
 struct Members {
-    ids: BTreeSet<ComponentId>,
-    /// When the first and the last came of those that came since the last look.
-    came: Option<(Instant, Instant)>,
-    /// When one came or went last.
+    decided: BTreeSet<ComponentId>,
+    awaited: BTreeSet<ComponentId>,
+    /// Those that came since the last look, to be awaited.
+    came: Option<Arrivals>,
+    /// When one of those that are awaited came or went last.
     stirred: Option<Instant>,
 }
 
+/// How much it matters what the upstream says of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stake {
+    /// Nothing is decided by its configuration.
+    None,
+    /// What is known may cease to be so.
+    Known,
+    /// It goes on when it is configured.
+    Awaited,
+}
+
 impl Followed {
-    /// Notes whether configuration decides about a component.
-    pub(crate) fn see(&self, id: &ComponentId, follow: bool, now: Instant) {
+    /// Notes how much the configuration of a component matters.
+    pub(crate) fn see(&self, id: &ComponentId, stake: Stake, now: Instant) {
         let mut members = self.members.lock();
-        if follow && !members.ids.contains(id) {
-            members.ids.insert(id.clone());
-            members.came = Some((members.came.map_or(now, |(first, _)| first), now));
-            members.stirred = Some(now);
+        if stake == Stake::None {
+            members.decided.remove(id);
+        } else if !members.decided.contains(id) {
+            members.decided.insert(id.clone());
+        }
+        if stake != Stake::Awaited {
+            members.leave(id, now);
+        } else if !members.awaited.contains(id) {
+            members.come(id.clone(), now);
             self.come.notify_one();
-        } else if !follow && members.ids.remove(id) {
-            members.stirred = Some(now);
-            if members.ids.is_empty() {
-                members.came = None;
-            }
         }
     }
 
-    /// How many there are.
+    /// About how many configuration decides.
     pub(crate) fn count(&self) -> usize {
-        self.members.lock().ids.len()
+        self.members.lock().decided.len()
     }
 
-    /// When to look next; none: nobody is followed.
+    /// When to look next; none: nobody is awaited.
     fn due(&self, pace: &Pace) -> Option<Instant> {
         let members = self.members.lock();
-        (!members.ids.is_empty()).then(|| pace.next(members.came, members.stirred))
+        (!members.awaited.is_empty()).then(|| pace.next(members.came, members.stirred))
     }
 
-    /// All of them, for a look. Whoever comes from now on comes since.
-    fn all(&self) -> Vec<ComponentId> {
+    /// All who are awaited, for a look. Whoever comes from now on comes since.
+    fn awaited(&self) -> Vec<ComponentId> {
         let mut members = self.members.lock();
         members.came = None;
-        members.ids.iter().cloned().collect()
+        members.awaited.iter().cloned().collect()
+    }
+}
+
+impl Members {
+    fn come(&mut self, id: ComponentId, now: Instant) {
+        self.awaited.insert(id);
+        let before = self.came.unwrap_or(Arrivals { first: now, last: now, count: 0 });
+        self.came = Some(Arrivals { last: now, count: before.count + 1, ..before });
+        self.stirred = Some(now);
+    }
+
+    fn leave(&mut self, id: &ComponentId, now: Instant) {
+        if self.awaited.remove(id) {
+            self.stirred = Some(now);
+            if self.awaited.is_empty() {
+                self.came = None;
+            }
+        }
     }
 }
 
@@ -72,7 +101,7 @@ impl Followed {
 pub(crate) struct Follower {
     pub(crate) observer: Arc<Observer>,
     pub(crate) followed: Arc<Followed>,
-    /// Is told of components of which something has to be known again.
+    /// Is told of components that are not awaited any more, or of which something has to be known again.
     pub(crate) queue: WorkQueue<ComponentId>,
 }
 
@@ -80,18 +109,19 @@ impl Follower {
     /// Looks for changes without end. Ends where they are told.
     pub(crate) async fn run(&self) {
         let Some(least) = self.observer.upstream.poll_period() else { return };
-        let (mut looked, mut took, mut failures) = (now(), Duration::ZERO, 0);
+        let (mut last, mut failures) = (Look::none(now()), 0);
         loop {
             let most = self.observer.options.in_force().polling_period();
-            self.wait(&Pace { least, most, looked, took }).await;
-            let ids = self.followed.all();
+            self.wait(&Pace { least, most, last }).await;
+            let ids = self.followed.awaited();
             let began = now();
             let outcome = self.observer.follow(&ids).await;
-            looked = now();
-            took = looked - began;
-            self.queue.mark(ids.into_iter().filter(|id| !self.is_known(id)));
+            let ended = now();
+            let Yield { pages, brought } = outcome.as_ref().copied().unwrap_or_default();
+            last = Look { ended, took: ended - began, pages, brought };
+            self.queue.mark(ids.into_iter().filter(|id| self.observer.stake(id) != Stake::Awaited));
             match outcome {
-                Ok(()) => failures = 0,
+                Ok(_) => failures = 0,
                 Err(error) => {
                     tracing::warn!(%error, "changes of configurations are not known");
                     failures += 1;
@@ -115,10 +145,6 @@ impl Follower {
             }
         }
     }
-
-    fn is_known(&self, id: &ComponentId) -> bool {
-        matches!(self.observer.need(id), Some(Need::Audit { .. }))
-    }
 }
 
 /// The time of the runtime, which a test or a simulation may have in hand.
@@ -128,6 +154,8 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use domain::looks::MOMENT;
 
     use super::*;
@@ -138,11 +166,27 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let [one, other] = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
         let (least, most) = (Duration::from_secs(2), Duration::from_secs(15));
-        let pace = Pace { least, most, looked: at(0), took: Duration::ZERO };
-        followed.see(&one, true, at(10));
-        followed.see(&one, false, at(20));
+        let pace = Pace { least, most, last: Look::none(at(0)) };
+        followed.see(&one, Stake::Awaited, at(10));
+        followed.see(&one, Stake::None, at(20));
         assert_eq!((followed.count(), followed.due(&pace)), (0, None));
-        followed.see(&other, true, at(100));
+        followed.see(&other, Stake::Awaited, at(100));
         assert_eq!(followed.due(&pace), Some(at(100) + MOMENT));
+    }
+
+    #[test]
+    fn who_is_configured_is_counted_and_not_looked_at() {
+        let (followed, start) = (Followed::default(), Instant::now());
+        let [one, other] = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
+        for id in [&one, &other] {
+            followed.see(id, Stake::Awaited, start);
+        }
+        followed.see(&one, Stake::Known, start);
+        assert_eq!((followed.count(), followed.awaited()), (2, vec![other.clone()]));
+        followed.see(&other, Stake::Known, start);
+        assert_eq!((followed.count(), followed.awaited()), (2, vec![]));
+        followed.see(&one, Stake::None, start);
+        followed.see(&other, Stake::Awaited, start);
+        assert_eq!((followed.count(), followed.awaited()), (1, vec![other]));
     }
 }

@@ -8,19 +8,20 @@ use std::{
 
 use chassis::{
     Fault,
-    convert::time,
+    convert::{observation, time},
     kinds::OptionsRecord,
     lease::{Custody, Fence},
     ledger::{Draft, Ledger},
     mirror::Mirror,
     work::WorkQueue,
 };
-use domain::{component::Component, configuration, id::ComponentId};
+use domain::{component::Component, configuration, evaluation, id::ComponentId};
 use parking_lot::Mutex;
 use proto::configuration::{ConfigurationReading, ConfigurationState};
 use tokio::time::Instant;
 
 use crate::{
+    follow::Stake,
     order::Order,
     sighting::Sighting,
     silence::Silence,
@@ -28,7 +29,7 @@ use crate::{
     trouble::{Trouble, waiting_for},
     upstream::{
         Failure,
-        configuration::{Driver, Question, Said},
+        configuration::{Driver, News, Question, Said},
     },
 };
 
@@ -73,6 +74,15 @@ pub(crate) enum Need {
     Audit { generation: u64 },
 }
 
+/// What a look for changes took and brought.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Yield {
+    /// Pages of lists that were read.
+    pub(crate) pages: usize,
+    /// Of how many something else is known now.
+    pub(crate) brought: usize,
+}
+
 /// Questions with the time at which they are asked.
 pub(crate) struct Inquiry {
     pub(crate) about: Vec<Question>,
@@ -96,27 +106,41 @@ impl Inquiry {
 
 impl Observer {
     /// Why the upstream has to be asked about a component; none when what is known will do, or when the
-    /// component is not enabled and nobody needs to know.
+    /// component is not enabled and nobody needs to know, or nobody does before it has booted.
     pub(crate) fn need(&self, id: &ComponentId) -> Option<Need> {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
-        let known = self.reads(id, generation, ConfigurationReading::Known);
-        if !known || !self.order.lock().is_fresh(id) {
-            return Some(Need::Evidence { generation });
+        let last = self.states.view().get(id.as_str());
+        let was_known = last.as_ref().is_some_and(|last| last.reading() == ConfigurationReading::Known);
+        let is_known = was_known && last.is_some_and(|last| last.generation == generation);
+        if !is_known || !self.order.lock().is_fresh(id) {
+            let needed = !configuration::can_wait(&component, was_known);
+            return needed.then_some(Need::Evidence { generation });
         }
         let audited = self.upstream.may_change() && configuration::decides(&component);
         audited.then_some(Need::Audit { generation })
     }
 
-    /// Whether the upstream has answered in this generation and left the node out.
-    pub(crate) fn is_missing(&self, id: &ComponentId) -> bool {
-        let component = self.components.get(id.as_str());
-        component.is_some_and(|one| self.reads(id, one.generation, ConfigurationReading::Missing))
+    /// How much it matters what the upstream says of a component from now on.
+    pub(crate) fn stake(&self, id: &ComponentId) -> Stake {
+        match (self.need(id), self.components.get(id.as_str())) {
+            (Some(Need::Audit { generation }), Some(component)) => {
+                let state = self.states.view().get(id.as_str());
+                let known = observation::configuration(state.as_deref(), generation);
+                let awaited = evaluation::awaits_configuration(&component, &known);
+                if awaited { Stake::Awaited } else { Stake::Known }
+            }
+            (Some(Need::Evidence { .. }) | None, _) | (_, None) => Stake::None,
+        }
     }
 
-    fn reads(&self, id: &ComponentId, generation: u64, reading: ConfigurationReading) -> bool {
+    /// Whether the upstream has answered in this generation and left the node out.
+    pub(crate) fn is_missing(&self, id: &ComponentId) -> bool {
+        let Some(component) = self.components.get(id.as_str()) else { return false };
         let state = self.states.view().get(id.as_str());
-        state.is_some_and(|state| state.generation == generation && state.reading() == reading)
+        state.is_some_and(|state| {
+            state.generation == component.generation && state.reading() == ConfigurationReading::Missing
+        })
     }
 
     /// How long the upstream may take to begin an answer.
@@ -134,7 +158,8 @@ impl Observer {
         match self.upstream.ask(&inquiry.about, self.deadline()).await {
             Ok(said) => {
                 self.silence.lock().ends();
-                Ok(self.keep_answer(&inquiry, said).await?)
+                self.keep_answer(&inquiry, said).await?;
+                Ok(())
             }
             Err(failure) => {
                 let too_long = self.silence.lock().lasts(since, Instant::now());
@@ -148,13 +173,13 @@ impl Observer {
 
     /// Asks what has changed of components. It may leave out any of them, so nothing follows from its failure: what is
     /// known counts until [`Self::look`] finds otherwise.
-    pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<(), ObserveError> {
+    pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<Yield, ObserveError> {
         let inquiry = self.inquire(ids);
         if inquiry.about.is_empty() {
-            return Ok(());
+            return Ok(Yield::default());
         }
-        let said = self.upstream.news(&inquiry.about, self.deadline()).await?;
-        Ok(self.keep_answer(&inquiry, said).await?)
+        let News { said, pages } = self.upstream.news(&inquiry.about, self.deadline()).await?;
+        Ok(Yield { pages, brought: self.keep_answer(&inquiry, said).await? })
     }
 
     /// What is asked now: about those components that exist and are this replica's, in their generation.
@@ -174,8 +199,8 @@ impl Observer {
         Inquiry { about, asked, fence }
     }
 
-    /// Keeps the answer to an inquiry.
-    async fn keep_answer(&self, inquiry: &Inquiry, said: Vec<Said>) -> Result<(), Fault> {
+    /// Keeps the answer to an inquiry. Gives of how many it says something new.
+    async fn keep_answer(&self, inquiry: &Inquiry, said: Vec<Said>) -> Result<usize, Fault> {
         let asked = inquiry.asked;
         self.keep(&inquiry.fence, inquiry.learnt(said), move |order, id, generation| {
             order.admits_answer(id, asked, generation).then_some(generation)
@@ -190,6 +215,7 @@ impl Observer {
             order.admits_confirmation(id, told, generation).then_some(generation)
         })
         .await
+        .map(drop)
     }
 
     /// Takes what the upstream said on its own account.
@@ -201,7 +227,7 @@ impl Observer {
         });
         let learnt: Vec<_> = learnt.collect();
         let fence = self.custody.fence_of_those(learnt.iter().map(|(id, ..)| id.as_str()));
-        self.keep(&fence, learnt, move |order, id, ()| order.admits_news(id, told)).await
+        self.keep(&fence, learnt, move |order, id, ()| order.admits_news(id, told)).await.map(drop)
     }
 
     /// What is known of these is no evidence any more, unless something was learnt since the inquiry.
@@ -216,16 +242,17 @@ impl Observer {
             order.is_newest(id, asked).then_some(generation)
         })
         .await
+        .map(drop)
     }
 
     /// Keeps what was learnt, each with the generation that `admits` gives for it, if any. What is about components
-    /// that went since `fence` was given is left out.
+    /// that went since `fence` was given is left out. Gives of how many something else is known now.
     async fn keep<C: Send + 'static>(
         &self,
         fence: &Fence,
         mut learnt: Vec<(ComponentId, Sighting, C)>,
         admits: impl Fn(&mut Order, &ComponentId, C) -> Option<u64> + Send + 'static,
-    ) -> Result<(), Fault> {
+    ) -> Result<usize, Fault> {
         learnt.retain(|(id, ..)| self.custody.still_has(fence, id.as_str()));
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
         let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
@@ -246,8 +273,9 @@ impl Observer {
         };
         match self.states.write_fenced(fence, write).await {
             Ok((changed, _)) => {
+                let count = changed.len();
                 self.changed.mark(changed);
-                Ok(())
+                Ok(count)
             }
             Err(fault) => {
                 self.order.lock().forget(&ids);

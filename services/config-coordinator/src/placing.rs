@@ -190,8 +190,8 @@ mod tests {
     fn who_wants_no_configuration_does_not_wait_for_the_service() {
         let mut rows = String::new();
         for configuration in ["base", ""] {
-            for trouble in
-                [None, Some(Trouble::Awaited("waiting for CFS".into())), Some(Trouble::Refused("no".into()))]
+            let awaited = Trouble::Awaited("waiting for CFS".into());
+            for trouble in [None, Some(awaited), Some(Trouble::Refused("no".into())), Some(Trouble::Missing)]
             {
                 let told = configured(trouble.clone(), configuration, &"t1".into());
                 rows += &format!("{configuration:?} {trouble:?}: {told:?}\n");
@@ -201,9 +201,11 @@ mod tests {
             "base" None: Ok("t1")
             "base" Some(Awaited("waiting for CFS")): Err(Awaited("waiting for CFS"))
             "base" Some(Refused("no")): Err(Refused("no"))
+            "base" Some(Missing): Err(Missing)
             "" None: Ok("t1")
             "" Some(Awaited("waiting for CFS")): Ok("t1")
             "" Some(Refused("no")): Err(Refused("no"))
+            "" Some(Missing): Err(Missing)
         "#]]
         .assert_eq(&rows);
     }

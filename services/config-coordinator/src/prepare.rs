@@ -141,8 +141,10 @@ impl Preparer {
 fn progress(outcome: Outcome) -> Progress {
     match outcome {
         Ok(token) => Progress::Accepted { token },
-        Err(Trouble::Awaited(error)) => Progress::Failed { error },
         Err(Trouble::Refused(error)) => Progress::Refused { error },
+        Err(trouble @ (Trouble::Awaited(_) | Trouble::Missing)) => {
+            Progress::Failed { error: trouble.text().into() }
+        }
     }
 }
 

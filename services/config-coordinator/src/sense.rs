@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     claims::{Answer, Claims},
-    follow::Followed,
+    follow::{Followed, Stake},
     observe::{Need, ObserveError, Observer},
     rounds,
     silence::Silence,
@@ -153,7 +153,7 @@ impl Sensor {
             Some(Need::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
             Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
                 // Nobody tells when it is back, and finding out may take a fetch of everything.
-                self.claims.rest(id, now + self.observer.options.in_force().polling_period());
+                self.claims.rest(id, now + self.least());
             }
             Some(Need::Evidence { .. }) => return false,
         }
@@ -166,16 +166,18 @@ impl Sensor {
         let mut due = Vec::new();
         for id in ids {
             // What comes to this replica is marked when it has been taken over.
-            let need = self.observer.need(&id).filter(|_| self.observer.custody.has(id.as_str()));
-            self.followed.see(&id, matches!(need, Some(Need::Audit { .. })), now.into_std());
-            let Some(need) = need else {
+            let ours = self.observer.custody.has(id.as_str());
+            let stake = if ours { self.observer.stake(&id) } else { Stake::None };
+            self.followed.see(&id, stake, now.into_std());
+            let Some(need) = self.observer.need(&id).filter(|_| ours) else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);
                 continue;
             };
             let earliest = match need {
                 Need::Evidence { .. } => now,
-                Need::Audit { .. } => self.next_audit(now),
+                // What was learnt just now is not asked for again at once because everybody else is.
+                Need::Audit { .. } => self.next_audit(now + self.least()),
             };
             match self.claims.claim_from(&id, need, earliest, now) {
                 Answer::Granted => due.push(id),
@@ -190,8 +192,12 @@ impl Sensor {
     /// The next moment at which components are asked about again. It is the same for everybody, so that one fetch
     /// does for all, however many begin to be followed one by one.
     fn next_audit(&self, now: Instant) -> Instant {
-        let least = self.observer.options.in_force().polling_period();
-        next_moment(self.start, configuration::audit_period(least, self.followed.count()), now)
+        next_moment(self.start, configuration::audit_period(self.least(), self.followed.count()), now)
+    }
+
+    /// Least time between audits.
+    fn least(&self) -> Duration {
+        self.observer.options.in_force().polling_period()
     }
 }
 

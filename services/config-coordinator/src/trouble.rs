@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, sync::Arc};
 
-use domain::evaluation::{ERROR_CONFIGURATION_REFUSED, WAITING_FOR};
+use domain::evaluation::{ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, WAITING_FOR};
 
 use crate::upstream::{Failure, FailureKind};
 
@@ -24,6 +24,8 @@ pub(crate) enum Trouble {
     Refused(Arc<str>),
     /// An upstream did not do it, whoever the component: it is waited for, and nothing is counted.
     Awaited(Arc<str>),
+    /// The configuration upstream does not have the node, so it is held until it does. Nothing is counted.
+    Missing,
 }
 
 impl Step {
@@ -55,6 +57,7 @@ impl Trouble {
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Refused(text) | Self::Awaited(text) => text,
+            Self::Missing => ERROR_CONFIGURATION_MISSING,
         }
     }
 }

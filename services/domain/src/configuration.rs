@@ -68,6 +68,17 @@ pub fn decides(component: &Component) -> bool {
         && artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
 }
 
+/// Whether what the configuration upstream says of `component` need not be known in this generation yet.
+///
+/// A node that has to boot first is not judged by its configuration before it has. Until then one thing matters: that
+/// the upstream has the node. It had it when it was asked last if `was_known`, whichever generation that was, and tells
+/// again when it takes the configuration with which the node is to boot. A node that it did not have, or was never asked
+/// about, is to be held before anything is done with it.
+pub fn can_wait(component: &Component, was_known: bool) -> bool {
+    let runs_it = artifacts::matches(component.actual_artifacts(), component.desired_artifacts());
+    was_known && component.kernel_wanted() && !runs_it
+}
+
 /// Time between audits of `nodes` nodes on which configuration decides: whatever was told or found of them meanwhile,
 /// the upstream is asked about all of them. `least` is how soon that may be; of many nodes it is seldom enough that no
 /// more than ten answers of a thousand nodes are asked for in a minute. It doubles, so that the moments of longer
@@ -182,6 +193,33 @@ mod tests {
         ];
         for (name, component, expected) in rows {
             assert_eq!(decides(&component), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn evidence_of_nodes_that_boot_first_can_wait() {
+        let component = |actual: Option<&str>, wanted: &str| Component {
+            enabled: Some(true),
+            actual_state: actual.map(|actual| ActualState {
+                boot_artifacts: Some(artifacts(actual)),
+                ..ActualState::default()
+            }),
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts(wanted)),
+                ..DesiredState::default()
+            }),
+            ..bare()
+        };
+        let rows = [
+            ("is to boot", component(None, "k p i"), true),
+            ("runs another", component(Some("j p i"), "k p i"), true),
+            ("runs it", component(Some("k p i"), "k p i"), false),
+            ("should be off", component(Some("j p i"), ". - -"), false),
+            ("should be off and is", Component { desired_state: None, ..component(None, ". - -") }, false),
+        ];
+        for (name, component, expected) in rows {
+            assert_eq!(can_wait(&component, true), expected, "{name}");
+            assert!(!can_wait(&component, false), "{name}, and was not known last");
         }
     }
 

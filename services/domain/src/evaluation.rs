@@ -22,6 +22,7 @@ mod reason;
 mod rows;
 
 pub use reason::Reason;
+pub use rows::awaits_configuration;
 pub(crate) use rows::passes_when_left_alone;
 
 /// The power upstream answered and left the node out.

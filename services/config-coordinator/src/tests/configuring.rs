@@ -56,6 +56,36 @@ async fn changes_are_followed_while_they_matter_and_not_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_configured_is_not_looked_at_while_something_else_is_awaited() {
+    // Longer than the test, so nothing but looks for changes happens. A handful is asked about one by one.
+    let options = Options { polling_frequency: 3600, ..Options::default() };
+    let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
+    let site = Site::start(options, adjust).await;
+    site.peers.configure(ids(3), "base", "pending");
+    site.registry.put_all(ids(3).map(|id| booted(&id, "base")).collect());
+    for id in ids(3) {
+        site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    }
+    site.peers.configure(ids(2), "base", "configured");
+    for id in ids(2) {
+        site.shows(&id, "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    }
+    eventually("looks at the last one only", async || {
+        let heard = site.peers.state().heard.iter().rev().take(2).cloned().collect::<Vec<_>>();
+        if heard == ["GET /cfs/v3/components/x002"; 2] { Ok(()) } else { Err(format!("{heard:?}")) }
+    })
+    .await;
+    site.peers.configure(ids(3), "base", "configured");
+    site.shows("x002", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    let asked = site.peers.heard("GET /cfs");
+    // Nothing shows that nothing happens but time: several periods of it.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let more = site.peers.heard("GET /cfs") - asked;
+    assert!(more <= 1, "{more} calls about those who are configured");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_fetch_answers_for_all_nodes() {
     let site = with_cfs().await;
     site.peers.state().page = 100;
@@ -70,6 +100,41 @@ async fn one_fetch_answers_for_all_nodes() {
     let calls = site.peers.heard("GET /cfs");
     // Three pages, and as many if what came before the service listened had to be asked for again.
     assert!(calls <= 6, "{calls} calls about 300 nodes");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
+    let site = Site::start(Options::default(), |settings| {
+        settings.configuration.driver = ConfigurationDriver::Cfs;
+        settings.boot_parameters.driver = chassis::settings::BootParametersDriver::Bss;
+    })
+    .await;
+    site.peers.configure(ids(10), "old", "configured");
+    let put = |component: fn(&str, &str) -> Component, phase: Phase, generation: u64| {
+        let status = Some(Status { phase: Some(phase), status_override: Some("".into()) });
+        let component =
+            |id: String| Component { generation, status: status.clone(), ..component(&id, "base") };
+        site.registry.put_all(ids(10).map(component).collect());
+    };
+    let all_show = async |expected: &str| {
+        for id in ids(10) {
+            site.shows(&id, expected).await;
+        }
+    };
+    put(pending, Phase::PoweringOff, 7);
+    all_show("known Some(\"old\") \"configured\" of 7 \"\"").await;
+
+    // The service has them, and answers when it takes what they are to boot with.
+    let asked = site.peers.heard("GET /cfs");
+    put(pending, Phase::PoweringOff, 8);
+    put(pending, Phase::PoweringOn, 8);
+    all_show("known Some(\"base\") \"\" of 8 \"\"").await;
+    assert_eq!(site.peers.heard("GET /cfs"), asked);
+
+    // These run what they should without having been prepared for it.
+    put(booted, Phase::Configuring, 9);
+    all_show("known Some(\"base\") \"pending\" of 9 \"\"").await;
     site.stop().await;
 }
 

@@ -137,6 +137,37 @@ async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_no_longer_known_when_its_configuration_is_set_does_not_boot_until_it_is() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(3), "old", "configured");
+    let switched_off = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
+    for id in ids(3) {
+        site.registry.put(Component { status: switched_off.clone(), ..pending(&id, "base") });
+    }
+    for id in ids(3) {
+        site.shows(&id, "known Some(\"old\") \"configured\" of 7 \"\"").await;
+    }
+    let gone = ["x001", "x002"];
+    site.peers.state().cfs.retain(|id, _| !gone.contains(&id.as_str()));
+    for (id, configuration) in ids(3).zip(["base", "base", ""]) {
+        site.registry.put(Component { generation: 8, ..pending(&id, configuration) });
+    }
+    prepared(&site, 1).await;
+    for id in gone {
+        site.shows(id, "missing None \"\" of 8 \"\"").await;
+        let shown = eventually("why it is not prepared", async || {
+            let shown = preparation(&site.registry.get(id));
+            if shown.starts_with("none") { Err(shown) } else { Ok(shown) }
+        });
+        let expected = "1 \"Component information was not returned by cfs\" token None, Some(0) spent";
+        assert_eq!(shown.await, expected);
+    }
+    site.peers.configure(gone.map(str::to_owned), "old", "configured");
+    prepared(&site, 3).await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_wants_no_configuration_is_prepared_without_the_service() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(2), "", "unconfigured");

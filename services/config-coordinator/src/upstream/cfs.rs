@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use super::{
     Failure, FailureKind,
-    configuration::{Order, Question, Said},
+    configuration::{News, Order, Question, Said},
     malformed, of_a_list, peer,
 };
 
@@ -66,6 +66,20 @@ pub(crate) struct Cfs {
 /// What the service lists, by id.
 type Listing = HashMap<String, ConfigurationObservation>;
 
+/// What was listed, and how many pages that took.
+#[derive(Default)]
+struct Listed {
+    listing: Listing,
+    pages: usize,
+}
+
+impl Listed {
+    fn add(&mut self, more: Self) {
+        self.listing.extend(more.listing);
+        self.pages += more.pages;
+    }
+}
+
 impl Cfs {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = peer("CFS", "configuration.cfs", settings)?;
@@ -78,25 +92,27 @@ impl Cfs {
 
     /// What is so for each of `about`. Only a list says that a node is missing.
     pub(crate) async fn ask(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
-        if let Some(said) = self.ask_by_id(about, deadline).await? {
+        if let Some(News { said, .. }) = self.ask_by_id(about, deadline).await? {
             return Ok(said);
         }
-        let listing = self.everything.fetched(self.list_everything(deadline)).await?;
+        let everything = async { Ok(self.list_everything(deadline).await?.listing) };
+        let listing = self.everything.fetched(everything).await?;
         Ok(said_of_each(about, &listing))
     }
 
     /// What has changed of `about`. Those that do not carry the tag of their session, for example because somebody else
     /// has set their configuration, may be left out, and so may those that have gone.
-    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
-        if let Some(said) = self.ask_by_id(about, deadline).await? {
-            return Ok(said);
+    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<News, Failure> {
+        if let Some(news) = self.ask_by_id(about, deadline).await? {
+            return Ok(news);
         }
         // It is not shared with others: how long this takes tells how much work it was.
-        let mut listing = match sessions(about) {
+        let Listed { mut listing, pages } = match sessions(about) {
             Some(sessions) => self.list_sessions(&sessions, about, deadline).await?,
             None => self.list_everything(deadline).await?,
         };
-        Ok(about.iter().filter_map(|one| listing.remove_entry(one.id.as_str())).collect())
+        let said = about.iter().filter_map(|one| listing.remove_entry(one.id.as_str())).collect();
+        Ok(News { said, pages })
     }
 
     /// Sets a configuration. What the service took is so from now on: it works towards that configuration, and has
@@ -130,18 +146,18 @@ impl Cfs {
     }
 
     /// The same as [`Self::ask`] by the ids of `about`; none where something else is less work.
-    async fn ask_by_id(&self, about: &[Question], deadline: Duration) -> Result<Option<Vec<Said>>, Failure> {
+    async fn ask_by_id(&self, about: &[Question], deadline: Duration) -> Result<Option<News>, Failure> {
         if is_handful(about)
             && let Some(said) = self.ask_each(about, deadline).await?
         {
-            return Ok(Some(said));
+            return Ok(Some(News { said, pages: 0 }));
         }
         let Some(lists) = lists(about, self.pages.load(Ordering::Relaxed)) else { return Ok(None) };
-        let mut listing = Listing::new();
+        let mut listed = Listed::default();
         for ids in lists {
-            listing.extend(self.list(&[("ids", &ids)], deadline).await?.0);
+            listed.add(self.list(&[("ids", &ids)], deadline).await?);
         }
-        Ok(Some(said_of_each(about, &listing)))
+        Ok(Some(News { said: said_of_each(about, &listed.listing), pages: listed.pages }))
     }
 
     /// What is so for each; none if one is not there, which may also mean that the path is not.
@@ -169,35 +185,34 @@ impl Cfs {
         sessions: &BTreeSet<&str>,
         about: &[Question],
         deadline: Duration,
-    ) -> Result<Listing, Failure> {
+    ) -> Result<Listed, Failure> {
         let are_many = about.len() > sessions.len() * DECIDED.len() * PAGE;
         let words: &[&str] = if are_many { &DECIDED } else { &[""] };
-        let mut listing = Listing::new();
+        let mut listed = Listed::default();
         for session in sessions {
             let tag = format!("{SESSION_TAG}={session}");
             let awaited = about.iter().filter(|one| one.session == *session);
             for word in words {
-                if awaited.clone().all(|one| listing.contains_key(one.id.as_str())) {
+                if awaited.clone().all(|one| listed.listing.contains_key(one.id.as_str())) {
                     break;
                 }
-                listing.extend(self.list(&[("tags", &tag), ("status", word)], deadline).await?.0);
+                listed.add(self.list(&[("tags", &tag), ("status", word)], deadline).await?);
             }
         }
-        Ok(listing)
+        Ok(listed)
     }
 
-    async fn list_everything(&self, deadline: Duration) -> Result<Listing, Failure> {
-        let (listing, pages) = self.list(&[], deadline).await?;
-        self.pages.store(pages, Ordering::Relaxed);
-        Ok(listing)
+    async fn list_everything(&self, deadline: Duration) -> Result<Listed, Failure> {
+        let listed = self.list(&[], deadline).await?;
+        self.pages.store(listed.pages, Ordering::Relaxed);
+        Ok(listed)
     }
 
-    /// Every component that passes `filters`, of which an empty one is none, page by page, and how many pages those
-    /// were.
-    async fn list(&self, filters: &[(&str, &str)], deadline: Duration) -> Result<(Listing, usize), Failure> {
+    /// Every component that passes `filters`, of which an empty one is none, page by page.
+    async fn list(&self, filters: &[(&str, &str)], deadline: Duration) -> Result<Listed, Failure> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut query: Vec<_> = filters.iter().filter(|(_, value)| !value.is_empty()).map(own).collect();
-        let (mut listing, mut pages) = (Listing::new(), 0);
+        let Listed { mut listing, mut pages } = Listed::default();
         loop {
             let request = Request::get("components_list", "/components").answer_within(deadline);
             let request =
@@ -206,7 +221,7 @@ impl Cfs {
             pages += 1;
             let before = listing.len();
             listing.extend(page.components.into_iter().filter_map(said));
-            let Some(next) = page.next else { return Ok((listing, pages)) };
+            let Some(next) = page.next else { return Ok(Listed { listing, pages }) };
             if listing.len() == before || listing.len() > MOST_COMPONENTS {
                 return Err(malformed(&self.peer, "pages of components do not come to an end"));
             }

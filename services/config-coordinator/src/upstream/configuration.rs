@@ -53,6 +53,14 @@ pub(crate) struct Question {
 /// be used.
 pub(crate) type Said = (String, ConfigurationObservation);
 
+/// What has changed, as far as that was found out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    pub(crate) said: Vec<Said>,
+    /// Pages of lists that were read for it.
+    pub(crate) pages: usize,
+}
+
 /// A configuration to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order<'a> {
@@ -130,11 +138,11 @@ impl Driver {
 
     /// What has changed of `about`, as far as that can be found out cheaply. Who is left out of the outcome may have
     /// changed all the same.
-    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
+    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<News, Failure> {
         match self {
             Self::Cfs(cfs, _) => cfs.news(about, deadline).await,
             // They are told.
-            Self::Simulated(_) | Self::Nobody => Ok(Vec::new()),
+            Self::Simulated(_) | Self::Nobody => Ok(News::default()),
         }
     }
 

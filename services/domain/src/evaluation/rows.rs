@@ -146,7 +146,7 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
         return go(Phase::PoweringOff, Reason::PowerOffNeeded);
     }
     if booted(component) {
-        return configured(component, evidence);
+        return configured(component, &evidence.configuration, &evidence.configuration_trouble);
     }
     let switched_on = component.last_action() == Some(Action::PoweringOn);
     match wait_ends(component, options.boot_wait()) {
@@ -157,15 +157,19 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
     }
 }
 
+/// Whether it matters soon if anything else than `configuration` is observed of `component`, which has booted as wanted. It
+/// does not once it is configured, even if it is not finished because its power is not known yet.
+pub fn awaits_configuration(component: &Component, configuration: &ConfigurationObservation) -> bool {
+    !configured(component, configuration, "").reason.is_success()
+}
+
 /// Rows 5 to 10.
-fn configured(component: &Component, evidence: &Evidence) -> Decision {
-    let ConfigurationObservation::Known { status, .. } = &evidence.configuration else {
-        let trouble = &evidence.configuration_trouble;
+fn configured(component: &Component, configuration: &ConfigurationObservation, trouble: &str) -> Decision {
+    let ConfigurationObservation::Known { status, .. } = configuration else {
         return await_peer(component, Reason::AwaitingConfiguration, trouble);
     };
-    if evidence.configuration.is_set(component) != Some(true) {
-        let trouble = &evidence.configuration_trouble;
-        let error = (!trouble.is_empty()).then(|| trouble.clone());
+    if configuration.is_set(component) != Some(true) {
+        let error = (!trouble.is_empty()).then(|| trouble.to_owned());
         return Decision { error, ..go(Phase::Configuring, Reason::ConfigurationDiffers) };
     }
     if component.desired_configuration().unwrap_or_default().is_empty() {

@@ -406,6 +406,26 @@ fn nodes_that_run_what_is_wanted() {
 }
 
 #[test]
+fn more_news_of_a_configuration_are_awaited_until_it_is_applied() {
+    for (words, expected) in [
+        ("want match cfg:c", true),
+        ("want match cfg:c cfs:missing", true),
+        ("want match cfg:c cfs:c:", true),
+        ("want match cfg:c cfs:c:pending", true),
+        ("want match cfg:c cfs:c:unconfigured", true),
+        ("want match cfg:c cfs:c:failed", true),
+        ("want match cfg:c cfs:other:configured", true),
+        ("want match cfg:c cfs:c:configured", false),
+        ("want match cfg:c cfs:c:configured off", false),
+        ("want match cfs:c:configured", true),
+        ("want match cfs::unconfigured", false),
+    ] {
+        let (component, evidence) = scene(words);
+        assert_eq!(awaits_configuration(&component, &evidence.configuration), expected, "{words}");
+    }
+}
+
+#[test]
 fn what_has_failed_stays_failed() {
     check(
         &[

@@ -328,11 +328,11 @@ async fn news_are_looked_for_where_they_take_few_calls() {
     let news = async |count: usize, session: &str| {
         peers.state().heard.clear();
         let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), session)).collect();
-        let mut said = cfs.news(&about, SOON).await.unwrap();
+        let News { mut said, pages } = cfs.news(&about, SOON).await.unwrap();
         said.sort_by(|(one, _), (other, _)| one.cmp(other));
         let heard = peers.state().heard.join("\n    ");
         let told = if said.len() > 5 { format!("{} of them", said.len()) } else { format!("{said:?}") };
-        format!("{count} of {session:?}: {told}\n    {heard}\n")
+        format!("{count} of {session:?}, {pages} pages: {told}\n    {heard}\n")
     };
     let mut told = news(2, "s1").await;
     for (count, session) in [(600, "s1"), (2500, "s1"), (600, "s2"), (2600, "")] {
@@ -344,23 +344,23 @@ async fn news_are_looked_for_where_they_take_few_calls() {
     }
     told += &news(2500, "s1").await;
     expect![[r#"
-        2 of "s1": [("x0", Known { desired: Some("base"), status: "pending" }), ("x1", Known { desired: Some("base"), status: "pending" })]
+        2 of "s1", 0 pages: [("x0", Known { desired: Some("base"), status: "pending" }), ("x1", Known { desired: Some("base"), status: "pending" })]
             GET /cfs/v3/components/x0
             GET /cfs/v3/components/x1
-        600 of "s1": 600 of them
+        600 of "s1", 3 pages: 600 of them
             GET /cfs/v3/components?tags=bos_session%3Ds1
             GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false&tags=bos_session%3Ds1
             GET /cfs/v3/components?after_id=x548&config_name=&limit=1000&state_details=false&tags=bos_session%3Ds1
-        2500 of "s1": [("x7", Known { desired: Some("base"), status: "configured" }), ("x8", Known { desired: Some("base"), status: "failed" })]
+        2500 of "s1", 2 pages: [("x7", Known { desired: Some("base"), status: "configured" }), ("x8", Known { desired: Some("base"), status: "failed" })]
             GET /cfs/v3/components?tags=bos_session%3Ds1&status=configured
             GET /cfs/v3/components?tags=bos_session%3Ds1&status=failed
-        600 of "s2": []
+        600 of "s2", 1 pages: []
             GET /cfs/v3/components?tags=bos_session%3Ds2
-        2600 of "": 2600 of them
+        2600 of "", 3 pages: 2600 of them
             GET /cfs/v3/components
             GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false
             GET /cfs/v3/components?after_id=x458&config_name=&limit=1000&state_details=false
-        2500 of "s1": 2500 of them
+        2500 of "s1", 3 pages: 2500 of them
             GET /cfs/v3/components?tags=bos_session%3Ds1&status=configured
             GET /cfs/v3/components?after_id=x1898&config_name=&limit=1000&state_details=false&status=configured&tags=bos_session%3Ds1
             GET /cfs/v3/components?after_id=x548&config_name=&limit=1000&state_details=false&status=configured&tags=bos_session%3Ds1
