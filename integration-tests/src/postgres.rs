@@ -4,7 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -164,6 +164,7 @@ impl Postgres {
     pub async fn fail_over(&mut self) {
         self.kill().await;
         let home = self.directory.path();
+        end_processes_in(&home.join(DATA));
         fs::remove_dir_all(home.join(DATA)).expect("the data of before");
         fs::rename(home.join(COPY), home.join(DATA)).expect("a copy");
         self.start_again().await;
@@ -230,21 +231,25 @@ impl Drop for Postgres {
             // It may have ended.
             let _ended = running.start_kill();
         }
-        let data = self.directory.path().join(DATA);
-        for process in processes_in(&data) {
-            // It may end by itself meanwhile.
-            let _ended = std::process::Command::new("kill").args(["-KILL", &process]).status();
-        }
+        end_processes_in(&self.directory.path().join(DATA));
     }
 }
 
-/// The ids of the processes that work in a directory, as those of a server do in that of its data.
-fn processes_in(directory: &Path) -> Vec<String> {
+/// Ends the processes that work in a directory, as those of a server do in that of its data, and waits until they have.
+fn end_processes_in(directory: &Path) {
+    let works_there =
+        |process: &PathBuf| fs::read_link(process.join("cwd")).is_ok_and(|works_in| works_in == directory);
     let all = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let works_there = |process: &fs::DirEntry| {
-        fs::read_link(process.path().join("cwd")).is_ok_and(|works_in| works_in == directory)
-    };
-    all.filter(works_there).filter_map(|process| process.file_name().into_string().ok()).collect()
+    let left: Vec<_> = all.map(|process| process.path()).filter(works_there).collect();
+    for process in &left {
+        let id = process.file_name().unwrap_or_default();
+        // It may end by itself meanwhile.
+        let _ended = std::process::Command::new("kill").arg("-KILL").arg(id).status();
+    }
+    let until = Instant::now() + PATIENCE;
+    while left.iter().any(works_there) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// The programs of the newest version.

@@ -66,6 +66,8 @@ pub struct Processes {
     /// A program and its arguments that the command of each part is passed to; empty: none.
     wrapper: Vec<String>,
     running: BTreeMap<&'static str, Child>,
+    /// Length of the log of each part when it was started last.
+    logged_before: BTreeMap<&'static str, usize>,
 }
 
 /// How a program ended.
@@ -121,8 +123,8 @@ impl Processes {
         let text = settings(&directory, &ports);
         std::fs::write(directory.path().join(SETTINGS), text).expect("a writable directory");
         let environment = Vec::new();
-        let (wrapper, running) = (Vec::new(), BTreeMap::new());
-        Self { bos, directory, ports, profile: "simulated", environment, wrapper, running }
+        let (wrapper, running, logged_before) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { bos, directory, ports, profile: "simulated", environment, wrapper, running, logged_before }
     }
 
     /// Adds `text`, a part of a settings file, to the settings. It may begin sections that are there already.
@@ -204,7 +206,11 @@ impl Processes {
     }
 
     async fn until_listening(&self, part: &str) {
-        let listens = async || self.log(part).contains("listening").then_some(());
+        let before = self.logged_before.get(part).copied().unwrap_or_default();
+        let listens = async || {
+            let log = self.log(part);
+            log.get(before..).is_some_and(|since| since.contains("listening")).then_some(())
+        };
         eventually(&format!("{part} to listen"), listens).await;
     }
 
@@ -240,6 +246,8 @@ impl Processes {
         let (_, binary) = PARTS.iter().find(|(name, _)| *name == part).expect("a part");
         let log = self.directory.path().join(format!("{part}.log"));
         let log = File::options().create(true).append(true).open(log).expect("a log file");
+        let before = log.metadata().expect("the length of a log").len();
+        self.logged_before.insert(part, usize::try_from(before).expect("a length"));
         let program = binaries().join(binary);
         let mut command = match self.wrapper.split_first() {
             Some((wrapper, arguments)) => {

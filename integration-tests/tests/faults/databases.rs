@@ -20,6 +20,9 @@ const STEP: Duration = Duration::from_secs(1);
 /// How long the server stays away.
 const AWAY: Duration = Duration::from_secs(1);
 
+/// More revisions than a few boots need.
+const FAR: u64 = 100_000;
+
 /// The parts that keep something.
 const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
 
@@ -124,5 +127,5 @@ async fn a_stand_in_without_the_last_commits_takes_over_while_everybody_who_knew
     assert_eq!(mesh.bos.try_send(Method::GET, "/v2/sessions/lost", None).await.unwrap().status, 404);
     see_through(&mesh.bos, "reboot", "after").await;
     let after = newest(&server).await;
-    assert!(after > before, "revisions are given again: {before}, then {after}");
+    assert!(after > before + FAR, "revisions may be given again: {before}, then {after}");
 }

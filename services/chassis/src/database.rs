@@ -371,13 +371,6 @@ pub fn is_definite(error: &DbErr) -> bool {
     postgres && !error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
 }
 
-/// Whether a query was refused because the server does not have what it asks for, or not for this user.
-pub(crate) fn is_unsupported(error: &DbErr) -> bool {
-    const POSTGRES: [&str; 2] = ["0A", "42"];
-    let code = refusal(error).and_then(|refusal| refusal.code());
-    code.is_some_and(|code| POSTGRES.iter().any(|class| code.starts_with(class)))
-}
-
 /// Whether a write was refused because the database is in trouble, and not because of what was written: another one would be
 /// refused as well.
 pub(crate) fn is_in_trouble(error: &DbErr) -> bool {

@@ -111,10 +111,11 @@ impl Observer {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
         let last = self.states.view().get(id.as_str());
-        let was_known = last.as_ref().is_some_and(|last| last.reading() == ConfigurationReading::Known);
-        let is_known = was_known && last.is_some_and(|last| last.generation == generation);
+        let known = last.filter(|last| last.reading() == ConfigurationReading::Known);
+        let is_known = known.as_ref().is_some_and(|known| known.generation == generation);
         if !is_known || !self.order.lock().is_fresh(id) {
-            let needed = !configuration::can_wait(&component, was_known);
+            let known_at = known.and_then(|known| known.observed_at).map(time::from_wire);
+            let needed = !configuration::can_wait(&component, known_at, time::now());
             return needed.then_some(Need::Evidence { generation });
         }
         let audited = self.upstream.may_change() && configuration::decides(&component);

@@ -7,7 +7,11 @@ use crate::{
     component::Component,
     evaluation::ConfigurationObservation,
     status::{self, computed_status},
+    time::Timestamp,
 };
+
+/// How long it counts that the configuration upstream had a node.
+const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// What to do about the configuration of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,12 +75,13 @@ pub fn decides(component: &Component) -> bool {
 /// Whether what the configuration upstream says of `component` need not be known in this generation yet.
 ///
 /// A node that has to boot first is not judged by its configuration before it has. Until then one thing matters: that
-/// the upstream has the node. It had it when it was asked last if `was_known`, whichever generation that was, and tells
-/// again when it takes the configuration with which the node is to boot. A node that it did not have, or was never asked
-/// about, is to be held before anything is done with it.
-pub fn can_wait(component: &Component, was_known: bool) -> bool {
+/// the upstream has the node. It had it at `known_at`, whichever generation that was, and tells again when it takes the
+/// configuration with which the node is to boot. A node that it did not have then, or was not asked about for long, is
+/// to be held before anything is done with it.
+pub fn can_wait(component: &Component, known_at: Option<Timestamp>, now: Timestamp) -> bool {
+    let is_known = known_at.is_some_and(|at| now.since(at) <= KNOWN_FOR);
     let runs_it = artifacts::matches(component.actual_artifacts(), component.desired_artifacts());
-    was_known && component.kernel_wanted() && !runs_it
+    is_known && component.kernel_wanted() && !runs_it
 }
 
 /// Time between audits of `nodes` nodes on which configuration decides: whatever was told or found of them meanwhile,
@@ -217,9 +222,13 @@ mod tests {
             ("should be off", component(Some("j p i"), ". - -"), false),
             ("should be off and is", Component { desired_state: None, ..component(None, ". - -") }, false),
         ];
+        let now = Timestamp(0);
+        let ago = |age: Duration| Some(Timestamp(now.0 - i64::try_from(age.as_millis()).unwrap()));
         for (name, component, expected) in rows {
-            assert_eq!(can_wait(&component, true), expected, "{name}");
-            assert!(!can_wait(&component, false), "{name}, and was not known last");
+            assert_eq!(can_wait(&component, ago(KNOWN_FOR), now), expected, "{name}");
+            for known_at in [None, ago(KNOWN_FOR + Duration::from_secs(1))] {
+                assert!(!can_wait(&component, known_at, now), "{name}, known at {known_at:?}");
+            }
         }
     }
 

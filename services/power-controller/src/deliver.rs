@@ -9,9 +9,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, pause};
-use domain::{
-    component::Component, evaluation::WAITING_FOR, id::ComponentId, options::Options, time::Timestamp,
-};
+use domain::{evaluation::WAITING_FOR, id::ComponentId, options::Options, time::Timestamp};
 use proto::{
     component::ActionReport,
     power::{Delivery, Transition, TransitionMember},
@@ -169,19 +167,12 @@ impl Actor {
     /// Whether the component shows that this attempt waits for the upstream. A restart forgets the note of that,
     /// the component does not.
     fn waits(&self, transition: &Transition, member: &TransitionMember) -> bool {
-        let waits = |component: &Component| component.power_error.starts_with(WAITING_FOR);
-        self.attempted(transition, member).is_some_and(|component| waits(&component))
-    }
-
-    /// The component of a member, if the registry has counted this attempt as the last one.
-    pub(crate) fn attempted(
-        &self,
-        transition: &Transition,
-        member: &TransitionMember,
-    ) -> Option<Arc<Component>> {
-        let component = self.known.components.get(&member.id)?;
-        let attempts = component.attempts(convert::action(transition)?);
-        (component.generation == member.generation && attempts == member.attempt).then_some(component)
+        let (Some(action), Some(component)) =
+            (convert::action(transition), self.known.components.get(&member.id))
+        else {
+            return false;
+        };
+        component.attempts(action) == member.attempt && component.power_error.starts_with(WAITING_FOR)
     }
 
     fn standing(

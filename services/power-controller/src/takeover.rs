@@ -15,7 +15,7 @@ use std::{
 use chassis::{convert::time, lease::Takeover, resource::Batch};
 use domain::{evaluation::WAITING_FOR, id::ComponentId};
 use futures_util::StreamExt;
-use proto::power::{Delivery, Transition};
+use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
@@ -308,23 +308,37 @@ impl Actor {
         self.queues.undecided.mark(nodes);
     }
 
-    /// Whether a call may have been made whose answer is not on record. Where the registry has counted the attempt, a
-    /// database without its last commits may have lost that the call was to be made.
+    /// Whether a call may have been made whose answer is not on record. A database without its last commits may have lost
+    /// that the call was to be made, unless the registry is known not to have counted the attempt.
     fn is_in_doubt(&self, transition: &Transition) -> bool {
         match transition.delivery() {
             Delivery::Sent | Delivery::Unknown => true,
             Delivery::Prepared => {
-                transition.members.iter().any(|member| self.attempted(transition, member).is_some())
+                transition.members.iter().any(|member| self.may_be_counted(transition, member))
             }
             Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
         }
+    }
+
+    fn may_be_counted(&self, transition: &Transition, member: &TransitionMember) -> bool {
+        let (Some(component), Some(action)) =
+            (self.known.components.get(&member.id), convert::action(transition))
+        else {
+            return true;
+        };
+        // A newer generation has begun for the very reason that commits were lost, or for another.
+        component.generation != member.generation || component.attempts(action) >= member.attempt
     }
 
     /// What was being sent may have arrived or not. Each transition is written down by itself: the loss of one shard
     /// takes nothing from the others.
     async fn doubt(&self, sent: &Transition, takeover: &Takeover) {
         let Some(fence) = takeover.fence([sent.id.as_str()]) else { return };
-        let in_doubt = unknown(sent, "the service stopped before the answer came");
+        let text = match sent.delivery() {
+            Delivery::Prepared => "it is not known whether this was sent",
+            _ => "the service stopped before the answer came",
+        };
+        let in_doubt = unknown(sent, text);
         // Where the mark is lost, so is when it was made.
         let sent_at = sent.sent_at.or_else(|| Some(time::to_wire(time::now())));
         let put = vec![Transition { sent_at, ..in_doubt }];

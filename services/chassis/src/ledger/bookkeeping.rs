@@ -147,7 +147,7 @@ pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Po
 }
 
 /// Waits until nobody else changes `kind`, and keeps it so.
-pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: Teller) -> Result<Locked, DbErr> {
+pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: &Teller) -> Result<Locked, DbErr> {
     let sql = format!(
         "SELECT revision, compacted, last_commit, lineage, {} AS of_now, \
          CAST(pg_current_xact_id() AS text) AS transaction \

@@ -2,8 +2,11 @@
 //!
 //! A database that was restored, or a stand-in that took over, may lack the last commits, and gives their revisions
 //! again. Who has seen those commits notices by their ids. But a replica may be started only after that, or may have
-//! seen none of what was lost. So the lineage of the server is written down with every commit: its identity and its
-//! timeline, which PostgreSQL changes with every promotion and every recovery to a point in time.
+//! seen none of what was lost. So it is written down with every commit where it was made: the identity of the server, its
+//! timeline, which PostgreSQL changes with every promotion and every recovery to a point in time, and the number of the
+//! table, which is another one where a dump was loaded.
+//!
+//! It cannot be told that files were put back as they were while the server was stopped.
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement};
 use sea_orm_migration::{
@@ -14,39 +17,59 @@ use sea_orm_migration::{
 
 use crate::database;
 
-/// What a server says of itself: its identity, and its timeline as the first eight digits of where it writes. The
-/// control file has a timeline too, but that of the last checkpoint.
-const TOLD: &str = "(SELECT CAST(system_identifier AS text) FROM pg_control_system()) || '/' || \
-                    substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)";
+/// What never changes while a server runs. It comes from a file, so it is asked for once.
+const IDENTITY: &str = "SELECT system_identifier AS identity FROM pg_control_system()";
 
-/// Whether the server says what its lineage is. Not every service that speaks its protocol does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What may. The timeline is the first eight digits of where the server writes; its control file has one too, but that of
+/// the last checkpoint.
+const PLACE: &str = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || \
+                     CAST(CAST(CAST('revisions' AS regclass) AS oid) AS text)";
+
+/// Who says what the lineage of a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Teller {
-    Tells,
-    Silent,
+    /// The server of that identity.
+    Server(i64),
+    /// Nobody: not every service that speaks the protocol of PostgreSQL has what it takes.
+    Nobody,
 }
 
 impl Teller {
-    /// Finds out which of them a server is.
+    /// Finds out who does.
     pub(super) async fn of(database: &DatabaseConnection) -> Result<Self, DbErr> {
-        let asked = Statement::from_string(DbBackend::Postgres, format!("SELECT {TOLD} AS lineage"));
-        match database.query_one_raw(asked).await {
-            Ok(_) => Ok(Self::Tells),
-            Err(error) if database::is_unsupported(&error) => {
+        match ask(database).await {
+            Ok(identity) => Ok(Self::Server(identity)),
+            Err(error) if database::is_definite(&error) && !is_in_recovery(database).await? => {
                 tracing::warn!(%error, "the database does not say when it is another copy of itself");
-                Ok(Self::Silent)
+                Ok(Self::Nobody)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// What gives the lineage in a query; empty where the server does not say it.
-    pub(super) fn expression(self) -> &'static str {
+    /// What gives the lineage in a query; empty where nobody says it.
+    pub(super) fn expression(&self) -> String {
         match self {
-            Self::Tells => TOLD,
-            Self::Silent => "''",
+            Self::Server(identity) => format!("'{identity}/' || {PLACE}"),
+            Self::Nobody => "''".to_owned(),
         }
     }
+}
+
+/// Asks for all of it once, and gives the identity.
+async fn ask(database: &DatabaseConnection) -> Result<i64, DbErr> {
+    let none = || DbErr::RecordNotFound("identity of the server".to_owned());
+    let place = Statement::from_string(DbBackend::Postgres, format!("SELECT {PLACE} AS place"));
+    database.query_one_raw(place).await?;
+    let identity = Statement::from_string(DbBackend::Postgres, IDENTITY);
+    database.query_one_raw(identity).await?.ok_or_else(none)?.try_get("", "identity")
+}
+
+/// Whether the server only follows another one, and will say more when it has taken over.
+async fn is_in_recovery(database: &DatabaseConnection) -> Result<bool, DbErr> {
+    let sql = "SELECT pg_is_in_recovery() AS follows";
+    let row = database.query_one_raw(Statement::from_string(DbBackend::Postgres, sql)).await?;
+    row.map_or(Ok(false), |row| row.try_get("", "follows"))
 }
 
 /// The lineage that was written down for a kind, and that of now; empty where it is not known.

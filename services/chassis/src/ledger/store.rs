@@ -110,7 +110,7 @@ impl<T: Table> Store<T> {
     pub(super) async fn begin(&self) -> Result<Transaction<T>, DbErr> {
         let state = match self.others {
             Some(_) => {
-                let teller = *self.teller.get_or_try_init(|| Teller::of(&self.database)).await?;
+                let teller = self.teller.get_or_try_init(|| Teller::of(&self.database)).await?;
                 let transaction = self.database.begin().await?;
                 let locked = bookkeeping::lock(&transaction, T::Kind::KIND, teller).await?;
                 // What fails later is tried again from here, with the lock.
