@@ -111,10 +111,14 @@ async fn a_stand_in_without_the_last_commits_takes_over_while_everybody_who_knew
     let Some(mut server) = Postgres::start().await else { return };
     let (mut mesh, _upstreams) = prepared(&server).await;
     see_through(&mesh.bos, "reboot", "kept").await;
+    let kept = newest(&server).await;
     server.copy().await;
     create(&mesh.bos, "reboot", "lost").await;
-    sleep(STEP).await;
-    let before = newest(&server).await;
+    let before = eventually_shown("nodes that are under way", async || {
+        let newest = newest(&server).await;
+        if newest >= kept + 2 * u64::from(NODES) { Ok(newest) } else { Err(newest) }
+    })
+    .await;
     for part in mesh.parts() {
         mesh.kill_part(part).await;
     }

@@ -1,7 +1,10 @@
 //! What to do about records of which a database has lost the last commits, for example because its stand-in took over
 //! without them.
 
-use crate::{component::Component, write::begin_generation};
+use crate::{
+    component::{Action, Component},
+    write::begin_generation,
+};
 
 /// What makes good a loss, in the order in which it has to be done: what came back is in the way of what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +49,21 @@ pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_ove
     }
 }
 
+/// Whether an `attempt` at an action may have been sent although the record says that it was only prepared: a database
+/// without its last commits may have lost the mark. It was not where the registry, which hears of each attempt before
+/// that, has not counted it. A newer generation of the component may have begun for the very reason that commits were lost,
+/// and of one that is not known nobody can tell.
+#[must_use]
+pub fn may_have_been_sent(
+    component: Option<&Component>,
+    action: Action,
+    generation: u64,
+    attempt: u32,
+) -> bool {
+    component
+        .is_none_or(|component| component.generation != generation || component.attempts(action) >= attempt)
+}
+
 /// The record of a component, of which any change may be lost after those on record, in a database that was taken on to
 /// `revision`, above all that was ever seen.
 ///
@@ -61,7 +79,26 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{BootPreparation, view::bare};
+    use crate::component::{BootPreparation, EventStats, view::bare};
+
+    #[test]
+    fn what_was_prepared_may_have_been_sent_unless_it_is_not_counted() {
+        let counted = |generation, attempts| Component {
+            generation,
+            event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::default() }),
+            ..bare()
+        };
+        for (name, component, expected) in [
+            ("not counted", Some(counted(7, 1)), false),
+            ("counted", Some(counted(7, 2)), true),
+            ("counted, and another after it", Some(counted(7, 3)), true),
+            ("of an older generation", Some(counted(8, 0)), true),
+            ("not known", None, true),
+        ] {
+            let found = may_have_been_sent(component.as_ref(), Action::PoweringOn, 7, 2);
+            assert_eq!(found, expected, "{name}");
+        }
+    }
 
     #[test]
     fn a_component_begins_a_generation_that_nobody_has_seen() {

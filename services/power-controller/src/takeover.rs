@@ -13,7 +13,7 @@ use std::{
 };
 
 use chassis::{convert::time, lease::Takeover, resource::Batch};
-use domain::{evaluation::WAITING_FOR, id::ComponentId};
+use domain::{evaluation::WAITING_FOR, id::ComponentId, loss::may_have_been_sent};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -308,26 +308,22 @@ impl Actor {
         self.queues.undecided.mark(nodes);
     }
 
-    /// Whether a call may have been made whose answer is not on record. A database without its last commits may have lost
-    /// that the call was to be made, unless the registry is known not to have counted the attempt.
+    /// Whether a call may have been made whose answer is not on record.
     fn is_in_doubt(&self, transition: &Transition) -> bool {
         match transition.delivery() {
             Delivery::Sent | Delivery::Unknown => true,
             Delivery::Prepared => {
-                transition.members.iter().any(|member| self.may_be_counted(transition, member))
+                transition.members.iter().any(|member| self.may_have_been_sent(transition, member))
             }
             Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
         }
     }
 
-    fn may_be_counted(&self, transition: &Transition, member: &TransitionMember) -> bool {
-        let (Some(component), Some(action)) =
-            (self.known.components.get(&member.id), convert::action(transition))
-        else {
-            return true;
-        };
-        // A newer generation has begun for the very reason that commits were lost, or for another.
-        component.generation != member.generation || component.attempts(action) >= member.attempt
+    fn may_have_been_sent(&self, transition: &Transition, member: &TransitionMember) -> bool {
+        let component = self.known.components.get(&member.id);
+        convert::action(transition).is_none_or(|action| {
+            may_have_been_sent(component.as_deref(), action, member.generation, member.attempt)
+        })
     }
 
     /// What was being sent may have arrived or not. Each transition is written down by itself: the loss of one shard

@@ -105,14 +105,20 @@ async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
     assert_eq!(attempts(&node, Action::PoweringOffGracefully), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
+/// A power controller that was stopped while x1 waited to be switched on.
+async fn stopped_while_it_waits() -> Mesh {
     let mut mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
     mesh.power_on(&["x1"]);
     mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
     mesh.until_delivery(Delivery::Prepared).await;
     mesh.stop().await;
+    mesh
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
+    let mut mesh = stopped_while_it_waits().await;
     mesh.registry.keep_options(true);
     mesh.pcs.trouble("create", None);
     mesh.start().await;
@@ -125,12 +131,7 @@ async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_sent_after_the_backup_of_a_database_is_found_when_it_is_restored() {
-    let mut mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
-    mesh.power_on(&["x1"]);
-    mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
-    mesh.until_delivery(Delivery::Prepared).await;
-    mesh.stop().await;
+    let mut mesh = stopped_while_it_waits().await;
     let backup = tempfile::tempdir().unwrap();
     copy_files(&mesh.settings.data_dir, backup.path());
     mesh.pcs.trouble("create", None);
