@@ -197,7 +197,8 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
     set_away(world, part, true);
     disk.set_back(lost);
-    world.journal.set_back(part);
+    let on_record = disk.keys(Transition::KIND).into_iter().collect();
+    world.journal.set_back(part, &on_record);
     let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
     later(world, away, move |world| set_away(world, part, false));
 }

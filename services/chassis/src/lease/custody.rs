@@ -6,7 +6,6 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt};
-use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use super::{Fence, Handover, Leases, Shard, epochs};
@@ -19,8 +18,6 @@ use super::{Fence, Handover, Leases, Shard, epochs};
 #[derive(Clone)]
 pub struct Custody {
     leases: Leases,
-    /// Under which epoch each shard was taken over.
-    taken: Arc<RwLock<BTreeMap<Shard, u64>>>,
 }
 
 /// Shards that came and went. Those that came have to be looked at, and are then [taken](Custody::take).
@@ -68,7 +65,8 @@ impl Takeover {
 impl Custody {
     /// What `leases` brings, of which nothing is taken over yet.
     pub fn new(leases: Leases) -> Self {
-        Self { leases, taken: Arc::default() }
+        leases.taken.write().get_or_insert_default();
+        Self { leases }
     }
 
     /// Whether this replica acts upon `key` now.
@@ -112,7 +110,7 @@ impl Custody {
 
     fn epoch(&self, shard: Shard) -> Option<u64> {
         let held = self.leases.held.borrow().epoch(shard)?;
-        self.taken.read().get(&shard).copied().filter(|taken| *taken == held)
+        self.leases.taken.read().as_ref()?.get(&shard).copied().filter(|taken| *taken == held)
     }
 
     /// Shards as they come and go, without end. Whoever gets one looks at what there is under its keys and then
@@ -129,8 +127,8 @@ impl Custody {
     }
 
     fn hand_over(&self, gained: BTreeSet<Shard>, mut lost: BTreeSet<Shard>) -> Takeover {
-        let mut taken = self.taken.write();
-        taken.retain(|shard, _| !lost.contains(shard));
+        let mut taken = self.leases.taken.write();
+        taken.get_or_insert_default().retain(|shard, _| !lost.contains(shard));
         lost.retain(|shard| !gained.contains(shard));
         let held = self.leases.held.borrow();
         // One that is lost again already comes with the next item.
@@ -147,12 +145,16 @@ impl Custody {
     /// Acts upon what `takeover` brought from now on.
     pub fn take(&self, takeover: &Takeover) {
         let part = self.leases.part;
-        self.taken.write().extend(takeover.gained.iter().map(|(shard, epoch)| (*shard, *epoch)));
+        let held = {
+            let mut taken = self.leases.taken.write();
+            let taken = taken.get_or_insert_default();
+            taken.extend(takeover.gained.iter().map(|(shard, epoch)| (*shard, *epoch)));
+            taken.len()
+        };
         // Where nothing is shared there is nothing to tell.
         if part.is_empty() {
             return;
         }
-        let held = self.taken.read().len();
         let (gained, lost) = (takeover.gained.len(), takeover.lost.len());
         if gained + lost > 0 {
             let took = takeover.since.elapsed().as_secs_f64() * 1e3;
@@ -169,12 +171,12 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::lease::Held;
+    use crate::lease::{Held, Taken};
 
     /// Leases as somebody else tells them.
     fn leases() -> (watch::Sender<Arc<Held>>, Custody) {
         let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        (told, Custody::new(Leases { part: "test", holder: "me".into(), held }))
+        (told, Custody::new(Leases { part: "test", holder: "me".into(), held, taken: Taken::default() }))
     }
 
     fn held(epochs: &[(&str, u64)]) -> Arc<Held> {

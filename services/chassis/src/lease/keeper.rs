@@ -1,6 +1,6 @@
 //! The task that takes, renews and gives back leases.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use metrics::{counter, gauge};
 use sea_orm::{DatabaseConnection, DbErr};
@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Held, Rows, SHARDS, Shard};
+use super::{Held, Leases, Rows, SHARDS, Shard, Taken};
 use crate::{
     Context, database,
     health::{Health, Work},
@@ -34,6 +34,9 @@ pub(super) struct Keeper {
     margin: Duration,
     hints: watch::Receiver<u64>,
     told: watch::Sender<Arc<Held>>,
+    taken: Taken,
+    /// Since when there is more than the fair share that was not given away.
+    keeps_since: Option<Instant>,
     /// Is told what becomes of renewals.
     health: Health,
 }
@@ -48,8 +51,7 @@ struct Round {
 impl Keeper {
     pub(super) async fn new(
         context: &Context,
-        part: &'static str,
-        holder: Arc<str>,
+        leases: &Leases,
         database: &DatabaseConnection,
         told: watch::Sender<Arc<Held>>,
     ) -> Result<Self, DbErr> {
@@ -58,10 +60,12 @@ impl Keeper {
         let settings = &context.settings.leases;
         settings.check().map_err(|why| DbErr::Custom(format!("leases: {why}")))?;
         let (ttl, renewal, margin) = (settings.ttl(), settings.renewal(), settings.margin());
-        let rows = Rows::new(context, part, holder, ttl, database);
+        let (part, taken) = (leases.part, Arc::clone(&leases.taken));
+        let rows = Rows::new(context, part, Arc::clone(&leases.holder), ttl, database);
         let hints = rows.hints();
         rows.make().await?;
-        Ok(Self { part, rows, ttl, renewal, margin, hints, told, health: context.health.clone() })
+        let (keeps_since, health) = (None, context.health.clone());
+        Ok(Self { part, rows, ttl, renewal, margin, hints, told, taken, keeps_since, health })
     }
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
@@ -115,7 +119,7 @@ impl Keeper {
     }
 
     /// Renews what is held, gives back what is beyond the fair share, or takes what is missing of it.
-    async fn round(&self) -> Result<Round, DbErr> {
+    async fn round(&mut self) -> Result<Round, DbErr> {
         // Before anything is asked, so that the lease lasts longer in the database than here.
         let began = Instant::now();
         let acted_upon = self.told.borrow().acted_upon();
@@ -123,12 +127,10 @@ impl Keeper {
         let (alive, is_new) = transaction.live().await?;
         let mut epochs = transaction.renew(&acted_upon).await?;
         let share = fair_share(alive);
-        let mut surplus = Vec::new();
-        while epochs.len() > share {
-            surplus.extend(epochs.pop_last().map(|(shard, _)| shard));
-        }
-        if !surplus.is_empty() {
-            self.stop_acting_on(&surplus);
+        let keeps = epochs.len() > share && self.still_takes_over(&epochs);
+        if !keeps {
+            self.keeps_since = None;
+            self.stop_acting_on(&surplus(&mut epochs, share));
         }
         let missing = share.saturating_sub(epochs.len());
         if missing > 0 {
@@ -137,6 +139,7 @@ impl Keeper {
         let held = epochs.keys().copied().collect::<Vec<_>>();
         let released = transaction.release_others(&held).await?;
         let change = transaction.next_change(&held, held.len() < share).await?;
+        let change = if keeps { Some(AGAIN) } else { change };
         if is_new || released > 0 {
             transaction.hint().await?;
         }
@@ -146,8 +149,21 @@ impl Keeper {
         Ok(Round { held: Held { epochs, until }, next })
     }
 
+    /// Whether what is held is still looked at, so that nothing of it is given away yet. That takes no longer than a lease
+    /// lasts, or whoever should have the surplus waits for nothing.
+    fn still_takes_over(&mut self, held: &BTreeMap<Shard, u64>) -> bool {
+        let taken = self.taken.read();
+        let Some(taken) = taken.as_ref() else { return false };
+        let is_taken = held.iter().all(|(shard, epoch)| taken.get(shard) == Some(epoch));
+        let since = *self.keeps_since.get_or_insert_with(Instant::now);
+        !is_taken && since.elapsed() < self.ttl
+    }
+
     /// Before they are somebody else's, so that they are never acted upon by two.
     fn stop_acting_on(&self, shards: &[Shard]) {
+        if shards.is_empty() {
+            return;
+        }
         let mut held = Held::clone(&self.told.borrow());
         held.epochs.retain(|shard, _| !shards.contains(shard));
         self.tell(held);
@@ -204,6 +220,12 @@ impl Keeper {
             Err(_) => tracing::warn!("leases could not be given back in time; they will run out"),
         }
     }
+}
+
+/// Takes what is beyond a `share` out of what is `held`.
+fn surplus(held: &mut BTreeMap<Shard, u64>, share: usize) -> Vec<Shard> {
+    let beyond = held.len().saturating_sub(share);
+    (0..beyond).filter_map(|_| held.pop_last()).map(|(shard, _)| shard).collect()
 }
 
 /// How many shards each of `alive` replicas may hold.

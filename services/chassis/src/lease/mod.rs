@@ -9,6 +9,9 @@
 //! Whoever asks while a lease is not acted upon drops the work. So an epoch that was not acted upon for a moment never
 //! comes back: the shard comes under a new one, as if from another replica, and all of its work is looked at anew.
 //!
+//! Whoever has more than its share, because another replica has come, gives nothing away before it has taken over all that
+//! it holds: where the database has lost commits it may know what is not on record any more, and has to record it first.
+//!
 //! Where the database is not shared, this replica holds everything and none of this costs anything.
 
 mod custody;
@@ -22,6 +25,7 @@ mod table;
 use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
 use futures_util::{Stream, StreamExt, stream};
+use parking_lot::RwLock;
 use sea_orm::{DatabaseConnection, DbErr};
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
@@ -46,7 +50,11 @@ pub struct Leases {
     /// Tells this start of this replica from every other; empty where nothing is shared.
     holder: Arc<str>,
     held: watch::Receiver<Arc<Held>>,
+    taken: Taken,
 }
+
+/// Under which epoch each shard was taken over; none where what is held is acted upon at once. Clones share it.
+type Taken = Arc<RwLock<Option<BTreeMap<Shard, u64>>>>;
 
 /// What is held, and how long it may be acted upon.
 #[derive(Debug, Clone)]
@@ -148,17 +156,18 @@ impl Leases {
         }
         let holder: Arc<str> = Uuid::now_v7().to_string().into();
         let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        let keeper = Keeper::new(context, part, Arc::clone(&holder), database, told).await?;
+        let leases = Self { part, holder, held, taken: Taken::default() };
+        let keeper = Keeper::new(context, &leases, database, told).await?;
         let shutdown = context.tasks.shutdown();
         context.tasks.spawn("leases", keeper.run(shutdown));
-        Ok(Self { part, holder, held })
+        Ok(leases)
     }
 
     /// Holds everything for ever: for a part that shares its work with nobody.
     pub fn everything() -> Self {
         // The receiver shows the last value although the sender is gone.
         let (_, held) = watch::channel(Arc::new(Held::everything()));
-        Self { part: "", holder: "".into(), held }
+        Self { part: "", holder: "".into(), held, taken: Taken::default() }
     }
 
     /// Whether this replica may act on `key` now. False from some time before the lease ends.
@@ -260,7 +269,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_one_does_for_all_begins_anew_whenever_it_comes() {
         let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        let leases = Leases { part: "test", holder: "me".into(), held };
+        let leases = Leases { part: "test", holder: "me".into(), held, taken: Taken::default() };
         let (began, mut begun) = tokio::sync::mpsc::unbounded_channel();
         let work = move || {
             let began = began.clone();
@@ -287,7 +296,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_not_acted_upon_until_its_end() {
         let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        let leases = Leases { part: "test", holder: "me".into(), held };
+        let leases = Leases { part: "test", holder: "me".into(), held, taken: Taken::default() };
         let shard = Shard::of("a");
         assert!(!leases.holds("a") && leases.fence(["a"]).is_none());
         let until = Some(Instant::now() + Duration::from_secs(4));

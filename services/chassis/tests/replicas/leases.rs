@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::mpsc, time::Duration};
 
 use chassis::{
     Fault, Settings,
-    lease::{Fence, Leases, SHARDS, Shard},
+    lease::{Custody, Fence, Leases, SHARDS, Shard},
 };
 use futures_util::StreamExt;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement, TransactionTrait};
@@ -37,6 +37,17 @@ impl Holder {
 
     async fn holds_everything(&self) {
         eventually("one replica holds everything", async || self.held().len() == usize::from(SHARDS)).await;
+    }
+
+    /// Waits for the next round.
+    async fn renews(&self) {
+        let last = self.renewed().await;
+        eventually("the leases are renewed", async || self.renewed().await != last).await;
+    }
+
+    async fn renewed(&self) -> String {
+        let row = self.replica.row("SELECT CAST(max(expires_at) AS text) AS newest FROM leases").await;
+        row.try_get("", "newest").unwrap()
     }
 
     async fn notes(&self) -> i64 {
@@ -79,6 +90,44 @@ async fn replicas_come_and_go_and_share_evenly() {
     three.replica.stop().await;
     one.holds_everything().await;
     one.replica.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_given_away_before_it_was_taken_over() {
+    let Some(database) = shared_database().await else { return };
+    let one = Holder::start(long_leases(), &database).await;
+    let custody = Custody::new(one.leases.clone());
+    one.holds_everything().await;
+    let two = Holder::start(long_leases(), &database).await;
+    for _ in 0..3 {
+        one.renews().await;
+    }
+    assert!(two.held().is_empty(), "one has not looked at anything yet");
+    let mut takeovers = Box::pin(custody.takeovers());
+    let taken = async {
+        loop {
+            custody.take(&takeovers.next().await.unwrap());
+        }
+    };
+    let both = [&one, &two];
+    tokio::select! {
+        () = share_evenly(&both) => {}
+        () = taken => {}
+    }
+    one.replica.stop().await;
+    two.replica.stop().await;
+}
+
+#[tokio::test]
+async fn who_never_takes_over_what_it_holds_gives_it_away_after_the_time_of_a_lease() {
+    let Some(database) = shared_database().await else { return };
+    let one = Holder::start(short_leases(), &database).await;
+    let _custody = Custody::new(one.leases.clone());
+    one.holds_everything().await;
+    let two = Holder::start(short_leases(), &database).await;
+    share_evenly(&[&one, &two]).await;
+    one.replica.stop().await;
+    two.replica.stop().await;
 }
 
 #[tokio::test]
