@@ -4,14 +4,16 @@ use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode, tim
 
 use anyhow::Context as _;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 
-use crate::{Context, Settings, bind, memory, settings::Profile, telemetry};
+use crate::{Context, Settings, bind, settings::Profile, telemetry};
 
 /// A mesh turns records into messages and back all day, which are many small texts. With the system's allocator a boot of
-/// 10,000 nodes took twice as much processor time, and as much memory.
+/// 10,000 nodes took twice as much processor time, and as much memory. This one gives back what has been free for a while by
+/// threads of its own, also where a part at rest does not call it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Flags that every binary takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -139,7 +141,6 @@ where
     let tasks = context.tasks.clone();
     tokio::spawn(stop_at_signal(context.clone()));
     tasks.spawn_until_shutdown("metrics", telemetry::sum_up_metrics());
-    tasks.spawn_until_shutdown("memory", memory::give_back());
     let started = start(context).await;
     if started.is_err() {
         tasks.shutdown().cancel();

@@ -34,6 +34,9 @@ const UNDER_WAY: usize = 4_000;
 /// How far PostgreSQL's count of transactions is behind.
 const COUNT_DELAY: Duration = Duration::from_millis(1500);
 
+/// For how long transactions are counted: until one more or less does not matter.
+const COUNTED: Duration = Duration::from_secs(12);
+
 type Taken = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 const REPORTS: [&str; 3] = ["T6", "T6.p99", "T6.burst"];
@@ -107,30 +110,33 @@ async fn reports(bench: &mut Bench<'_>, server: &Server) {
 async fn repeated_reports(bench: &mut Bench<'_>, server: &Server) {
     let report = rest_reports(server);
     load::burst(CALLERS, (0..COMPONENTS).map(&report)).await;
+    for _ in 0..bench.runs() {
+        bench.note("T16", CALLERS, load::callers(CALLERS, LASTING, report.clone()).await.rate());
+    }
     if bench.commits().await.is_none() {
         bench.leave(&["T16.commits"], "SQLite does not count transactions");
+        return;
     }
-    for _ in 0..bench.runs() {
+    for _ in 0..bench.few_runs() {
         // Replicas that share a database ask it what the others have written, and renew their leases, reports or none.
-        let idle = commits(bench, tokio::time::sleep(LASTING)).await.1;
-        let (load, during) = commits(bench, load::callers(CALLERS, LASTING, report.clone())).await;
-        bench.note("T16", CALLERS, load.rate());
+        let idle = commits(bench, tokio::time::sleep(COUNTED)).await;
+        let during = commits(bench, load::callers(CALLERS, COUNTED, report.clone())).await;
         if let Some((idle, during)) = idle.zip(during) {
-            let of_reports = (during - idle) * (LASTING + COUNT_DELAY).as_secs_f64() / LASTING.as_secs_f64();
+            let of_reports = (during - idle) * (COUNTED + COUNT_DELAY).as_secs_f64() / COUNTED.as_secs_f64();
             bench.note("T16.commits", CALLERS, of_reports.max(0.0));
         }
     }
 }
 
 /// Does something, and gives how many transactions there were in each second until all of them were counted.
-async fn commits<A>(bench: &Bench<'_>, work: impl Future<Output = A>) -> (A, Option<f64>) {
+async fn commits<A>(bench: &Bench<'_>, work: impl Future<Output = A>) -> Option<f64> {
     tokio::time::sleep(COUNT_DELAY).await;
     let (began, before) = (Instant::now(), bench.commits().await);
-    let done = work.await;
+    work.await;
     tokio::time::sleep(COUNT_DELAY).await;
     let after = bench.commits().await;
     let seconds = began.elapsed().as_secs_f64();
-    (done, before.zip(after).map(|(before, after)| (after - before) as f64 / seconds))
+    before.zip(after).map(|(before, after)| (after - before) as f64 / seconds)
 }
 
 /// Reports of single nodes over REST, which all say the same.

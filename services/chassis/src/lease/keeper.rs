@@ -149,14 +149,14 @@ impl Keeper {
         Ok(Round { held: Held { epochs, until }, next })
     }
 
-    /// Whether what is held is still looked at, so that nothing of it is given away yet. That takes no longer than a lease
-    /// lasts, or whoever should have the surplus waits for nothing.
+    /// Whether what is held is still looked at, so that nothing of it is given away yet. That takes no longer than half
+    /// of what a lease lasts, or whoever should have the surplus waits for nothing.
     fn still_takes_over(&mut self, held: &BTreeMap<Shard, u64>) -> bool {
         let taken = self.taken.read();
         let Some(taken) = taken.as_ref() else { return false };
         let is_taken = held.iter().all(|(shard, epoch)| taken.get(shard) == Some(epoch));
         let since = *self.keeps_since.get_or_insert_with(Instant::now);
-        !is_taken && since.elapsed() < self.ttl
+        !is_taken && since.elapsed() < self.ttl / 2
     }
 
     /// Before they are somebody else's, so that they are never acted upon by two.

@@ -119,7 +119,7 @@ async fn nothing_is_given_away_before_it_was_taken_over() {
 }
 
 #[tokio::test]
-async fn who_never_takes_over_what_it_holds_gives_it_away_after_the_time_of_a_lease() {
+async fn who_never_takes_over_what_it_holds_gives_it_away_after_a_while() {
     let Some(database) = shared_database().await else { return };
     let one = Holder::start(short_leases(), &database).await;
     let _custody = Custody::new(one.leases.clone());

@@ -36,8 +36,11 @@ impl Table for Transitions {
         after: Option<u64>,
     ) -> Result<Vec<Result<Transition, Unreadable>>, DbErr> {
         let read = |row: Model| {
-            Transition::decode(row.record.as_slice())
-                .map_err(|error| database::unreadable(Transition::KIND, &row.id, error))
+            let mut transition = Transition::decode(row.record.as_slice())
+                .map_err(|error| database::unreadable(Transition::KIND, &row.id, error))?;
+            // Members are added one by one when a message is read, and that leaves room for as many more.
+            transition.members.shrink_to_fit();
+            Ok(transition)
         };
         database::rows::<Entity, _>(on, Column::Revision, after, read).await
     }
