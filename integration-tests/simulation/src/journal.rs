@@ -152,15 +152,16 @@ impl Journal {
         all.find(|transition| asked(transition).unwrap_or(false)).map(|transition| transition.id.clone())
     }
 
-    /// The database of a part has lost commits; these transitions are still on record there.
-    pub fn set_back(&self, part: Part, on_record: &BTreeSet<Arc<str>>) {
+    /// The database of a part has lost commits.
+    pub fn set_back(&self, part: Part) {
+        self.state.lock().set_back.insert(part);
+    }
+
+    /// Only these transitions are still on record. Others that were not asked for yet are none any more.
+    pub fn forget_unasked(&self, on_record: &BTreeSet<Arc<str>>) {
+        let was_asked = |one: &Transition| one.delivery() != Delivery::Prepared;
         let mut state = self.state.lock();
-        state.set_back.insert(part);
-        if part == Part::Power {
-            // What was lost before it was asked for never happened.
-            let was_asked = |one: &Transition| one.delivery() != Delivery::Prepared;
-            state.transitions.retain(|id, one| was_asked(one) || on_record.contains(id.as_str()));
-        }
+        state.transitions.retain(|id, one| was_asked(one) || on_record.contains(id.as_str()));
     }
 
     /// Whether the database of a part has lost commits.

@@ -197,8 +197,10 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
     set_away(world, part, true);
     disk.set_back(lost);
-    let on_record = disk.keys(Transition::KIND).into_iter().collect();
-    world.journal.set_back(part, &on_record);
+    world.journal.set_back(part);
+    if part == Part::Power {
+        world.journal.forget_unasked(&disk.keys(Transition::KIND).into_iter().collect());
+    }
     let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
     later(world, away, move |world| set_away(world, part, false));
 }

@@ -114,7 +114,7 @@ async fn a_stand_in_without_the_last_commits_takes_over_while_everybody_who_knew
     let kept = newest(&server).await;
     server.copy().await;
     create(&mesh.bos, "reboot", "lost").await;
-    let before = eventually_shown("nodes that are under way", async || {
+    let before = eventually_shown("changes that the stand-in does not have", async || {
         let newest = newest(&server).await;
         if newest >= kept + 2 * u64::from(NODES) { Ok(newest) } else { Err(newest) }
     })

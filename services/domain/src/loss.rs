@@ -50,9 +50,9 @@ pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_ove
 }
 
 /// Whether an `attempt` at an action may have been sent although the record says that it was only prepared: a database
-/// without its last commits may have lost the mark. It was not where the registry, which hears of each attempt before
-/// that, has not counted it. A newer generation of the component may have begun for the very reason that commits were lost,
-/// and of one that is not known nobody can tell.
+/// without its last commits may have lost the mark. The registry counts each attempt before it is sent, so one that it has
+/// not counted was not sent. Nobody can tell where the component is not known, or where another generation of it has begun,
+/// as one does when commits are lost.
 #[must_use]
 pub fn may_have_been_sent(
     component: Option<&Component>,

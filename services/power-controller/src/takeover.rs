@@ -110,11 +110,7 @@ impl Actor {
                 }
                 Some(batch) = written.next() => self.follow_on(&mut open, batch).await,
                 Some(takeover) = takeovers.next() => {
-                    // What the last holder wrote is known before anything is decided, and what it has reported. The
-                    // registry is told of every attempt before it is made, and lets none begin that others have
-                    // followed; so one that does not answer is not waited for.
-                    self.known.states.catch_up().await;
-                    let _known = timeout(ANSWER, self.known.components.catch_up()).await;
+                    // First of all what is lost is recorded again: this replica may have the shards for a moment.
                     let revision = self.journal.catch_up().await;
                     while open.revision < revision
                         && let Some(batch) = written.next().await
@@ -122,6 +118,11 @@ impl Actor {
                         self.follow_on(&mut open, batch).await;
                     }
                     self.make_good(&open, Whose::Coming(&takeover)).await;
+                    // What the last holder wrote is known before anything is decided, and what it has reported. The
+                    // registry is told of every attempt before it is made, and lets none begin that others have
+                    // followed; so one that does not answer is not waited for.
+                    self.known.states.catch_up().await;
+                    let _known = timeout(ANSWER, self.known.components.catch_up()).await;
                     self.take_over(&takeover, &open).await;
                 }
             }

@@ -128,7 +128,7 @@ impl Custody {
 
     fn hand_over(&self, gained: BTreeSet<Shard>, mut lost: BTreeSet<Shard>) -> Takeover {
         let mut taken = self.leases.taken.write();
-        taken.get_or_insert_default().retain(|shard, _| !lost.contains(shard));
+        taken.iter_mut().for_each(|taken| taken.retain(|shard, _| !lost.contains(shard)));
         lost.retain(|shard| !gained.contains(shard));
         let held = self.leases.held.borrow();
         // One that is lost again already comes with the next item.

@@ -35,7 +35,7 @@ pub(super) struct Keeper {
     hints: watch::Receiver<u64>,
     told: watch::Sender<Arc<Held>>,
     taken: Taken,
-    /// Since when there is more than the fair share that was not given away.
+    /// Since when the surplus is kept.
     keeps_since: Option<Instant>,
     /// Is told what becomes of renewals.
     health: Health,
@@ -108,8 +108,10 @@ impl Keeper {
         }
     }
 
-    fn failed(&self, failures: &mut u32, error: &DbErr) -> Duration {
+    fn failed(&mut self, failures: &mut u32, error: &DbErr) -> Duration {
         *failures += 1;
+        // Nobody could take over meanwhile.
+        self.keeps_since = None;
         // Replicas that get into each other's way once do not make the database one that renews nothing.
         if *failures > 1 || !database::is_transient(error) {
             self.health.refused(Work::Leases, error);
@@ -149,8 +151,8 @@ impl Keeper {
         Ok(Round { held: Held { epochs, until }, next })
     }
 
-    /// Whether what is held is still looked at, so that nothing of it is given away yet. That takes no longer than half
-    /// of what a lease lasts, or whoever should have the surplus waits for nothing.
+    /// Whether what is held is still looked at, so that nothing of it is given away yet. After half the time of a lease it
+    /// is given away all the same: one that never ends must not keep the others idle.
     fn still_takes_over(&mut self, held: &BTreeMap<Shard, u64>) -> bool {
         let taken = self.taken.read();
         let Some(taken) = taken.as_ref() else { return false };

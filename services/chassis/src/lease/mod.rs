@@ -10,7 +10,8 @@
 //! comes back: the shard comes under a new one, as if from another replica, and all of its work is looked at anew.
 //!
 //! Whoever has more than its share, because another replica has come, gives nothing away before it has taken over all that
-//! it holds: where the database has lost commits it may know what is not on record any more, and has to record it first.
+//! it holds, for half the time of a lease at most: where the database has lost commits it may know what is not on record any
+//! more, and records it while it takes over.
 //!
 //! Where the database is not shared, this replica holds everything and none of this costs anything.
 
