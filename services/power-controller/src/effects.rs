@@ -100,12 +100,14 @@ impl Effects {
         }
     }
 
-    /// Says of the effects of a transition whether the upstream tells what becomes of them.
+    /// Says of the effects of a transition whether the upstream tells what becomes of them. It does no more of those that
+    /// have ended, which may be known before: another replica may have taken over while this one waited.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
-            if let Some(effect) = awaited.get_mut(member.id.as_str()) {
-                effect.followed = followed;
+            let effect = awaited.get_mut(member.id.as_str());
+            if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
+                effect.followed = followed && effect.course == Course::Open;
             }
         }
     }

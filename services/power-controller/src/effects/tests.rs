@@ -167,4 +167,9 @@ fn a_node_is_followed_from_when_the_upstream_answers_until_its_result() {
     effects.accepted(&on, NOW);
     assert!(!effects.is_followed("x1"), "the upstream will tell no more");
     assert_eq!(wait(&effects, PowerReading::Off), "pending 120 s");
+    effects.follow(&on, true);
+    assert!(!effects.is_followed("x1"), "another replica has seen its end before this one heard the answer");
+    effects.begin(&transition(ON, 2));
+    effects.follow(&on, true);
+    assert!(!effects.is_followed("x1"), "this is about an older action");
 }
