@@ -51,7 +51,7 @@ pub async fn measure(bench: &mut Bench<'_>) {
     bench.attempt("bulk patches", &["T5"], 3, async |bench| bulk(bench, &server).await).await;
     bench.attempt("reports", &REPORTS, 3, async |bench| reports(bench, &server).await).await;
     bench
-        .attempt("repeated reports", &REPEATED, 3, async |bench| repeated_reports(bench, &server).await)
+        .attempt("repeated reports", &REPEATED, 5, async |bench| repeated_reports(bench, &server).await)
         .await;
 }
 

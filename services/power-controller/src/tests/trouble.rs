@@ -133,16 +133,26 @@ async fn what_was_begun_goes_on_after_a_restart_once_the_options_are_known() {
 async fn what_was_sent_after_the_backup_of_a_database_is_found_when_it_is_restored() {
     let mut mesh = stopped_while_it_waits().await;
     let backup = tempfile::tempdir().unwrap();
+    until_closed(&mesh.settings.data_dir).await;
     copy_files(&mesh.settings.data_dir, backup.path());
     mesh.pcs.trouble("create", None);
     mesh.start().await;
     assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
     mesh.stop().await;
+    until_closed(&mesh.settings.data_dir).await;
     copy_files(backup.path(), &mesh.settings.data_dir);
     mesh.start().await;
     assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
     assert_eq!(mesh.pcs.taken(), ["On x1"]);
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+}
+
+/// Waits until the last connection to the databases in there is closed, which takes their logs away.
+async fn until_closed(directory: &Path) {
+    let is_log = |name: &str| name.ends_with("-wal");
+    let logs = || fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let closed = || async { (!logs().any(|name| is_log(name.to_str().unwrap()))).then_some(()) };
+    until("the databases are closed", closed).await;
 }
 
 /// Lets one directory have the files of another, and no others.
