@@ -2,8 +2,7 @@
 it speaks.
 
 Prints one table: sizes of functions and files, the language of comments, names of types, closures bound to a name,
-tuples packed into one `let`, `_` arms,
-and circles between the modules of a crate. Judges nothing. `--circles` names
+tuples packed into one `let`, `_` arms, and circles between the modules of a crate. Judges nothing. `--circles` names
 the modules of each circle, `--pronouns` and `--types` list what was counted.
 
 Usage: measure_house.py [--circles] [--pronouns] [--types] [FOLDER...]   (default: the production code)
