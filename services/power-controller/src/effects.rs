@@ -95,26 +95,25 @@ impl Effects {
         for member in &transition.members {
             if let Some(effect) = awaited.get_mut(member.id.as_str()) {
                 effect.course = course;
-                effect.followed = false;
             }
         }
     }
 
-    /// Says of the effects of a transition whether the upstream tells what becomes of them. It does no more of those that
-    /// have ended, which may be known before: another replica may have taken over while this one waited.
+    /// Says of the effects of a transition whether the upstream tells what becomes of them.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
             let effect = awaited.get_mut(member.id.as_str());
             if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
-                effect.followed = followed && effect.course == Course::Open;
+                effect.followed = followed;
             }
         }
     }
 
-    /// Whether the upstream will tell what becomes of an action on the node.
+    /// Whether the upstream will tell what becomes of an action on the node. It does no more once that has ended, which may
+    /// be known before the answer is: another replica may have taken over while this one waited.
     pub(crate) fn is_followed(&self, id: &str) -> bool {
-        self.awaited.lock().get(id).is_some_and(|effect| effect.followed)
+        self.awaited.lock().get(id).is_some_and(|effect| effect.followed && effect.course == Course::Open)
     }
 
     /// The upstream does not take it, or has failed to do it: nothing comes of it.

@@ -149,10 +149,9 @@ async fn what_was_sent_after_the_backup_of_a_database_is_found_when_it_is_restor
 
 /// Waits until the last connection to the databases in there is closed, which takes their logs away.
 async fn until_closed(directory: &Path) {
-    let is_log = |name: &str| name.ends_with("-wal");
-    let logs = || fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
-    let closed = || async { (!logs().any(|name| is_log(name.to_str().unwrap()))).then_some(()) };
-    until("the databases are closed", closed).await;
+    let names = || fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let is_open = || names().any(|name| name.to_string_lossy().ends_with("-wal"));
+    until("the databases are closed", || async { (!is_open()).then_some(()) }).await;
 }
 
 /// Lets one directory have the files of another, and no others.
