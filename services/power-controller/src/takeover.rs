@@ -336,9 +336,7 @@ impl Actor {
             _ => "the service stopped before the answer came",
         };
         let in_doubt = unknown(sent, text);
-        // Where the mark is lost, so is when it was made.
-        let sent_at = sent.sent_at.or_else(|| Some(time::to_wire(time::now())));
-        let put = vec![Transition { sent_at, ..in_doubt }];
+        let put = vec![in_doubt];
         if let Err(lost) = self.journal.write(Changes { put, delete: Vec::new() }, &fence).await {
             // That is the next thing to hear of.
             tracing::info!(transition = sent.id, why = %lost, "what came has gone again");
