@@ -120,7 +120,7 @@ mod tests {
             ("the first", 2_000, vec![0], 27, false),
             ("one in the middle", 2_000, vec![777], 27, false),
             ("the last", 2_000, vec![1_999], 27, false),
-            ("all probes and no other", 2_000, vec![0, 1_000, 1_999], 5, true),
+            ("all probes and no other", 2_000, vec![0, 999, 1_999], 5, true),
             ("everybody", 2_000, all, 4, true),
             ("both of two", 2, vec![0, 1], 3, true),
             ("one of two", 2, vec![1], 3, false),

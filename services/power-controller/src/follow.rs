@@ -182,7 +182,14 @@ impl Actor {
         {
             match plan::read_back(&transition, record, &self.taken_within(&transition)) {
                 ReadBack::Same => self.notes.note_read_back(id),
-                ReadBack::Unclear => progress.tasks.clear(),
+                ReadBack::Unclear => {
+                    progress.tasks.clear();
+                    // Action and time are right, and one that is never begun has to be withdrawn too.
+                    let begun = convert::begun_at(&transition);
+                    if power::outlasts(begun, self.driver.task_deadline(), asked_at) {
+                        self.notes.note_read_back(id);
+                    }
+                }
                 ReadBack::Other => {
                     give_way(id, self.distrust(transition, &fence).await);
                     return None;
@@ -207,7 +214,9 @@ impl Actor {
             upstream_id,
             "the upstream has another transition under the id that it gave"
         );
-        let error = format!("the upstream answered with transition {upstream_id}, which is another one");
+        let error = format!(
+            "the record of it: the upstream answered with transition {upstream_id}, which is another one"
+        );
         self.following.end(id);
         self.effects.follow(&transition, false);
         let nameless = Transition { upstream_id: String::new(), ..transition };

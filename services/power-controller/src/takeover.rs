@@ -159,6 +159,9 @@ impl Actor {
         }
         for transition in &batch.changed {
             let ours = self.known.custody.has(&transition.id);
+            if ours && transition.abandoned_at.is_some() && is_open(transition) {
+                self.go_on_with(transition);
+            }
             match (open.transitions.remove(&transition.id), is_open(transition)) {
                 // It was over and has come back after a loss. Whoever has it, now or next, has it go again.
                 (None, true) if open.has_left(&transition.id) => {}

@@ -83,6 +83,11 @@ impl FakePcs {
         self.world.lock().mistaken_ids.extend(ids.iter().map(ToString::to_string));
     }
 
+    /// The newest transition.
+    pub(crate) fn newest_transition(&self) -> Value {
+        self.world.lock().transitions.last().expect("a transition").clone()
+    }
+
     /// Has the newest transition be so many seconds old.
     pub(crate) fn age_transition(&self, seconds: i64) {
         let created = (chrono::Utc::now() - chrono::Duration::seconds(seconds)).to_rfc3339();

@@ -45,6 +45,8 @@ pub(crate) struct Pcs {
     most_nodes: Arc<AtomicUsize>,
     /// Nodes that were refused by themselves, since when, and why.
     refused: Arc<Mutex<HashMap<String, (Instant, String)>>>,
+    /// How many questions in a row were refused for every node.
+    refuses_all: Arc<AtomicUsize>,
 }
 
 impl Pcs {
@@ -55,7 +57,7 @@ impl Pcs {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
-        Ok(Self { peer, most_nodes, refused: Arc::default() })
+        Ok(Self { peer, most_nodes, refused: Arc::default(), refuses_all: Arc::default() })
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
@@ -72,6 +74,16 @@ impl Pcs {
     ) -> Result<Vec<(String, Reading)>, Failure> {
         let (ids, mut readings) = self.set_aside(ids);
         let asked = ids.len();
+        // As long as everybody is refused one node is enough to find out, each time another one.
+        let failures = self.refuses_all.load(Ordering::Relaxed);
+        if failures > 0
+            && asked > 1
+            && let Err(Failure::Refused(text)) = self.read(&ids[failures % asked..][..1], deadline).await
+        {
+            self.refuses_all.fetch_add(1, Ordering::Relaxed);
+            return Err(Failure::Unreachable(text));
+        }
+        self.refuses_all.store(0, Ordering::Relaxed);
         let (mut round, mut parts, mut alone) = (Round::default(), vec![ids], Vec::new());
         while let Some(mut part) = parts.pop() {
             if part.is_empty() {
@@ -102,7 +114,10 @@ impl Pcs {
                     parts.extend([rest, part]);
                 }
                 Next::BlameNode | Next::Undecided => alone.extend(part.pop().map(|id| (id, text))),
-                Next::BlameUpstream => return Err(Failure::Unreachable(text)),
+                Next::BlameUpstream => {
+                    self.refuses_all.store(1, Ordering::Relaxed);
+                    return Err(Failure::Unreachable(text));
+                }
             }
         }
         if round.blames_nodes() {

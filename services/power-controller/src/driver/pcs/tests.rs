@@ -104,6 +104,8 @@ async fn refusal_of_everybody_costs_few_calls_and_sets_nobody_aside() {
     let refused = pcs.power(asked.clone(), DEADLINE).await;
     assert!(matches!(refused, Err(Failure::Unreachable(_))), "{refused:?}");
     assert!(fake.calls().len() <= 4, "{} calls", fake.calls().len());
+    assert!(pcs.power(asked.clone(), DEADLINE).await.is_err());
+    assert!(fake.calls().len() <= 5, "{} calls", fake.calls().len());
     fake.trouble("status", None);
     let readings = pcs.power(asked, DEADLINE).await.unwrap();
     assert!(readings.iter().all(|(_, one)| one.reading == proto::power::PowerReading::Off));
