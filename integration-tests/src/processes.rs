@@ -184,7 +184,7 @@ impl Processes {
             writeln!(text, "[{peer}]\nurl = \"{url}\"").expect("a text grows");
         }
         // Real ones are looked at less often; a test has no time.
-        text += "[power]\nfollow_seconds = 0.1\npoll_seconds = 0.2\n";
+        text += "[power]\nfollow_seconds = 0.1\npoll_seconds = 0.2\nconfirm_seconds = 0.0\n";
         text += "[configuration]\npoll_seconds = 0.2\n[inventory]\nlock_poll_seconds = 0.2\n";
         self.set(&text);
         self.profile = "csm";

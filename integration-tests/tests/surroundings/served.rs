@@ -95,7 +95,7 @@ impl Served {
             write!(text, "[{peer}]\nurl = \"{url}\"\ncredentials = \"file:{directory}/{credentials}\"\n")
                 .unwrap();
         }
-        text += "[power]\nfollow_seconds = 0.1\npoll_seconds = 0.2\n";
+        text += "[power]\nfollow_seconds = 0.1\npoll_seconds = 0.2\nconfirm_seconds = 0.0\n";
         text + "[configuration]\npoll_seconds = 0.2\n"
     }
 

@@ -200,6 +200,15 @@ impl Upstreams {
         self.world.with(|state| state.configuration_requests())
     }
 
+    /// Seconds between the looks of the power service at a transition; 0: its results show before.
+    pub fn confirm_seconds(&self) -> f64 {
+        let plan = self.world.with(|state| state.power.plan.clone());
+        if plan.prompt_results || plan.confirm_period.as_secs() == 0 {
+            return 0.0;
+        }
+        plan.confirm_period.as_secs_f64()
+    }
+
     /// All transitions as the power service tells them, with their tasks, oldest first.
     pub fn transitions(&self) -> Value {
         self.world.with(|state| state.transitions_json())

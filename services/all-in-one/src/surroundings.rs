@@ -15,6 +15,7 @@ pub fn play(settings: &mut Settings, upstreams: &Upstreams) {
     let Settings { inventory, power, boot_parameters, configuration, images, tenants, .. } = settings;
     at(&mut inventory.hsm, Service::Hsm);
     at(&mut power.pcs, Service::Pcs);
+    power.confirm_seconds = upstreams.confirm_seconds();
     at(&mut boot_parameters.bss, Service::Bss);
     at(&mut configuration.cfs, Service::Cfs);
     at(&mut images.s3, Service::S3);

@@ -291,6 +291,10 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
     let out_of_attempts = match progress(decision, component) {
         status::POWER_ON_PENDING => exhausted(Action::PoweringOn),
         status::POWER_OFF_PENDING => exhausted(Action::PoweringOffGracefully),
+        // Force follows only a shutdown that the upstream took.
+        status::POWER_OFF_GRACEFULLY_CALLED if component.last_action_failed() => {
+            exhausted(Action::PoweringOffGracefully)
+        }
         status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED
             if exhausted(Action::PoweringOffForcefully) && !waits_for_upstream(component) =>
         {

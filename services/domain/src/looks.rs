@@ -100,6 +100,19 @@ pub fn in_turn(last: Option<Instant>, now: Instant, least: Duration, most: Durat
     free.min(now + most.max(least))
 }
 
+/// When to poll something next that an upstream works on in steps of so long, both counted from its beginning. The first
+/// poll comes after `lag`, to read back what was begun; later ones as long after the end of each step, when there may be
+/// something new.
+#[must_use]
+pub fn in_steps(age: Duration, step: Duration, lag: Duration) -> Duration {
+    if age < lag {
+        return lag;
+    }
+    let step = step.max(Duration::from_millis(1));
+    let Ok(done) = u32::try_from((age - lag).as_nanos() / step.as_nanos()) else { return age + step };
+    step.saturating_mul(done.saturating_add(1)).saturating_add(lag)
+}
+
 /// How long to leave alone what has been as it is for so long, `quiet`: at first for `least`, later for two, four, eight
 /// times as long, up to half of that time and to `most`. Multiples have their moments in common, so that those who are
 /// looked at less often are looked at together with others.
@@ -232,6 +245,16 @@ mod tests {
         let later = now + 4 * least;
         assert_eq!(in_turn(Some(now), later, least, most), later + least, "nobody else waits");
         assert_eq!(in_turn(last, now, most, least), now + most, "the least holds in any case");
+    }
+
+    #[test]
+    fn what_goes_on_in_steps_is_polled_once_for_each() {
+        let [step, lag] = [15, 1].map(Duration::from_secs);
+        let polls =
+            [0, 1, 7, 15, 16, 17, 31, 60].map(|age| in_steps(Duration::from_secs(age), step, lag).as_secs());
+        assert_eq!(polls, [1, 16, 16, 16, 31, 31, 46, 61]);
+        let age = Duration::from_millis(10);
+        assert!(in_steps(age, Duration::ZERO, Duration::ZERO) > age, "no step is no reason to stop");
     }
 
     #[test]

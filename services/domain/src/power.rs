@@ -134,11 +134,16 @@ const QUIET: Duration = Duration::from_secs(2);
 ///
 /// What shows up at all mostly does so at once, so that the first look comes early also when the last comes late.
 pub fn next_look(caller: Caller, longest_call: Duration, in_doubt: Duration) -> Option<Duration> {
-    let last = match caller {
+    let last = last_look(caller, longest_call);
+    [QUIET, last].into_iter().find(|look| in_doubt < *look).map(|look| look - in_doubt)
+}
+
+/// How long after its caller left it, or its work was handed over, a call may still take effect.
+pub fn last_look(caller: Caller, longest_call: Duration) -> Duration {
+    match caller {
         Caller::Gone => QUIET,
         Caller::Elsewhere => longest_call + QUIET,
-    };
-    [QUIET, last].into_iter().find(|look| in_doubt < *look).map(|look| look - in_doubt)
+    }
 }
 
 /// Judges by the newest reading whether `action` may still have its effect. It has the time that the options
@@ -178,16 +183,26 @@ pub const TASK_DEADLINE: Duration = Duration::from_secs(60);
 /// prepare and clean up before and after.
 const FOLLOW_MARGIN: Duration = Duration::from_secs(30);
 
-/// How long nothing may be heard of a transition. An upstream that was away goes on with its transitions when it
-/// is back; one that answers for others all that time has lost this one.
-const UNHEARD: Duration = Duration::from_secs(600);
+/// Whether a transition has outlasted the time that it was given, and is to be withdrawn upstream. It had `task_deadline`
+/// per node from `sent_at`. A withdrawn transition is still open: only the upstream ends it.
+pub fn outlasts(sent_at: Timestamp, task_deadline: Duration, now: Timestamp) -> bool {
+    now.since(sent_at) >= task_deadline.saturating_add(FOLLOW_MARGIN)
+}
 
-/// Whether a transition that has not ended in the upstream is not waited for any longer. It had `task_deadline`
-/// per node from `sent_at`; `heard`: the upstream has just said that it goes on, so that it will say nothing
-/// else later either. What became of its nodes is then told by their power.
-pub fn gives_up(sent_at: Timestamp, task_deadline: Duration, heard: bool, now: Timestamp) -> bool {
-    let patience = task_deadline.saturating_add(FOLLOW_MARGIN);
-    now.since(sent_at) >= if heard { patience } else { patience.max(UNHEARD) }
+/// How long after the upstream was asked to end a transition it is asked once more, if it still works on it: a worker of
+/// its that has died may have taken the signal with it.
+pub const WITHDRAW_AGAIN: Duration = Duration::from_secs(60);
+
+/// Longest pause between two calls about nodes that the upstream refuses and is not believed, or that are reserved.
+const LONGEST_HOLD: Duration = Duration::from_secs(60);
+
+/// How long a single node is refused before that is taken for the node's own fault where no other call tells.
+pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
+
+/// Pause before a call is repeated that the upstream has refused so many times without it being the fault of the nodes.
+pub fn hold(refusals: u32) -> Duration {
+    let doubled = 1_u64.checked_shl(refusals.saturating_sub(1).min(16)).unwrap_or(u64::MAX);
+    Duration::from_secs(doubled).min(LONGEST_HOLD)
 }
 
 /// The power of a node as the result of an action showed it.
@@ -203,6 +218,15 @@ pub struct Shown {
 /// minute or so. Later than this they are believed again: one that only notes changes never notes a node that went back
 /// between two looks.
 pub(crate) const CATCH_UP: Duration = Duration::from_secs(120);
+
+/// How old readings of an upstream may be that samples its hardware: half a minute, and what clocks differ.
+const SAMPLED: Duration = Duration::from_secs(35);
+
+/// Whether a reading is of a time after an action ended of which the upstream did not say what became. It was asked for
+/// so long `after` the end; `None`: before it. `as_of`: since when the upstream reads so; `None`: now.
+pub fn is_newer(after: Option<Duration>, as_of: Option<Timestamp>, ended_at: Timestamp) -> bool {
+    after.is_some_and(|after| after >= SAMPLED || as_of.is_none_or(|as_of| as_of >= ended_at.plus(SKEW)))
+}
 
 /// Whether a reading is of a time before an action had the result that was `shown`, and so says nothing about
 /// the node as it is. `as_of`: since when the upstream reads so; `None`: now.
@@ -227,7 +251,7 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     }
     match computed_status(component) {
         status::POWER_ON_PENDING => power_on(component, options, now),
-        status::POWER_OFF_PENDING => attempt(component, Action::PoweringOffGracefully, options),
+        status::POWER_OFF_PENDING => again(component, Action::PoweringOffGracefully, options, now),
         status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED => {
             force_off(component, options, now)
         }
@@ -243,31 +267,43 @@ fn power_on(component: &Component, options: &Options, now: Timestamp) -> PowerDe
         (PowerDecision::Act { .. }, Some(done)) if !done.error.is_empty() => {
             nothing(PowerIdle::PreparationFailed)
         }
-        (act @ PowerDecision::Act { .. }, Some(_)) => match retry_at(component, options) {
-            Some(until) if now < until => PowerDecision::Wait { until },
-            _ => act,
-        },
+        (PowerDecision::Act { .. }, Some(_)) => again(component, Action::PoweringOn, options, now),
         (decision, _) => decision,
     }
 }
 
-/// When the next power-on may be tried after one that the upstream refused or that failed there; `None`: at
-/// once. A power-on that only had no effect in its time has been waited for already.
-fn retry_at(component: &Component, options: &Options) -> Option<Timestamp> {
-    if component.power_error.is_empty() || component.last_action() != Some(Action::PoweringOn) {
+/// The next attempt at `action`, after a pause where the upstream refused the last one or failed at it.
+fn again(component: &Component, action: Action, options: &Options, now: Timestamp) -> PowerDecision {
+    match (attempt(component, action, options), retry_at(component, action, options)) {
+        (PowerDecision::Act { .. }, Some(until)) if now < until => PowerDecision::Wait { until },
+        (decision, _) => decision,
+    }
+}
+
+/// When `action` may be tried again after an attempt that the upstream refused or that failed there; `None`: at once. An
+/// attempt that only had no effect in its time has been waited for already.
+fn retry_at(component: &Component, action: Action, options: &Options) -> Option<Timestamp> {
+    if component.power_error.is_empty() || component.last_action() != Some(action) {
         return None;
     }
-    let pause = RETRY_PAUSE.saturating_mul(component.attempts(Action::PoweringOn));
-    Some(component.last_action_at()?.plus(pause.min(options.power_on_wait())))
+    let wait = if action == Action::PoweringOn { options.power_on_wait() } else { options.power_off_wait() };
+    let pause = RETRY_PAUSE.saturating_mul(component.attempts(action));
+    Some(component.last_action_at()?.plus(pause.min(wait)))
 }
 
 /// A power-off that has had its time without effect is forced, again and again. One that nobody asked for since the
-/// node was as wanted belongs to the past: a node that runs again is asked first, where BOS cuts it off.
+/// node was as wanted belongs to the past: a node that runs again is asked first, where BOS cuts it off. So is one that
+/// the upstream did not ask, because it refused to.
 fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     let asked =
         [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| component.attempts(one));
     if asked == [0, 0] {
         return attempt(component, Action::PoweringOffGracefully, options);
+    }
+    let refused =
+        component.last_action() == Some(Action::PoweringOffGracefully) && component.last_action_failed();
+    if refused {
+        return again(component, Action::PoweringOffGracefully, options, now);
     }
     let act = attempt(component, Action::PoweringOffForcefully, options);
     match (act, wait_ends(component, options.power_off_wait())) {

@@ -4,7 +4,8 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
 use domain::{
-    component::Action,
+    component::{Action, Component},
+    evaluation::PowerObservation,
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
@@ -96,7 +97,7 @@ impl Actor {
                 intents.forget(id);
                 continue;
             };
-            match power::decide(&component, &self.known.power(&component), options, now) {
+            match power::decide(&component, &self.power(&component), options, now) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };
                     match intents.open(&component.id, attempt) {
@@ -111,6 +112,14 @@ impl Actor {
             }
         }
         due
+    }
+
+    /// What is known about the power of a component. Nothing is, if an action is over that may have changed it.
+    pub(crate) fn power(&self, component: &Component) -> PowerObservation {
+        if self.effects.is_left_open(component.id.as_str()) {
+            return PowerObservation::Unknown;
+        }
+        self.known.power(component)
     }
 
     /// Writes transitions down, so that a crash from here on leaves a trace of them. Members that are not written down

@@ -4,10 +4,17 @@ use chassis::{
     convert::{component, time},
     lease::Shard,
 };
-use domain::{component::Action, evaluation, id::ComponentId, power::Shown, time::Timestamp};
+use domain::{
+    bos_time,
+    component::Action,
+    evaluation::{self, NO_RESULTS_FROM, WAITING_FOR},
+    id::ComponentId,
+    power::Shown,
+    time::Timestamp,
+};
 use proto::{
     component::ActionReport,
-    power::{Delivery, PowerReading, PowerState, Transition, TransitionMember},
+    power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember},
 };
 use uuid::Uuid;
 
@@ -59,6 +66,45 @@ pub(crate) fn action(transition: &Transition) -> Option<Action> {
     component::action_from_wire(transition.action)
 }
 
+/// What goes on after `transition` has ended: the same attempts on the members that somebody else held, once those that
+/// hold them have ended. None: there are no such members.
+pub(crate) fn held(transition: &Transition) -> Option<Transition> {
+    let held = transition.members.iter().filter(|member| !member.held_by.is_empty());
+    let members: Vec<_> = held
+        .map(|member| TransitionMember {
+            outcome: TaskOutcome::Unspecified.into(),
+            error: String::new(),
+            ..member.clone()
+        })
+        .collect();
+    let holder = members.first()?.held_by.clone();
+    Some(Transition {
+        id: id_beside(&transition.id),
+        action: transition.action,
+        members,
+        delivery: Delivery::Prepared.into(),
+        error: waiting_for_holder(&holder),
+        created_at: Some(time::to_wire(time::now())),
+        ..Transition::default()
+    })
+}
+
+/// What the members show of a transition that the upstream was asked to end.
+pub(crate) fn waiting_for_end(transition: &Transition) -> String {
+    let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
+    let (id, since) = (&transition.upstream_id, bos_time::text(since));
+    format!(
+        "{NO_RESULTS_FROM}transition {id} of the power upstream: it was withdrawn at {since}Z and has not ended"
+    )
+}
+
+/// What a node shows that another transition of the upstream holds.
+pub(crate) fn waiting_for_holder(holder: &str) -> String {
+    format!(
+        "{WAITING_FOR}transition {holder} of the power upstream, which is not of this service or not over"
+    )
+}
+
 /// The attempts that a transition is made of.
 pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (ComponentId, Attempt)> {
     let action = action(transition);
@@ -71,6 +117,25 @@ pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (Compone
 /// When the upstream was asked; a transition that was not sent counts as never.
 pub(crate) fn sent_at(transition: &Transition) -> Timestamp {
     transition.sent_at.map(time::from_wire).unwrap_or_default()
+}
+
+/// The ids of the members in the order in which upstreams are compared with them.
+pub(crate) fn sorted_ids(transition: &Transition) -> Vec<&str> {
+    let mut ids: Vec<_> = transition.members.iter().map(|member| member.id.as_str()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// When the upstream began with a transition that it has accepted, as far as is known.
+pub(crate) fn begun_at(transition: &Transition) -> Timestamp {
+    let begun = transition.accepted_at.or(transition.sent_at).or(transition.created_at);
+    begun.map(time::from_wire).unwrap_or_default()
+}
+
+/// When the upstream can have taken a transition at the earliest. Where the mark of the call is lost, it was made after
+/// the intent was recorded.
+pub(crate) fn earliest(transition: &Transition) -> Timestamp {
+    transition.sent_at.or(transition.created_at).map(time::from_wire).unwrap_or_default()
 }
 
 /// The components of a transition. Their ids were component ids when the transition was made.
@@ -90,6 +155,16 @@ pub(crate) fn reports<'a>(
 /// What to tell the registry about a member that has not failed; an empty text: nothing is wrong.
 pub(crate) fn told(transition: &Transition, member: &TransitionMember, error: &str) -> ActionReport {
     report(transition.action, member, error, false)
+}
+
+/// What to tell the registry about members on which the action was done without the effect. A node that was asked to shut
+/// down may still do so: its attempt is not over before its time, and only shows what the upstream says.
+pub(crate) fn ended_without_effect<'a>(
+    transition: &'a Transition,
+    failed: &'a [TransitionMember],
+) -> impl Iterator<Item = ActionReport> + 'a {
+    let is_over = action(transition) != Some(Action::PoweringOffGracefully);
+    failed.iter().map(move |member| report(transition.action, member, &member.error, is_over))
 }
 
 /// What to tell the registry about members without success, with the upstream's words.

@@ -5,11 +5,18 @@
 //! that is lost leaves the transition unknown until `resolve` has looked. A restart at any point goes on
 //! from the record. `settle` records what the upstream answers.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, pause};
-use domain::{evaluation::WAITING_FOR, id::ComponentId, options::Options, time::Timestamp};
+use domain::{
+    blame::{self, Next},
+    evaluation::WAITING_FOR,
+    id::ComponentId,
+    options::Options,
+    power,
+    time::Timestamp,
+};
 use proto::{
     component::ActionReport,
     power::{Delivery, Transition, TransitionMember},
@@ -65,6 +72,24 @@ impl Actor {
         let (mut prepared, mut in_doubt) = (Vec::new(), Vec::new());
         for transition in ids.iter().filter_map(|id| self.journal.get(id)) {
             match transition.delivery() {
+                Delivery::Prepared | Delivery::Unknown if transition.abandoned_at.is_some() => {
+                    let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
+                    let transition = Transition::clone(&transition);
+                    let end = async move {
+                        let id = transition.id.clone();
+                        give_way(&id, actor.abandon(transition, &fence).await);
+                    };
+                    under_way.spawn(end.in_current_span());
+                }
+                Delivery::Prepared if is_held(&transition) => {
+                    let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
+                    let transition = Transition::clone(&transition);
+                    let wait = async move {
+                        let id = transition.id.clone();
+                        give_way(&id, actor.await_holders(transition, &fence).await);
+                    };
+                    under_way.spawn(wait.in_current_span());
+                }
                 Delivery::Prepared => prepared.push(Transition::clone(&transition)),
                 Delivery::Unknown => in_doubt.push(Transition::clone(&transition)),
                 Delivery::Unspecified
@@ -143,7 +168,7 @@ impl Actor {
                     Standing::Later => later.push(member),
                     Standing::Gone => {
                         sorted.gone.extend(ComponentId::parse(&member.id));
-                        if shows_error || self.waits(&transition, &member) {
+                        if shows_error || self.shows_wait(&transition, &member) {
                             sorted.clearances.push(convert::told(&transition, &member, ""));
                         }
                     }
@@ -166,7 +191,7 @@ impl Actor {
 
     /// Whether the component shows that this attempt waits for the upstream. A restart forgets the note of that,
     /// the component does not.
-    fn waits(&self, transition: &Transition, member: &TransitionMember) -> bool {
+    fn shows_wait(&self, transition: &Transition, member: &TransitionMember) -> bool {
         let (Some(action), Some(component)) =
             (convert::action(transition), self.known.components.get(&member.id))
         else {
@@ -187,7 +212,7 @@ impl Actor {
         else {
             return Standing::Gone;
         };
-        plan::standing(&component, &self.known.power(&component), action, member, options, now)
+        plan::standing(&component, &self.power(&component), action, member, options, now)
     }
 
     /// Looks at a transition again later, as if the upstream had not been reached.
@@ -214,6 +239,60 @@ impl Actor {
         self.queues.unread.mark(gone.iter().cloned());
     }
 
+    /// Asks the upstream whether it has ended the transitions that hold members, and goes on once it has. Nothing is asked
+    /// of the members until then, and no attempt is spent.
+    async fn await_holders(&self, mut transition: Transition, fence: &Fence) -> Result<(), Lost> {
+        let holders: HashSet<_> = transition.members.iter().map(|member| member.held_by.clone()).collect();
+        let mut ended = HashSet::new();
+        for holder in holders.into_iter().filter(|holder| !holder.is_empty()) {
+            match self.driver.follow(&holder, self.known.upstream_deadline()).await {
+                Ok(progress) if progress.ended => drop(ended.insert(holder)),
+                Ok(_) => {}
+                Err(failure) => {
+                    tracing::debug!(transition = transition.id, holder, %failure, "holder of nodes not polled");
+                }
+            }
+        }
+        for member in &mut transition.members {
+            if ended.contains(&member.held_by) {
+                member.held_by.clear();
+            }
+        }
+        let id: Arc<str> = transition.id.as_str().into();
+        if is_held(&transition) {
+            let at = Instant::now() + power::hold(self.notes.failed(&id));
+            self.queues.undelivered.mark_at(id, at);
+            return Ok(());
+        }
+        self.journal.put(transition, fence).await?;
+        self.queues.undelivered.mark([id]);
+        Ok(())
+    }
+
+    async fn halve(&self, transition: Transition, text: &str, fence: &Fence) -> Result<(), Lost> {
+        let (first, second) = transition.members.split_at(transition.members.len() / 2);
+        let halves = vec![first.to_vec(), second.to_vec()];
+        self.split(transition, halves, Vec::new(), text, fence).await
+    }
+
+    /// Finds out whether the nodes are refused or everybody is.
+    async fn judge(&self, transition: Transition, text: &str, fence: &Fence) -> Result<(), Lost> {
+        let members = transition.members.clone();
+        match self.notes.refused(&transition.id, members.len(), Instant::now()) {
+            Next::Probe => {
+                let (probes, rest) = blame::probes(members);
+                let probes = probes.into_iter().map(|probe| vec![probe]);
+                self.split(transition, probes.collect(), rest, text, fence).await
+            }
+            Next::Halve => self.halve(transition, text, fence).await,
+            Next::BlameNode => self.refused(transition, text, fence).await,
+            Next::Undecided | Next::BlameUpstream => {
+                let pause = power::hold(self.notes.failed(&transition.id));
+                self.waits(transition, text, pause, fence).await
+            }
+        }
+    }
+
     async fn call(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
         let Some(action) = convert::action(&transition) else {
             return self.refused(transition, "the transition has no action", fence).await;
@@ -234,10 +313,12 @@ impl Actor {
                 }
                 recorded
             }
-            Err(Failure::Refused(text)) => match plan::halves(&transition.members) {
-                Some(halves) => self.split(transition, halves, &text, fence).await,
-                None => self.refused(transition, &text, fence).await,
-            },
+            Err(Failure::TooLarge(text)) if transition.members.len() > 1 => {
+                self.halve(transition, &text, fence).await
+            }
+            Err(Failure::Refused(text) | Failure::TooLarge(text)) => {
+                self.judge(transition, &text, fence).await
+            }
             // Who is denied the call has done nothing, and it is no fault of the nodes: it waits until people have
             // mended what is wrong, such as credentials.
             Err(Failure::Denied(text) | Failure::Unreachable(text)) => {
@@ -246,6 +327,11 @@ impl Actor {
             Err(Failure::Ambiguous(text)) => self.in_doubt(&transition, &text, fence).await,
         }
     }
+}
+
+/// Whether a member was refused because another transition holds it, which has not ended as far as is known.
+fn is_held(transition: &Transition) -> bool {
+    transition.members.iter().any(|member| !member.held_by.is_empty())
 }
 
 /// Leaves a transition alone that another replica goes on with.

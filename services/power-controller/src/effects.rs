@@ -20,7 +20,8 @@ use domain::{
     time::Timestamp,
 };
 use parking_lot::Mutex;
-use proto::power::{Delivery, PowerState, Transition};
+use proto::power::{Delivery, PowerState, Transition, TransitionMember};
+use tokio::time::Instant;
 
 use crate::{convert, outcome};
 
@@ -28,6 +29,16 @@ use crate::{convert, outcome};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Effects {
     awaited: Arc<Mutex<HashMap<ComponentId, Effect>>>,
+    /// Nodes whose power was left open by an action that is over, until it is read anew.
+    unread: Arc<Mutex<HashMap<ComponentId, LeftOpen>>>,
+}
+
+/// The end of an action of which the upstream did not say what became of the power.
+#[derive(Debug, Clone, Copy)]
+struct LeftOpen {
+    since: Instant,
+    /// When the power can have changed last, where readings may be of before that; none: whatever is asked for counts.
+    at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -95,29 +106,66 @@ impl Effects {
         for member in &transition.members {
             if let Some(effect) = awaited.get_mut(member.id.as_str()) {
                 effect.course = course;
-                effect.followed = false;
             }
         }
     }
 
-    /// Says of the effects of a transition whether the upstream tells what becomes of them. It does no more of those that
-    /// have ended, which may be known before: another replica may have taken over while this one waited.
+    /// Says of the effects of a transition whether the upstream tells what becomes of them.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
             let effect = awaited.get_mut(member.id.as_str());
             if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
-                effect.followed = followed && effect.course == Course::Open;
+                effect.followed = followed;
             }
         }
     }
 
-    /// Whether the upstream will tell what becomes of an action on the node.
+    /// Whether the upstream will tell what becomes of an action on the node. It does no more once that has ended, which may
+    /// be known before the answer is: another replica may have taken over while this one waited.
     pub(crate) fn is_followed(&self, id: &str) -> bool {
-        self.awaited.lock().get(id).is_some_and(|effect| effect.followed)
+        self.awaited.lock().get(id).is_some_and(|effect| effect.followed && effect.course == Course::Open)
     }
 
-    /// The upstream does not take it, or has failed to do it: nothing comes of it.
+    /// A transition is over, and the upstream did not say what the power of some of its nodes is: what was read before does
+    /// not count any more. Where it said nothing at all of a node, it may show for a while what it saw before.
+    pub(crate) fn leave_open(&self, transition: &Transition, at: Timestamp) {
+        let since = Instant::now();
+        let left = transition.members.iter().filter(|member| outcome::leaves_power_open(member));
+        let left = left.filter_map(|member| {
+            let at = outcome::is_unresolved(member).then_some(at);
+            Some((ComponentId::parse(&member.id).ok()?, LeftOpen { since, at }))
+        });
+        self.unread.lock().extend(left);
+    }
+
+    /// Whether the power of the node has to be read before anything is done about it.
+    pub(crate) fn is_left_open(&self, id: &str) -> bool {
+        self.unread.lock().contains_key(id)
+    }
+
+    /// The power of the node was read and stored. `as_of`: since when it is so by the upstream.
+    pub(crate) fn read(&self, id: &ComponentId, asked_at: Instant, as_of: Option<Timestamp>) {
+        let mut unread = self.unread.lock();
+        let Some(LeftOpen { since, at }) = unread.get(id).copied() else { return };
+        let after = asked_at.checked_duration_since(since);
+        if at.map_or(after.is_some(), |at| power::is_newer(after, as_of, at)) {
+            unread.remove(id);
+        }
+    }
+
+    /// Members have failed: if they were begun, their effect may still come.
+    pub(crate) fn fail(&self, members: &[TransitionMember], at: Timestamp) {
+        let mut awaited = self.awaited.lock();
+        for member in members {
+            let effect = awaited.get_mut(member.id.as_str());
+            if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
+                effect.course = Course::Ended(at);
+            }
+        }
+    }
+
+    /// The upstream does not take it: nothing comes of it.
     pub(crate) fn cancel(&self, id: &ComponentId) {
         let mut awaited = self.awaited.lock();
         if let Entry::Occupied(effect) = awaited.entry(id.clone())

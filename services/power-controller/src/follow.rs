@@ -26,10 +26,10 @@ use crate::{
     act::Actor,
     convert,
     deliver::give_way,
-    driver::Failure,
+    driver::{Accepted, Failure},
     journal::Lost,
     outcome::{self, News},
-    plan,
+    plan::{self, ReadBack, Window},
     progress::Progress,
 };
 
@@ -134,7 +134,7 @@ impl Actor {
                 ids = self.queues.unfollowed.next(MOST_LOOKS), if looks.at.len() < MOST_LOOKS => {
                     for id in ids {
                         if !looks.begin(&self, Arc::clone(&id)) {
-                            self.look_later(&id);
+                            self.queues.unfollowed.mark_at(id, Instant::now() + self.following.patience());
                         }
                     }
                 }
@@ -152,8 +152,9 @@ impl Actor {
         }
     }
 
-    pub(crate) fn look_later(&self, id: &str) {
-        self.queues.unfollowed.mark_at(id.into(), self.following.turn());
+    pub(crate) fn look_later(&self, transition: &Transition) {
+        let at = self.following.turn(transition, time::now());
+        self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
     }
 
     /// Asks how a transition goes; none if it is not ours to follow, or over.
@@ -162,13 +163,64 @@ impl Actor {
         // when it has been taken over.
         let fence = self.known.custody.fence([id])?;
         let transition = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted)?;
+        let mut transition = Transition::clone(&transition);
+        if transition.abandoned_at.is_some() {
+            give_way(id, self.abandon(transition, &fence).await);
+            return None;
+        }
         self.following.begin(&transition);
-        if self.is_overdue(&transition) {
-            self.abort(&transition, &fence).await;
+        // Never before it was read back: it might be somebody else's.
+        if self.notes.is_read_back(id) && self.is_to_be_withdrawn(&transition) {
+            let withdrawn = self.withdraw_upstream(transition, &fence).await;
+            transition = withdrawn.inspect_err(|_| give_way(id, Err(Lost))).ok()?;
         }
         let (asked_at, began) = (time::now(), Instant::now());
-        let answer = self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await;
-        Some(Heard { transition: Transition::clone(&transition), fence, began, asked_at, answer })
+        let mut answer = self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await;
+        if let Ok(progress) = &mut answer
+            && !self.notes.is_read_back(id)
+            && let Some(record) = &progress.record
+        {
+            match plan::read_back(&transition, record, &self.taken_within(&transition)) {
+                ReadBack::Same => self.notes.note_read_back(id),
+                ReadBack::Unclear => {
+                    progress.tasks.clear();
+                    // Action and time are right, and one that is never begun has to be withdrawn too.
+                    let begun = convert::begun_at(&transition);
+                    if power::outlasts(begun, self.driver.task_deadline(), asked_at) {
+                        self.notes.note_read_back(id);
+                    }
+                }
+                ReadBack::Other => {
+                    give_way(id, self.distrust(transition, &fence).await);
+                    return None;
+                }
+            }
+        }
+        Some(Heard { transition, fence, began, asked_at, answer })
+    }
+
+    /// When the upstream took an accepted transition.
+    fn taken_within(&self, transition: &Transition) -> Window {
+        let until = transition.accepted_at.map_or(Timestamp(i64::MAX), time::from_wire);
+        Window { from: convert::earliest(transition), until, clock: self.driver.clock() }
+    }
+
+    /// The upstream has something else under the id that it gave: an answer went to the wrong caller, or is wrong. What it
+    /// did with this transition is in doubt, and the other one is nobody's to touch here.
+    async fn distrust(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+        let (id, upstream_id) = (&transition.id, &transition.upstream_id);
+        tracing::warn!(
+            transition = id,
+            upstream_id,
+            "the upstream has another transition under the id that it gave"
+        );
+        let error = format!(
+            "the record of it: the upstream answered with transition {upstream_id}, which is another one"
+        );
+        self.following.end(id);
+        self.effects.follow(&transition, false);
+        let nameless = Transition { upstream_id: String::new(), ..transition };
+        self.in_doubt(&nameless, &error, fence).await
     }
 
     /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
@@ -177,7 +229,7 @@ impl Actor {
         for Heard { transition, fence, asked_at, answer, .. } in heard {
             match answer {
                 Ok(progress) => learnt.push(self.learn(transition, progress, asked_at, fence).await),
-                Err(failure) => unheard.push((transition, failure, fence)),
+                Err(failure) => unheard.push((transition, failure)),
             }
         }
         self.spread(&learnt).await;
@@ -185,10 +237,9 @@ impl Actor {
             let id = one.transition.id.clone();
             give_way(&id, self.record(one).await);
         });
-        let wait = unheard.into_iter().map(|(transition, failure, fence)| async move {
-            let id = transition.id.clone();
-            give_way(&id, self.unheard(transition, &failure, &fence).await);
-        });
+        let wait = unheard
+            .into_iter()
+            .map(|(transition, failure)| async move { self.unheard(transition, &failure).await });
         tokio::join!(join_all(record), join_all(wait));
     }
 
@@ -200,23 +251,52 @@ impl Actor {
         fence: Fence,
     ) -> Learnt {
         self.notes.heard(&transition.id);
-        self.show_results_again(&transition).await;
+        if transition.withdrawn_at.is_none() {
+            self.show_results_again(&transition).await;
+        }
         let ended = progress.ended;
-        let news = outcome::learn(&mut transition, progress);
+        let mut news = outcome::learn(&mut transition, progress);
+        if !news.reserved.is_empty() {
+            self.learn_holders(&mut transition, &mut news).await;
+        }
         Learnt { transition, fence, asked_at, news, ended }
+    }
+
+    /// Finds out which transitions of the upstream hold the members that it could not reserve. Those of which that is known
+    /// have not lost their attempt: it is made once they are released.
+    async fn learn_holders(&self, transition: &mut Transition, news: &mut News) {
+        let holders = match self.driver.holders(&news.reserved, self.known.upstream_deadline()).await {
+            Ok(holders) => holders,
+            Err(failure) => {
+                tracing::warn!(transition = transition.id, %failure, "cannot look for who holds nodes");
+                return;
+            }
+        };
+        for member in &mut transition.members {
+            if !news.reserved.contains(&member.id) {
+                continue;
+            }
+            let holds = |one: &&Accepted| one.id != transition.upstream_id && one.ids.contains(&member.id);
+            if let Some(holder) = holders.iter().find(holds) {
+                tracing::info!(node = member.id, holder = holder.id, "node is held by another transition");
+                member.held_by.clone_from(&holder.id);
+            }
+        }
+        let held: HashSet<_> =
+            transition.members.iter().filter(|one| !one.held_by.is_empty()).map(|one| &one.id).collect();
+        news.refused.retain(|member| !held.contains(&member.id));
+        news.held = transition.members.iter().filter(|one| held.contains(&one.id)).cloned().collect();
     }
 
     /// Records what was learnt, and sees to it that the transition is looked at again unless it is over.
     async fn record(&self, learnt: Learnt) -> Result<(), Lost> {
         let Learnt { transition, fence, news, ended, .. } = learnt;
         if ended {
+            self.show_results_again(&transition).await;
             return self.end(transition, "", &fence).await;
         }
-        if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), true, time::now()) {
-            return self.end(transition, "the upstream did not end it in time", &fence).await;
-        }
         self.effects.follow(&transition, true);
-        self.look_later(&transition.id);
+        self.look_later(&transition);
         if !news.is_empty() {
             self.journal.put(transition, &fence).await?;
         }
@@ -232,10 +312,14 @@ impl Actor {
                 tracing::debug!(transition, node, error, "task failed");
             }
             // What we ended ourselves is no failure of theirs: the next action is due already.
-            if !self.notes.is_aborted(&transition.id) {
-                let failed = news.failed.iter().map(|member| (member, member.error.as_str()));
-                failures.extend(convert::failures(transition, failed));
+            if transition.withdrawn_at.is_none() {
+                failures.extend(convert::ended_without_effect(transition, &news.failed));
             }
+            let refused = news.refused.iter().map(|member| (member, member.error.as_str()));
+            failures.extend(convert::failures(transition, refused));
+            failures.extend(news.held.iter().map(|member| {
+                convert::told(transition, member, &convert::waiting_for_holder(&member.held_by))
+            }));
             if let Some(action) = convert::action(transition) {
                 let succeeded = news.succeeded.iter();
                 shown.extend(succeeded.filter_map(|member| convert::shown(action, member, *asked_at)));
@@ -243,8 +327,11 @@ impl Actor {
         }
         self.reporter.report(failures).await;
         for Learnt { news, .. } in learnt {
-            convert::component_ids(&news.failed).for_each(|id| self.effects.cancel(&id));
+            self.effects.fail(&news.failed, time::now());
+            convert::component_ids(&news.refused).for_each(|id| self.effects.cancel(&id));
+            convert::component_ids(&news.held).for_each(|id| self.effects.cancel(&id));
             self.queues.unread.mark(convert::component_ids(&news.failed));
+            self.queues.unread.mark(convert::component_ids(&news.refused));
         }
         if !shown.is_empty() {
             // Nobody listens only when the process ends, and after a restart everything is read anew.
@@ -252,47 +339,66 @@ impl Actor {
         }
     }
 
-    /// Whether nodes are to be forced off that the upstream is still asking to shut down, and it does not know.
-    fn is_overdue(&self, transition: &Transition) -> bool {
-        if convert::action(transition) != Some(Action::PoweringOffGracefully)
-            || self.notes.knows_of_abort(&transition.id)
-        {
+    /// Whether the upstream is to be asked now to end the transition: it has taken longer than it was given, or one of its
+    /// nodes is to be forced off.
+    fn is_to_be_withdrawn(&self, transition: &Transition) -> bool {
+        if !self.notes.withdrawal_is_due(&transition.id, Instant::now()) {
             return false;
         }
         let (options, now) = (self.known.options.in_force(), time::now());
-        transition.members.iter().any(|member| {
-            self.known.components.get(&member.id).is_some_and(|component| {
-                plan::is_overdue(&component, &self.known.power(&component), member, &options, now)
-            })
-        })
-    }
-
-    /// Has the upstream end the transition: while it works on that it takes nothing else for the nodes.
-    async fn abort(&self, transition: &Transition, fence: &Fence) {
-        let (id, upstream_id) = (&transition.id, &transition.upstream_id);
-        tracing::info!(transition = id, upstream_id, "power-off takes too long, ending it");
-        let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours(fence));
-        let answer = self.driver.abort(upstream_id, deadline, still_ours).await;
-        if let Err(error) = &answer {
-            tracing::warn!(transition = id, upstream_id, %error, "cannot end the transition");
+        if transition.withdrawn_at.is_some()
+            || power::outlasts(convert::begun_at(transition), self.driver.task_deadline(), now)
+        {
+            return true;
         }
-        self.notes.aborted(id, !answer.is_err_and(|failure| may_be_asked_again(&failure)));
+        convert::action(transition) == Some(Action::PoweringOffGracefully)
+            && transition.members.iter().any(|member| {
+                self.known.components.get(&member.id).is_some_and(|component| {
+                    plan::is_overdue(&component, &self.known.power(&component), member, &options, now)
+                })
+            })
     }
 
-    /// The upstream has ended the transition, or will never say so. Of members without a result their power
-    /// tells.
-    async fn end(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
+    /// Asks the upstream to end the transition. Until it says that it has, the transition is open and nothing else is asked
+    /// of its nodes, however long that takes.
+    async fn withdraw_upstream(&self, mut transition: Transition, fence: &Fence) -> Result<Transition, Lost> {
+        let (id, upstream_id) = (transition.id.clone(), transition.upstream_id.clone());
+        if transition.withdrawn_at.is_none() {
+            tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
+            transition.withdrawn_at = Some(time::to_wire(time::now()));
+            self.journal.put(transition.clone(), fence).await?;
+            let text = convert::waiting_for_end(&transition);
+            self.notes.show(&id, &text, Instant::now());
+            self.reporter.report(reports_of_unresolved(&transition, &text, |_| true)).await;
+        }
+        let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours(fence));
+        let answer = self.driver.abort(&upstream_id, deadline, still_ours).await;
+        match answer {
+            Ok(()) => self.notes.withdrawal_heard(&id, Instant::now()),
+            Err(failure) => {
+                tracing::warn!(transition = id, upstream_id, %failure, "cannot withdraw the transition");
+                if !may_be_asked_again(&failure) {
+                    self.notes.withdrawal_heard(&id, Instant::now());
+                }
+            }
+        }
+        Ok(transition)
+    }
+
+    /// The transition is over. Of members without a result their power tells, once it was read again.
+    pub(crate) async fn end(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
         let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
         self.effects.ended(&transition, time::now());
+        self.effects.leave_open(&transition, time::now());
         let finished =
             Transition { delivery: Delivery::Finished.into(), error: error.to_owned(), ..transition };
         self.finish(finished, fence).await
     }
 
     /// The upstream did not say how the transition goes. Until it does, the power of the nodes is read.
-    async fn unheard(&self, transition: Transition, failure: &Failure, fence: &Fence) -> Result<(), Lost> {
+    async fn unheard(&self, transition: Transition, failure: &Failure) {
         let failures = self.notes.failed(&transition.id);
         if failures == 1 {
             tracing::warn!(transition = transition.id, error = %failure, "cannot follow a transition, trying again");
@@ -301,13 +407,9 @@ impl Actor {
         } else {
             self.show_no_results(&transition, failure).await;
         }
-        if power::gives_up(convert::sent_at(&transition), self.driver.task_deadline(), false, time::now()) {
-            self.show_results_again(&transition).await;
-            return self.end(transition, &failure.to_string(), fence).await;
-        }
-        let at = self.following.turn().max(Instant::now() + pause::after(failures));
+        let turn = self.following.turn(&transition, time::now());
+        let at = turn.max(Instant::now() + pause::after(failures));
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
-        Ok(())
     }
 }
 
@@ -321,7 +423,7 @@ impl Actor {
     }
 
     /// Takes the texts of [`Self::show_no_results`] away. A restart forgets the note, the components do not.
-    async fn show_results_again(&self, transition: &Transition) {
+    pub(crate) async fn show_results_again(&self, transition: &Transition) {
         let shows = |id: &str| {
             let component = self.known.components.get(id);
             component.is_some_and(|component| component.power_error.starts_with(NO_RESULTS_FROM))
@@ -346,6 +448,6 @@ fn reports_of_unresolved(
 fn may_be_asked_again(failure: &Failure) -> bool {
     match failure {
         Failure::Unreachable(_) | Failure::Ambiguous(_) => true,
-        Failure::Refused(_) | Failure::Denied(_) => false,
+        Failure::Refused(_) | Failure::TooLarge(_) | Failure::Denied(_) => false,
     }
 }

@@ -7,6 +7,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use chassis::convert::time;
 use domain::{component::Action, looks, time::Timestamp};
 use parking_lot::Mutex;
 use proto::power::Transition;
@@ -14,12 +15,17 @@ use tokio::time::Instant;
 
 use crate::convert;
 
+/// Most time between polls of a transition that the upstream was asked to end, and has not.
+const LEISURE: Duration = Duration::from_secs(60);
+
 /// The transitions that are followed, and how quickly.
 pub(crate) struct Following {
     /// Least time between looks, where a look is a call.
     least: Duration,
     /// Most time until each is looked at again.
     most: Duration,
+    /// How long the steps are in which the upstream works, if it does.
+    step: Option<Duration>,
     open: Mutex<HashMap<Arc<str>, Sent>>,
     /// When the last look is due of those that were given their turn.
     last: Mutex<Option<std::time::Instant>>,
@@ -32,8 +38,8 @@ struct Sent {
 }
 
 impl Following {
-    pub(crate) fn new(least: Duration, most: Duration) -> Self {
-        Self { least, most, open: Mutex::default(), last: Mutex::default() }
+    pub(crate) fn new(least: Duration, most: Duration, step: Option<Duration>) -> Self {
+        Self { least, most, step, open: Mutex::default(), last: Mutex::default() }
     }
 
     /// The upstream works on it.
@@ -47,11 +53,26 @@ impl Following {
     }
 
     /// When to look at what was looked at just now, or has just begun.
-    pub(crate) fn turn(&self) -> Instant {
+    pub(crate) fn turn(&self, transition: &Transition, now: Timestamp) -> Instant {
+        let pause = self.pause(transition, now);
+        let from = Instant::now().into_std() + pause;
         let mut last = self.last.lock();
-        let turn = looks::in_turn(*last, Instant::now().into_std(), self.least, self.most);
+        // Only those whose time comes together take turns.
+        let before = last.filter(|last| *last < from + self.most);
+        let turn = looks::in_turn(before, from, self.least, self.most);
         *last = Some(turn);
         turn.into()
+    }
+
+    /// How long there will be nothing new about a transition.
+    fn pause(&self, transition: &Transition, now: Timestamp) -> Duration {
+        if let Some(since) = transition.withdrawn_at {
+            let withdrawn = now.since(time::from_wire(since));
+            return looks::at_leisure(withdrawn, self.most, LEISURE.max(self.most));
+        }
+        let Some(step) = self.step else { return Duration::ZERO };
+        let age = now.since(convert::begun_at(transition));
+        looks::in_steps(age, step, self.least).saturating_sub(age).saturating_sub(self.least)
     }
 
     /// How long an answer may be waited for to take it in together with others: nobody is looked at more often.
@@ -76,7 +97,6 @@ fn sent(transition: &Transition) -> Sent {
 
 #[cfg(test)]
 mod tests {
-    use chassis::convert::time;
     use proto::component::Action as Wire;
 
     use super::*;
@@ -88,7 +108,7 @@ mod tests {
 
     #[test]
     fn those_that_were_sent_together_belong_together_until_they_end() {
-        let following = Following::new(Duration::from_secs(1), Duration::from_secs(5));
+        let following = Following::new(Duration::from_secs(1), Duration::from_secs(5), None);
         let off = transition("off-1", Wire::PoweringOffGracefully, 1_000);
         for transition in [
             off.clone(),

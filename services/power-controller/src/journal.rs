@@ -122,16 +122,22 @@ impl Journal {
         .await
     }
 
-    /// Records a transition that is over. The oldest of its kind give way to it.
+    /// Records a transition that is over, and what is left to be done of it. The oldest of its kind give way to it.
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub(crate) async fn close(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    pub(crate) async fn close(
+        &self,
+        transition: Transition,
+        left: Option<Transition>,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         let (recorded, now) = (transition.delivery(), time::now());
         self.insist(fence, move || {
-            let transition = transition.clone();
+            let (transition, left) = (transition.clone(), left.clone());
             move |draft: &mut Draft<'_, Transition>| {
-                draft.put(transition);
+                put(draft, transition);
+                left.into_iter().for_each(|left| draft.put(left));
                 clear(draft, now);
             }
         })
@@ -164,9 +170,9 @@ impl Journal {
         if changes.put.is_empty() && changes.delete.is_empty() {
             return Ok(());
         }
-        let write = |draft: &mut Draft<'_, Transition>, Changes { put, delete }: Changes| {
+        let write = |draft: &mut Draft<'_, Transition>, Changes { put: changed, delete }: Changes| {
             delete.iter().for_each(|id| draft.delete(id));
-            put.into_iter().for_each(|transition| draft.put(transition));
+            changed.into_iter().for_each(|transition| put(draft, transition));
         };
         let recorded: Vec<_> = changes.put.iter().map(Transition::delivery).collect();
         self.insist(fence, move || {
@@ -231,6 +237,38 @@ impl Journal {
             }
         }
     }
+}
+
+/// Records how a transition stands. What an operator has said of it meanwhile stays.
+fn put(draft: &mut Draft<'_, Transition>, mut transition: Transition) {
+    if let Some(held) = draft.get(&transition.id) {
+        transition.abandoned_at = held.abandoned_at.or(transition.abandoned_at);
+        transition.abandoned_by.clone_from(&held.abandoned_by);
+    }
+    draft.put(transition);
+}
+
+/// Marks a transition as given up by an operator, unless it is over or was given up before. Gives it as it is on record
+/// from then on.
+///
+/// # Errors
+/// When there is no such transition, or the database does not answer.
+pub(crate) async fn abandon(
+    ledger: &Ledger<Transitions>,
+    id: String,
+    request_id: String,
+) -> Result<Transition, Fault> {
+    let now = Some(time::to_wire(time::now()));
+    let write = ledger.write(move |draft| {
+        let held = draft.get(&id).ok_or_else(|| Fault::not_found("transition", &id))?;
+        if !is_open(&held) || held.abandoned_at.is_some() {
+            return Ok(Transition::clone(&held));
+        }
+        let given_up = Transition { abandoned_at: now, abandoned_by: request_id, ..Transition::clone(&held) };
+        draft.put(given_up.clone());
+        Ok(given_up)
+    });
+    write.await.map(|(transition, _)| transition)
 }
 
 /// Nobody changes a finished transition any more, so that any replica may delete it.

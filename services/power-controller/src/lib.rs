@@ -89,6 +89,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let poll_pause = seconds("power.poll_seconds", settings.power.poll_seconds)?;
     // Where a look costs no call, there need not be few.
     let longest_pause = if driver.follows_by_calls() { poll_pause } else { follow_pause };
+    let confirmed = seconds_or_none("power.confirm_seconds", settings.power.confirm_seconds)?;
+    let step = confirmed.filter(|_| driver.works_in_steps());
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
     let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
@@ -102,7 +104,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
     let queues = Queues::default();
-    let components = mirror_components(&context, registry.clone(), queues.clone());
+    let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
     let known = Known { components, options, states, custody };
     let journal = Journal::new(transitions);
@@ -115,7 +117,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         queues,
         journal,
         driver: driver.clone(),
-        following: Following::new(follow_pause, longest_pause),
+        following: Following::new(follow_pause, longest_pause, step),
         reporter: Reporter::new(registry),
         intents: Mutex::default(),
         effects,
@@ -134,6 +136,11 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
     let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
+}
+
+/// The same where 0 stands for none.
+fn seconds_or_none(key: &str, value: f64) -> anyhow::Result<Option<Duration>> {
+    if value == 0.0 { Ok(None) } else { seconds(key, value).map(Some) }
 }
 
 async fn act(actor: Arc<Actor>, lease: Duration) -> anyhow::Result<Infallible> {
@@ -158,10 +165,17 @@ async fn close(context: Context, driver: Driver) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn mirror_components(context: &Context, registry: Channel, queues: Queues) -> Mirror<Component> {
+fn mirror_components(
+    context: &Context,
+    registry: Channel,
+    queues: Queues,
+    driver: Driver,
+) -> Mirror<Component> {
     Mirror::start(context, registry, move |changes| {
         queues.undecided.mark(changes.iter().filter(|change| may_be_due(change)).filter_map(id));
-        queues.unread.mark(changes.iter().filter(|change| may_be_unread(change)).filter_map(id));
+        let unread = || changes.iter().filter(|change| may_be_unread(change)).filter_map(id);
+        unread().for_each(|id| driver.reconsider(id.as_str()));
+        queues.unread.mark(unread());
     })
 }
 

@@ -1,9 +1,12 @@
 //! What is remembered of open transitions beside their records. A restart forgets it, which costs no more than
 //! a repeated look or report.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use domain::power::Caller;
+use domain::{
+    blame::{Next, Round},
+    power::{Caller, REFUSED_ALONE, WITHDRAW_AGAIN},
+};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -21,23 +24,28 @@ struct Note {
     shown_since: Option<Instant>,
     /// Since when nobody knows whether the upstream took the transition, and who had called it.
     doubt: Option<(Instant, Caller)>,
-    abort: Abort,
+    /// Whether the upstream has under the id of the transition what was asked for.
+    read_back: bool,
+    /// When the upstream has heard that it is to end the transition early.
+    withdrawal_heard: Option<Instant>,
+    refusals: Option<Arc<Mutex<Refusals>>>,
 }
 
-/// Whether the upstream was asked to end the transition early.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Abort {
-    #[default]
-    NotAsked,
-    /// It did not hear, or perhaps did not.
-    Unheard,
-    Heard,
+/// Refusals of transitions that were one.
+#[derive(Debug)]
+struct Refusals {
+    round: Round,
+    since: Instant,
+    /// Whether there were several nodes.
+    several: bool,
 }
 
 /// All notes, by the id of the transition.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: Mutex<HashMap<String, Note>>,
+    /// When the upstream last took a transition.
+    taken: Mutex<Option<Instant>>,
 }
 
 impl Notes {
@@ -117,19 +125,49 @@ impl Notes {
         self.with(id, |note| note.doubt = None);
     }
 
-    /// The upstream was asked to end the transition early. Whether it `heard` may not be known.
-    pub(crate) fn aborted(&self, id: &str, heard: bool) {
-        self.with(id, |note| note.abort = if heard { Abort::Heard } else { Abort::Unheard });
+    /// The upstream has under the id of the transition what was asked for.
+    pub(crate) fn note_read_back(&self, id: &str) {
+        self.with(id, |note| note.read_back = true);
     }
 
-    /// Whether the upstream knows that it is to end the transition early.
-    pub(crate) fn knows_of_abort(&self, id: &str) -> bool {
-        self.notes.lock().get(id).is_some_and(|note| note.abort == Abort::Heard)
+    pub(crate) fn is_read_back(&self, id: &str) -> bool {
+        self.notes.lock().get(id).is_some_and(|note| note.read_back)
     }
 
-    /// Whether the upstream may have been asked to end the transition early.
-    pub(crate) fn is_aborted(&self, id: &str) -> bool {
-        self.notes.lock().get(id).is_some_and(|note| note.abort != Abort::NotAsked)
+    /// The upstream has heard that it is to end the transition early.
+    pub(crate) fn withdrawal_heard(&self, id: &str, now: Instant) {
+        self.with(id, |note| note.withdrawal_heard = Some(now));
+    }
+
+    /// Whether the upstream is to be told that it is to end the transition early, for the first time or once more.
+    pub(crate) fn withdrawal_is_due(&self, id: &str, now: Instant) -> bool {
+        let heard = self.notes.lock().get(id).and_then(|note| note.withdrawal_heard);
+        heard.is_none_or(|heard| now.saturating_duration_since(heard) >= WITHDRAW_AGAIN)
+    }
+
+    /// The upstream took the transition, and so may take those that were one with it.
+    pub(crate) fn taken(&self, id: &str, now: Instant) {
+        *self.taken.lock() = Some(now);
+        if let Some(refusals) = self.notes.lock().get(id).and_then(|note| note.refusals.clone()) {
+            refusals.lock().round.take();
+        }
+    }
+
+    /// The upstream refused the transition of so many `nodes`. Gives what to do about it.
+    pub(crate) fn refused(&self, id: &str, nodes: usize, now: Instant) -> Next {
+        let refusals = self.with(id, |note| {
+            let begin =
+                || Arc::new(Mutex::new(Refusals { round: Round::default(), since: now, several: nodes > 1 }));
+            Arc::clone(note.refusals.get_or_insert_with(begin))
+        });
+        let mut refusals = refusals.lock();
+        let others_taken = self.taken.lock().is_some_and(|taken| taken >= refusals.since);
+        let lasting = now.saturating_duration_since(refusals.since) >= REFUSED_ALONE;
+        match refusals.round.refuse(nodes) {
+            Next::Undecided | Next::BlameUpstream if nodes <= 1 && others_taken => Next::BlameNode,
+            Next::Undecided | Next::BlameUpstream if !refusals.several && lasting => Next::BlameNode,
+            next => next,
+        }
     }
 }
 

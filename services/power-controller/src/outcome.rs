@@ -1,6 +1,6 @@
 //! What became of a transition on its nodes. Values in, values out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proto::power::{TaskOutcome, Transition, TransitionMember};
 
@@ -11,13 +11,19 @@ use crate::progress::{Progress, TaskState};
 pub(crate) struct News {
     /// Members that are as was asked for.
     pub(crate) succeeded: Vec<TransitionMember>,
-    /// Members that are not and will not be, with the upstream's words.
+    /// Members on which it was done without the effect, with the upstream's words.
     pub(crate) failed: Vec<TransitionMember>,
+    /// Members on which it was not done, with the upstream's words.
+    pub(crate) refused: Vec<TransitionMember>,
+    /// Those of them that somebody else holds.
+    pub(crate) reserved: HashSet<String>,
+    /// Members of which it is known who holds them: their attempt is made later.
+    pub(crate) held: Vec<TransitionMember>,
 }
 
 impl News {
     pub(crate) fn is_empty(&self) -> bool {
-        self.succeeded.is_empty() && self.failed.is_empty()
+        self.succeeded.is_empty() && self.failed.is_empty() && self.refused.is_empty() && self.held.is_empty()
     }
 }
 
@@ -37,6 +43,14 @@ pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
                 member.error = error;
                 news.failed.push(member.clone());
             }
+            Some(TaskState::Refused { words, reserved }) => {
+                member.outcome = TaskOutcome::Refused.into();
+                member.error = words;
+                news.refused.push(member.clone());
+                if reserved {
+                    news.reserved.insert(member.id.clone());
+                }
+            }
             Some(TaskState::Pending) | None => {}
         }
     }
@@ -51,14 +65,26 @@ pub(crate) fn is_first(transition: &Transition, progress: &Progress) -> bool {
 
 /// Whether a member ended without the effect.
 pub(crate) fn has_failed(member: &TransitionMember) -> bool {
-    member.outcome() == TaskOutcome::Failed
+    match member.outcome() {
+        TaskOutcome::Failed | TaskOutcome::Refused => true,
+        TaskOutcome::Unspecified | TaskOutcome::Succeeded => false,
+    }
+}
+
+/// Whether something else than the end of the action has to tell the power of a member: it may have been changed, and the
+/// upstream does not say to what.
+pub(crate) fn leaves_power_open(member: &TransitionMember) -> bool {
+    match member.outcome() {
+        TaskOutcome::Unspecified | TaskOutcome::Failed => true,
+        TaskOutcome::Succeeded | TaskOutcome::Refused => false,
+    }
 }
 
 /// Whether nothing is known of what became of a member.
 pub(crate) fn is_unresolved(member: &TransitionMember) -> bool {
     match member.outcome() {
         TaskOutcome::Unspecified => true,
-        TaskOutcome::Succeeded | TaskOutcome::Failed => false,
+        TaskOutcome::Succeeded | TaskOutcome::Failed | TaskOutcome::Refused => false,
     }
 }
 
@@ -75,11 +101,12 @@ mod tests {
             let state = match state {
                 "pending" => TaskState::Pending,
                 "succeeded" => TaskState::Succeeded,
+                "reserved" => TaskState::Refused { words: state.to_owned(), reserved: true },
                 error => TaskState::Failed(error.to_owned()),
             };
             Task { id: id.to_owned(), state }
         });
-        Progress { tasks: tasks.collect(), ended: false }
+        Progress { tasks: tasks.collect(), ended: false, record: None }
     }
 
     fn names(members: &[TransitionMember]) -> String {
@@ -94,7 +121,7 @@ mod tests {
     fn every_node_gets_the_first_result_of_its_own_task() {
         let member = |id: &str| TransitionMember { id: id.to_owned(), ..TransitionMember::default() };
         let mut transition =
-            Transition { members: ["x1", "x2", "x3"].map(member).to_vec(), ..Transition::default() };
+            Transition { members: ["x1", "x2", "x3", "x4"].map(member).to_vec(), ..Transition::default() };
         let mut rows = String::new();
         for look in [
             "",
@@ -103,18 +130,23 @@ mod tests {
             "x1:succeeded x2:locked",
             "x1:failed-later x2:succeeded x3:pending",
             "x3:gone x3:succeeded",
+            "x4:reserved",
         ] {
             let first = if is_first(&transition, &tasks(look)) { ", the first" } else { "" };
             let news = learn(&mut transition, tasks(look));
-            rows += &format!("{look}: on [{}] no [{}]{first}\n", names(&news.succeeded), names(&news.failed));
+            let [on, no, refused] =
+                [&news.succeeded, &news.failed, &news.refused].map(|members| names(members));
+            let reserved = news.reserved.len();
+            rows += &format!("{look}: on [{on}] no [{no}] refused [{refused}], {reserved} reserved{first}\n");
         }
         expect![[r#"
-            : on [] no []
-            x1:pending x2:pending x3:pending: on [] no []
-            x1:succeeded x2:pending x9:succeeded: on [x1] no [], the first
-            x1:succeeded x2:locked: on [] no [x2 (locked)]
-            x1:failed-later x2:succeeded x3:pending: on [] no []
-            x3:gone x3:succeeded: on [x3] no []
+            : on [] no [] refused [], 0 reserved
+            x1:pending x2:pending x3:pending: on [] no [] refused [], 0 reserved
+            x1:succeeded x2:pending x9:succeeded: on [x1] no [] refused [], 0 reserved, the first
+            x1:succeeded x2:locked: on [] no [x2 (locked)] refused [], 0 reserved
+            x1:failed-later x2:succeeded x3:pending: on [] no [] refused [], 0 reserved
+            x3:gone x3:succeeded: on [x3] no [] refused [], 0 reserved
+            x4:reserved: on [] no [] refused [x4 (reserved)], 1 reserved
         "#]]
         .assert_eq(&rows);
         assert_eq!(transition.members.iter().filter(|member| is_unresolved(member)).count(), 0);

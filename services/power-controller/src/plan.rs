@@ -1,11 +1,9 @@
 //! Who is acted on, and together with whom. Values in, values out: no clock, no ledger, no network.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use domain::{
+    clock_offset::ClockOffset,
     component::{Action, Component, Phase},
     evaluation::PowerObservation,
     id::ComponentId,
@@ -139,13 +137,6 @@ pub(crate) fn batches(
     batches
 }
 
-/// Cuts the members of a refused transition in two, so that a node that cannot be acted on ends up alone.
-/// None if it is alone already.
-pub(crate) fn halves(members: &[TransitionMember]) -> Option<[Vec<TransitionMember>; 2]> {
-    let (first, second) = members.split_at(members.len() / 2);
-    (!first.is_empty()).then(|| [first.to_vec(), second.to_vec()])
-}
-
 /// How an attempt stands that was written down and of which the upstream has not heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -226,46 +217,82 @@ pub(crate) enum Trace<'a> {
     Found(&'a str),
     /// The upstream may have taken it, and is still working out what it was asked for.
     Perhaps,
+    /// The upstream has one under this id that asks for the same, and nobody can tell when it began.
+    Undated { id: &'a str, open: bool },
     /// The upstream does not know it.
     Missing,
 }
 
-/// How far back a clock may be set between two transitions for the second to be recognised still.
-const SET_BACK: Duration = Duration::from_secs(2 * 60 * 60);
-
-/// What is known about transitions of ours when one of them is looked for.
-#[derive(Debug)]
-pub(crate) struct Ours<'a> {
-    /// The upstream's ids of all of them.
-    pub(crate) known: &'a HashSet<String>,
-    /// The upstream's ids of those that had nodes of the lost one. All were over when that was sent.
-    pub(crate) before: &'a HashSet<String>,
+/// When the upstream can have taken a transition, by our clock, and how its own clock stands beside that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from: Timestamp,
+    pub(crate) until: Timestamp,
+    /// None: it is not known.
+    pub(crate) clock: Option<ClockOffset>,
 }
 
-/// Looks for `transition` among what the upstream has on record: the newest one of the same action on the same nodes,
-/// under an id that belongs to no other transition of ours.
-///
-/// Our clock has no say in it. By the clock of the upstream, a record is too old that is far older than another
-/// transition on a node of these: it is of an attempt that we have forgotten.
-pub(crate) fn trace<'a>(transition: &Transition, accepted: &'a [Accepted], ours: &Ours<'_>) -> Trace<'a> {
+impl Window {
+    /// Whether it may have been taken at `at`, by the clock of the upstream; none: nobody can tell.
+    fn allows(&self, at: Timestamp) -> Option<bool> {
+        let clock = self.clock.filter(|_| at < Timestamp(i64::MAX))?;
+        Some(clock.may_be_within(at, self.from, self.until))
+    }
+}
+
+/// Looks for `transition` among what the upstream has on record: the one of the same action on the same nodes that it
+/// took within the `window`. One that began before is somebody else's, and so is one that `is_claimed` by another
+/// transition of ours.
+pub(crate) fn trace<'a>(
+    transition: &Transition,
+    accepted: &'a [Accepted],
+    window: &Window,
+    is_claimed: impl Fn(&Accepted) -> bool,
+) -> Trace<'a> {
     let Some(action) = convert::action(transition) else { return Trace::Missing };
-    let mut ids: Vec<&str> = transition.members.iter().map(|member| member.id.as_str()).collect();
-    ids.sort_unstable();
-    let told = |one: &&Accepted| one.at < Timestamp(i64::MAX);
-    let before = accepted.iter().filter(|one| ours.before.contains(&one.id)).filter(told);
-    let newest_before = before.map(|one| one.at).max();
+    let ids = convert::sorted_ids(transition);
     let candidates = || {
         accepted.iter().filter(|one| {
-            let forgotten = newest_before.is_some_and(|before| one.at.plus(SET_BACK) < before);
-            one.action == Some(action) && !ours.known.contains(&one.id) && !forgotten
+            one.action == Some(action) && window.allows(one.at) != Some(false) && !is_claimed(one)
         })
     };
-    let same = candidates().filter(|one| one.complete && one.ids == ids);
-    if let Some(same) = same.max_by_key(|one| one.at) {
-        return Trace::Found(&same.id);
+    let same = || candidates().filter(|one| one.complete && one.ids == ids);
+    if let Some(dated) = same().filter(|one| window.allows(one.at).is_some()).max_by_key(|one| one.at) {
+        return Trace::Found(&dated.id);
     }
     let may_become = |one: &Accepted| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));
-    if candidates().any(may_become) { Trace::Perhaps } else { Trace::Missing }
+    if candidates().any(may_become) {
+        return Trace::Perhaps;
+    }
+    match same().max_by_key(|one| (one.open, one.at)) {
+        Some(undated) => Trace::Undated { id: &undated.id, open: undated.open },
+        None => Trace::Missing,
+    }
+}
+
+/// Whether what the upstream has under the id of a transition is what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadBack {
+    /// It is.
+    Same,
+    /// The upstream is still working out what it was asked for.
+    Unclear,
+    /// It is another action, on other nodes or of another time.
+    Other,
+}
+
+/// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost their
+/// nodes.
+pub(crate) fn read_back(transition: &Transition, record: &Accepted, window: &Window) -> ReadBack {
+    if record.action != convert::action(transition) || window.allows(record.at) == Some(false) {
+        return ReadBack::Other;
+    }
+    let ids = convert::sorted_ids(transition);
+    match record.complete {
+        true if record.ids == ids || record.ids.is_empty() => ReadBack::Same,
+        false if record.ids.iter().all(|id| ids.contains(&id.as_str())) => ReadBack::Unclear,
+        true | false => ReadBack::Other,
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! How an action that an upstream was asked for goes, node by node.
 
+use crate::driver::Accepted;
+
 /// How one node's part of an action goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TaskState {
@@ -7,8 +9,14 @@ pub(crate) enum TaskState {
     Pending,
     /// The power of the node is what was asked for.
     Succeeded,
-    /// It ended without the effect, for this reason in the upstream's words.
+    /// It was begun and ended without the effect, for this reason in the upstream's words.
     Failed(String),
+    /// It was not begun, for this reason in the upstream's words.
+    Refused {
+        words: String,
+        /// Whether somebody else holds the node.
+        reserved: bool,
+    },
 }
 
 /// One node's part of an action.
@@ -26,4 +34,6 @@ pub(crate) struct Progress {
     pub(crate) tasks: Vec<Task>,
     /// Whether nothing will change any more.
     pub(crate) ended: bool,
+    /// What the upstream says that it took under the id; none: it tells no more than tasks, or does not know the id.
+    pub(crate) record: Option<Accepted>,
 }

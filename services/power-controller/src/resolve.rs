@@ -1,18 +1,14 @@
 //! Finds out what became of transitions whose answer was lost.
 //!
-//! A transition is recognised by its action and its nodes. When the upstream took it, by its clock, says only where to
-//! look first: before a call is made again, all that the upstream has on record is looked through. An upstream that has
+//! A transition is recognised by its action, its nodes and the time at which the upstream took it, by the upstream's clock
+//! as far as that was measured. One that began before ours was sent is somebody else's. An upstream that has
 //! forgotten what it took, as one does that loses its records when it restarts, is asked again: nobody can tell
 //! that from a call that never arrived.
 
-use std::collections::HashSet;
+use std::time::Duration;
 
 use chassis::{convert::time, lease::Fence};
-use domain::{
-    evaluation::WAITING_FOR,
-    power,
-    time::{SKEW, Timestamp},
-};
+use domain::{clock_offset::ClockOffset, evaluation::WAITING_FOR, power, time::Timestamp};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
@@ -20,29 +16,21 @@ use crate::{
     act::Actor,
     convert,
     deliver::give_way,
-    driver::{Accepted, Failure, Search},
+    driver::{Accepted, Failure, Found, Search},
     journal::Lost,
-    plan::{self, Ours, Trace},
+    plan::{self, Trace, Window},
 };
-
-/// What the upstream has on record.
-struct Records {
-    accepted: Vec<Accepted>,
-    /// The upstream's ids of those that were ours before it was asked.
-    known: HashSet<String>,
-}
 
 impl Actor {
     /// Looks for transitions in the upstream. What is found was accepted; what is not found after a quiet
     /// period is sent again as the same attempt; `power::next_look` says how long that is.
     pub(crate) async fn resolve(&self, transitions: Vec<Transition>, fence: &Fence) {
         let looked_at = Instant::now();
-        let since = transitions.iter().map(earliest).min().unwrap_or_default();
-        match self.find(&transitions, since).await {
-            Ok(records) => {
+        match self.find(&transitions, looked_at).await {
+            Ok(found) => {
                 for transition in transitions {
                     let (id, fence) = (transition.id.clone(), fence.of(&transition.id));
-                    give_way(&id, self.conclude(transition, &records, looked_at, &fence).await);
+                    give_way(&id, self.conclude(transition, &found, looked_at, &fence).await);
                 }
             }
             Err(failure) => {
@@ -52,44 +40,50 @@ impl Actor {
         }
     }
 
-    /// What the upstream has on record since then and may be one of these.
-    async fn find(&self, transitions: &[Transition], since: Timestamp) -> Result<Records, Failure> {
+    /// What the upstream has on record and may be one of these.
+    async fn find(&self, transitions: &[Transition], looked_at: Instant) -> Result<Found, Failure> {
+        let windows = || transitions.iter().map(|one| self.window(one, looked_at, None));
         let all = self.journal.all();
-        let ids = |one: &Transition| Some(one.upstream_id.clone()).filter(|id| !id.is_empty());
+        let is_known = |one: &Transition| {
+            !one.upstream_id.is_empty()
+                && (one.delivery() == Delivery::Finished || self.notes.is_read_back(&one.id))
+        };
         let search = Search {
-            since,
+            from: windows().map(|window| window.from).min().unwrap_or_default(),
+            until: windows().map(|window| window.until).max().unwrap_or_default(),
             actions: transitions.iter().filter_map(convert::action).collect(),
             sizes: transitions.iter().map(|transition| transition.members.len()).collect(),
-            known: all.iter().filter_map(|one| ids(one)).collect(),
+            known: all.iter().filter(|one| is_known(one)).map(|one| one.upstream_id.clone()).collect(),
         };
-        let accepted = self.driver.find(&search, self.known.upstream_deadline()).await?;
-        Ok(Records { accepted, known: search.known })
+        self.driver.find(&search, self.known.upstream_deadline()).await
+    }
+
+    /// When the upstream can have taken a transition in doubt: from the moment at which it was recorded as being sent until
+    /// its caller was gone for good.
+    fn window(&self, transition: &Transition, looked_at: Instant, clock: Option<ClockOffset>) -> Window {
+        let (since, caller) = self.notes.doubt(&transition.id, looked_at);
+        let last = power::last_look(caller, self.known.upstream_deadline());
+        let until = Timestamp(time::now().0 - millis(since.elapsed())).plus(last);
+        Window { from: convert::earliest(transition), until, clock }
     }
 
     async fn conclude(
         &self,
         transition: Transition,
-        records: &Records,
+        found: &Found,
         looked_at: Instant,
         fence: &Fence,
     ) -> Result<(), Lost> {
-        let Some(transition) = self.adopt(transition, records, fence).await? else { return Ok(()) };
+        let Some(transition) = self.adopt(transition, found, looked_at, fence).await? else { return Ok(()) };
         let (since, caller) = self.notes.doubt(&transition.id, looked_at);
         let look = power::next_look(caller, self.known.upstream_deadline(), looked_at.duration_since(since));
         if let Some(pause) = look {
             self.queues.undelivered.mark_at(transition.id.as_str().into(), looked_at + pause);
             return Ok(());
         }
-        // The clock of the upstream may be any.
-        let records = match self.find(std::slice::from_ref(&transition), Timestamp(i64::MIN)).await {
-            Ok(records) => records,
-            Err(failure) => {
-                tracing::warn!(transition = transition.id, error = %failure, "cannot look for it, trying again");
-                self.postpone(&transition);
-                return Ok(());
-            }
-        };
-        let Some(transition) = self.adopt(transition, &records, fence).await? else { return Ok(()) };
+        if transition.accepted_at.is_some() {
+            return self.end(transition, "the upstream took it and does not know it any more", fence).await;
+        }
         tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
         self.notes.no_longer_in_doubt(&transition.id);
         let id = transition.id.as_str().into();
@@ -109,41 +103,53 @@ impl Actor {
     async fn adopt(
         &self,
         transition: Transition,
-        records: &Records,
+        found: &Found,
+        looked_at: Instant,
         fence: &Fence,
     ) -> Result<Option<Transition>, Lost> {
-        let before = self.upstream_ids_with_nodes_of(&transition);
-        let ours = Ours { known: &records.known, before: &before };
-        match plan::trace(&transition, &records.accepted, &ours) {
+        let window = self.window(&transition, looked_at, found.clock);
+        let is_claimed = |one: &Accepted| self.is_claimed(one, &transition.id);
+        match plan::trace(&transition, &found.accepted, &window, is_claimed) {
             Trace::Found(upstream_id) => {
                 self.accepted(transition, upstream_id, fence).await?;
                 Ok(None)
             }
-            Trace::Perhaps if self.may_still_show(&transition) => {
+            Trace::Perhaps => {
                 self.postpone(&transition);
                 Ok(None)
             }
-            Trace::Perhaps | Trace::Missing => Ok(Some(transition)),
+            // Whose it is cannot be told, so it is left alone; what it does to the power shows when it is over.
+            Trace::Undated { id, open: true } => {
+                tracing::debug!(
+                    transition = transition.id,
+                    upstream_id = id,
+                    "waiting for one that may be ours"
+                );
+                let at = Instant::now() + power::hold(self.notes.failed(&transition.id));
+                self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
+                Ok(None)
+            }
+            Trace::Undated { id, open: false } => {
+                let error = format!("transition {id} of the upstream may have been this one, and is over");
+                self.end(transition, &error, fence).await?;
+                Ok(None)
+            }
+            Trace::Missing => Ok(Some(transition)),
         }
     }
 
-    /// No node is in two transitions at a time, so all others with nodes of this one were over when it began.
-    fn upstream_ids_with_nodes_of(&self, transition: &Transition) -> HashSet<String> {
-        let nodes: HashSet<&str> = transition.members.iter().map(|member| member.id.as_str()).collect();
-        let all = self.journal.all().into_iter();
-        let shares = |one: &Transition| one.members.iter().any(|member| nodes.contains(member.id.as_str()));
-        let others = all.filter(|one| !one.upstream_id.is_empty() && shares(one));
-        others.map(|one| one.upstream_id.clone()).collect()
-    }
-
-    /// Whether an upstream that took the transition may still be working out what it was asked for.
-    fn may_still_show(&self, transition: &Transition) -> bool {
-        !power::gives_up(convert::sent_at(transition), self.driver.task_deadline(), true, time::now())
+    /// Whether another transition of ours that asked for the same was taken under the id. One that asked for something
+    /// else has the id by mistake, and will find out.
+    fn is_claimed(&self, accepted: &Accepted, id: &str) -> bool {
+        self.journal.all().iter().any(|one| {
+            one.id != id
+                && one.upstream_id == accepted.id
+                && convert::action(one) == accepted.action
+                && convert::sorted_ids(one) == accepted.ids
+        })
     }
 }
 
-/// Where to look first: the time, by the upstream's clock, at which it can have taken the transition if the clocks agree.
-fn earliest(transition: &Transition) -> Timestamp {
-    let skew = i64::try_from(SKEW.as_millis()).unwrap_or(i64::MAX);
-    Timestamp(convert::sent_at(transition).0.saturating_sub(skew))
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

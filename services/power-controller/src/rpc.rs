@@ -8,13 +8,14 @@ use chassis::{
 use proto::{
     Encoded,
     power::{
-        ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
-        PowerState, Transition, WatchPowerStatesRequest, WatchPowerStatesResponse,
-        power_service_server::PowerService,
+        AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
+        ListTransitionsRequest, ListTransitionsResponse, PowerState, Transition, WatchPowerStatesRequest,
+        WatchPowerStatesResponse, power_service_server::PowerService,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
 
+use crate::journal;
 use crate::store::{PowerStates, Transitions};
 
 /// Power states in one message of a listing.
@@ -51,6 +52,15 @@ impl PowerService for PowerRpc {
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;
+
+    async fn abandon_transition(
+        &self,
+        request: Request<AbandonTransitionRequest>,
+    ) -> Result<Response<AbandonTransitionResponse>, Status> {
+        let AbandonTransitionRequest { id, request_id } = request.into_inner();
+        let transition = journal::abandon(&self.transitions, id, request_id).await?;
+        Ok(Response::new(AbandonTransitionResponse { transition: Some(transition) }))
+    }
 
     /// Oldest first.
     async fn list_transitions(

@@ -1,9 +1,9 @@
 //! Records what the upstream answered to a transition.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{convert::time, lease::Fence, pause};
-use domain::{evaluation::WAITING_FOR, id::ComponentId};
+use domain::{evaluation::WAITING_FOR, id::ComponentId, power};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
 
@@ -29,8 +29,10 @@ impl Actor {
             delivery: Delivery::Accepted.into(),
             upstream_id: upstream_id.to_owned(),
             error: String::new(),
+            accepted_at: Some(time::to_wire(time::now())),
             ..transition
         };
+        self.notes.taken(&accepted.id, Instant::now());
         let clearances =
             if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
         if !self.driver.follows() {
@@ -46,7 +48,7 @@ impl Actor {
         // Before the first look, whose bad news it would take away.
         self.reporter.report(clearances).await;
         self.following.begin(&accepted);
-        self.look_later(&id);
+        self.look_later(&accepted);
         Ok(())
     }
 
@@ -78,14 +80,36 @@ impl Actor {
     }
 
     /// Records that a transition is over; its members can be acted on again, and a newer generation of them
-    /// may have waited for that.
+    /// may have waited for that. Members that somebody else held go on as a transition of their own, with the same attempts.
     pub(crate) async fn finish(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
-        let attempts: Vec<_> = convert::attempts(&transition).collect();
+        let held = convert::held(&transition);
+        let goes_on: HashSet<_> = held.iter().flat_map(convert::attempts).collect();
+        let attempts: Vec<_> =
+            convert::attempts(&transition).filter(|attempt| !goes_on.contains(attempt)).collect();
         self.notes.forget(&transition.id);
         self.following.end(&transition.id);
-        self.journal.close(transition, fence).await?;
+        self.journal.close(transition, held.clone(), fence).await?;
         self.close(&attempts);
+        if let Some(held) = held {
+            self.notes.show(&held.id, &held.error, Instant::now());
+            let at = Instant::now() + power::hold(self.notes.failed(&held.id));
+            self.queues.undelivered.mark_at(held.id.as_str().into(), at);
+        }
         Ok(())
+    }
+
+    /// An operator has given the transition up: it is over, and only new readings tell what became of its nodes.
+    pub(crate) async fn abandon(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+        tracing::warn!(
+            transition = transition.id,
+            upstream_id = transition.upstream_id,
+            "transition abandoned"
+        );
+        self.show_results_again(&transition).await;
+        let mut transition = transition;
+        // Nobody's end is waited for any more.
+        transition.members.iter_mut().for_each(|member| member.held_by.clear());
+        self.end(transition, "an operator gave it up", fence).await
     }
 
     /// What became of attempts is on record.
@@ -98,28 +122,36 @@ impl Actor {
         self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
     }
 
-    /// One node may be why all were refused: each half is tried by itself, as the same attempt.
+    /// One node may be why all were refused: these parts are tried by themselves as the same attempt, and what is `left`
+    /// after them.
     pub(crate) async fn split(
         &self,
         transition: Transition,
-        halves: [Vec<TransitionMember>; 2],
+        parts: Vec<Vec<TransitionMember>>,
+        left: Vec<TransitionMember>,
         error: &str,
         fence: &Fence,
     ) -> Result<(), Lost> {
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, "transition refused, splitting it");
-        let put = halves.map(|members| Transition {
+        let part = |members| Transition {
             id: convert::id_beside(&transition.id),
             members,
             delivery: Delivery::Prepared.into(),
             sent_at: None,
             ..transition.clone()
-        });
-        self.notes.hand_down(&transition.id, put.iter().map(|half| half.id.as_str()));
+        };
+        let left = (!left.is_empty()).then(|| part(left));
+        let parts: Vec<_> = parts.into_iter().map(part).collect();
+        let put: Vec<_> = parts.iter().chain(&left).cloned().collect();
+        self.notes.hand_down(&transition.id, put.iter().map(|part| part.id.as_str()));
         self.notes.forget(&transition.id);
-        let ids = put.each_ref().map(|half| Arc::from(half.id.as_str()));
-        self.journal.write(Changes { put: put.into(), delete: vec![transition.id] }, fence).await?;
-        self.queues.undelivered.mark(ids);
+        self.journal.write(Changes { put, delete: vec![transition.id] }, fence).await?;
+        self.queues.undelivered.mark(parts.iter().map(|part| Arc::from(part.id.as_str())));
+        if let Some(left) = left {
+            let at = Instant::now() + power::hold(1);
+            self.queues.undelivered.mark_at(left.id.as_str().into(), at);
+        }
         Ok(())
     }
 
@@ -130,6 +162,18 @@ impl Actor {
         error: &str,
         fence: &Fence,
     ) -> Result<(), Lost> {
+        let pause = pause::after(self.notes.failed(&transition.id));
+        self.waits(transition, error, pause, fence).await
+    }
+
+    /// The transition is sent again after a pause; its members show why.
+    pub(crate) async fn waits(
+        &self,
+        transition: Transition,
+        error: &str,
+        pause: Duration,
+        fence: &Fence,
+    ) -> Result<(), Lost> {
         let waiting = Transition {
             delivery: Delivery::Prepared.into(),
             error: format!("{WAITING_FOR}{error}"),
@@ -138,8 +182,7 @@ impl Actor {
         };
         self.journal.put(waiting.clone(), fence).await?;
         self.show_waiting(&waiting, error).await;
-        let at = Instant::now() + pause::after(self.notes.failed(&waiting.id));
-        self.queues.undelivered.mark_at(waiting.id.as_str().into(), at);
+        self.queues.undelivered.mark_at(waiting.id.as_str().into(), Instant::now() + pause);
         Ok(())
     }
 

@@ -159,6 +159,9 @@ impl Actor {
         }
         for transition in &batch.changed {
             let ours = self.known.custody.has(&transition.id);
+            if ours && transition.abandoned_at.is_some() && is_open(transition) {
+                self.go_on_with(transition);
+            }
             match (open.transitions.remove(&transition.id), is_open(transition)) {
                 // It was over and has come back after a loss. Whoever has it, now or next, has it go again.
                 (None, true) if open.has_left(&transition.id) => {}
@@ -336,9 +339,7 @@ impl Actor {
             _ => "the service stopped before the answer came",
         };
         let in_doubt = unknown(sent, text);
-        // Where the mark is lost, so is when it was made.
-        let sent_at = sent.sent_at.or_else(|| Some(time::to_wire(time::now())));
-        let put = vec![Transition { sent_at, ..in_doubt }];
+        let put = vec![in_doubt];
         if let Err(lost) = self.journal.write(Changes { put, delete: Vec::new() }, &fence).await {
             // That is the next thing to hear of.
             tracing::info!(transition = sent.id, why = %lost, "what came has gone again");

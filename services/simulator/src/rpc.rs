@@ -115,7 +115,7 @@ impl FleetService for FleetRpc {
             None => SystemTime::UNIX_EPOCH,
         };
         let transitions = self.fleet.transitions_since(since).into_iter().map(accepted).collect();
-        Ok(Response::new(ListTransitionsResponse { transitions }))
+        Ok(Response::new(ListTransitionsResponse { transitions, now: Some(SystemTime::now().into()) }))
     }
 
     async fn get_transition(

@@ -1,10 +1,15 @@
 //! One system that is called over HTTP.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use chassis::{failpoint, settings};
-use domain::bos_time;
-use http::StatusCode;
+use chassis::{convert, failpoint, settings};
+use domain::{bos_time, clock_offset::ClockOffset, time::Timestamp};
+use http::{HeaderMap, StatusCode, header::DATE};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
@@ -31,7 +36,12 @@ struct Inner {
     wire: Wire,
     slots: Semaphore,
     ways: Ways,
+    /// How far the clock of the system is ahead of ours; none: no answer has told.
+    clock: Mutex<Option<ClockOffset>>,
 }
+
+/// What a `Date` header is cut to (RFC 9110, 5.6.7).
+const DATE_RESOLUTION: Duration = Duration::from_secs(1);
 
 impl Peer {
     /// The system called `name` in texts and metrics, such as `HSM`.
@@ -47,7 +57,7 @@ impl Peer {
         let slots = Semaphore::new(family.calls_in_flight);
         let ways = Ways::new(&name, Arc::clone(&family.label));
         let wire = Wire::new(family, url, credentials)?;
-        Ok(Self { inner: Arc::new(Inner { name, wire, slots, ways }) })
+        Ok(Self { inner: Arc::new(Inner { name, wire, slots, ways, clock: Mutex::default() }) })
     }
 
     /// What the system is called.
@@ -63,6 +73,22 @@ impl Peer {
     /// Most items in one call.
     pub fn batch_size(&self) -> usize {
         self.inner.wire.family.batch_size
+    }
+
+    /// How far the clock of the system is ahead of ours, as far as the dates of its answers tell.
+    pub fn clock(&self) -> Option<ClockOffset> {
+        *self.inner.clock.lock()
+    }
+
+    fn measure_clock(&self, headers: &HeaderMap, asked_at: Timestamp) {
+        let date = headers.get(DATE).and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok());
+        let since_1970 = date.and_then(|date| date.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let Some(theirs) = since_1970.map(|since| Timestamp::default().plus(since)) else { return };
+        let measured = ClockOffset::measure(asked_at, convert::time::now(), theirs, DATE_RESOLUTION);
+        if let Some(newer) = measured {
+            let mut clock = self.inner.clock.lock();
+            *clock = Some(clock.map_or(newer, |known| known.refine(newer)));
+        }
     }
 
     /// The credentials that hold now, for drivers that show them in another way than by a header, such as those
@@ -113,7 +139,11 @@ impl Peer {
         let began = Instant::now();
         let (label, operation) = (&self.inner.wire.family.label, request.operation);
         failpoint::pass(format_args!("{label}.{operation}.before"));
+        let asked_at = convert::time::now();
         let answer = self.inner.wire.call(&request, until).await;
+        if let Ok(answer) = &answer {
+            self.measure_clock(&answer.headers, asked_at);
+        }
         failpoint::pass(format_args!("{label}.{operation}.after"));
         drop(slot);
         let (status, outcome) = match answer {

@@ -117,6 +117,10 @@ pub struct Power {
     pub driver: PowerDriver,
     /// Seconds between looks at transitions that are under way, which are looked at in turn.
     pub follow_seconds: f64,
+    /// Seconds after which the power control service first looks at what became of a transition, and then again and again:
+    /// there is nothing new in between. It is polled so often once it was read back, `follow_seconds` after each of these
+    /// looks. 0: whenever `follow_seconds` and `poll_seconds` say.
+    pub confirm_seconds: f64,
     /// Seconds between looks at the power of nodes that were acted on just now, and at most between looks at the same
     /// transition. Six times as many at most where nothing has been done for long, or the upstream tells of changes.
     pub poll_seconds: f64,
@@ -285,6 +289,7 @@ impl Default for Power {
         Self {
             driver: PowerDriver::Simulated,
             follow_seconds: 1.0,
+            confirm_seconds: 15.0,
             poll_seconds: 5.0,
             // What the power control service is given for the same.
             effect_seconds: 60.0,

@@ -7,7 +7,7 @@ use std::{collections::HashSet, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{Settings, settings::PowerDriver};
-use domain::{component::Action, power::TASK_DEADLINE, time::Timestamp};
+use domain::{clock_offset::ClockOffset, component::Action, power::TASK_DEADLINE, time::Timestamp};
 use futures_util::Stream;
 use proto::power::PowerReading;
 use upstream::{FailureKind, machine::MachineFile};
@@ -60,28 +60,41 @@ pub(crate) struct Accepted {
     pub(crate) ids: Vec<String>,
     /// Whether `ids` are all of its nodes. An upstream may still be working out what it was asked for.
     pub(crate) complete: bool,
-    /// By the clock of the upstream.
+    /// By the clock of the upstream; the end of time: it does not tell.
     pub(crate) at: Timestamp,
+    /// Whether it still works on it, and holds its nodes.
+    pub(crate) open: bool,
 }
 
 /// Which transitions to look for in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Search {
-    /// No transition is looked into that the upstream took before this, by its clock.
-    pub(crate) since: Timestamp,
+    /// Time by our clock in which the upstream may have taken them. It is looked at only where the clock of the upstream
+    /// is known.
+    pub(crate) from: Timestamp,
+    pub(crate) until: Timestamp,
     pub(crate) actions: Vec<Action>,
     /// How many nodes they have.
     pub(crate) sizes: HashSet<usize>,
-    /// Ids of those that are ours already. They are found by their id and time alone, and tell how the clock of the
-    /// upstream stood.
+    /// Ids of those that are known to be others.
     pub(crate) known: HashSet<String>,
 }
 
 impl Search {
-    fn may_be(&self, id: &str, action: Option<Action>, at: Timestamp) -> bool {
-        self.known.contains(id)
-            || at >= self.since && action.is_some_and(|action| self.actions.contains(&action))
+    fn may_be(&self, id: &str, action: Option<Action>, at: Timestamp, clock: Option<ClockOffset>) -> bool {
+        !self.known.contains(id)
+            && action.is_some_and(|action| self.actions.contains(&action))
+            && (at == Timestamp(i64::MAX)
+                || clock.is_none_or(|clock| clock.may_be_within(at, self.from, self.until)))
     }
+}
+
+/// What was found in the upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) accepted: Vec<Accepted>,
+    /// How the clock stands by which their times are; none: it is not known.
+    pub(crate) clock: Option<ClockOffset>,
 }
 
 /// Why the upstream did not do as asked, by what is known about its state now.
@@ -90,6 +103,9 @@ pub(crate) enum Failure {
     /// It refused these nodes together. It may take some of them.
     #[error("{0}")]
     Refused(String),
+    /// It refused these nodes together because they are too many.
+    #[error("{0}")]
+    TooLarge(String),
     /// It refuses this kind of call, whichever the nodes.
     #[error("{0}")]
     Denied(String),
@@ -158,6 +174,14 @@ impl Driver {
             Self::Simulated(simulated) => simulated.follows(),
             Self::Pcs(_) => true,
             Self::Redfish(_) => false,
+        }
+    }
+
+    /// Whether it looks at what becomes of a transition now and then only.
+    pub(crate) fn works_in_steps(&self) -> bool {
+        match self {
+            Self::Pcs(_) => true,
+            Self::Simulated(_) | Self::Redfish(_) => false,
         }
     }
 
@@ -265,13 +289,42 @@ impl Driver {
         }
     }
 
-    /// The transitions that the upstream took and that may be searched for, and those that are known.
-    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
+    /// The transitions that the upstream took and that may be searched for.
+    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
         match self {
             Self::Simulated(simulated) => simulated.find(search, deadline).await,
             Self::Pcs(pcs) => pcs.find(search, deadline).await,
             // Actions end with the process that began them, and no other knows of them.
-            Self::Redfish(_) => Ok(Vec::new()),
+            Self::Redfish(_) => Ok(Found { accepted: Vec::new(), clock: None }),
+        }
+    }
+
+    /// The transitions that the upstream works on and that hold one of these nodes, whoever asked for them.
+    pub(crate) async fn holders(
+        &self,
+        ids: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<Accepted>, Failure> {
+        match self {
+            Self::Pcs(pcs) => pcs.holders(ids, deadline).await,
+            // Nobody reserves nodes there.
+            Self::Simulated(_) | Self::Redfish(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// How far the clock of the upstream is ahead of ours; none: it is not known, or has no say.
+    pub(crate) fn clock(&self) -> Option<ClockOffset> {
+        match self {
+            Self::Pcs(pcs) => pcs.clock(),
+            Self::Simulated(_) | Self::Redfish(_) => None,
+        }
+    }
+
+    /// A component has begun another generation: what was set aside about it is forgotten.
+    pub(crate) fn reconsider(&self, id: &str) {
+        match self {
+            Self::Pcs(pcs) => pcs.reconsider(id),
+            Self::Simulated(_) | Self::Redfish(_) => {}
         }
     }
 
@@ -286,5 +339,5 @@ impl Driver {
 
 /// All that is known of a transition that the upstream does not know any more.
 fn forgotten() -> Progress {
-    Progress { tasks: Vec::new(), ended: true }
+    Progress { tasks: Vec::new(), ended: true, record: None }
 }

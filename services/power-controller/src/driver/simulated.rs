@@ -3,7 +3,7 @@
 use std::{error::Error, io, sync::Arc, time::Duration};
 
 use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time, within};
-use domain::{bos_time, component::Action, time::Timestamp};
+use domain::{bos_time, clock_offset::ClockOffset, component::Action, time::Timestamp};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use proto::{
@@ -16,7 +16,7 @@ use proto::{
 };
 use tonic::{Code, ConnectError, Status};
 
-use super::{Accepted, Failure, Reading, Readings, Search};
+use super::{Accepted, Failure, Found, Reading, Readings, Search};
 use crate::progress::{Progress, Task, TaskState};
 
 /// How long a watch may take to begin. It is answered before anything happens, so a peer that needs longer
@@ -96,24 +96,31 @@ impl Simulated {
             Err(status) if status.code() == Code::NotFound => Ok(None),
             outcome => {
                 let GetTransitionResponse { tasks, ended } = self.told(outcome)?.into_inner();
-                Ok(Some(Progress { tasks: tasks.into_iter().map(task).collect(), ended }))
+                Ok(Some(Progress { tasks: tasks.into_iter().map(task).collect(), ended, record: None }))
             }
         }
     }
 
-    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
+    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
         let mut client = self.client.clone();
-        let since = Some(time::to_wire(search.since.max(Timestamp::default())));
-        let answer = within(deadline, client.list_transitions(ListTransitionsRequest { since })).await;
-        let accepted = self.told(answer)?.into_inner().transitions.into_iter().map(|one| {
+        let asked_at = time::now();
+        let request = ListTransitionsRequest { since: None };
+        let answer = within(deadline, client.list_transitions(request)).await;
+        let answer = self.told(answer)?.into_inner();
+        let theirs = answer.now.map(time::from_wire);
+        let clock = theirs
+            .and_then(|theirs| ClockOffset::measure(asked_at, time::now(), theirs, Duration::from_millis(1)));
+        let accepted = answer.transitions.into_iter().map(|one| {
             let action = action_of(one.operation());
             // Without a time of its own it may be as recent as any.
             let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
             let mut ids = one.ids;
             ids.sort_unstable();
-            Accepted { id: one.transition_id, action, ids, complete: true, at }
+            // It does not tell whether it works on one still, and nobody is held by it.
+            Accepted { id: one.transition_id, action, ids, complete: true, at, open: false }
         });
-        Ok(accepted.filter(|one| search.may_be(&one.id, one.action, one.at)).collect())
+        let accepted = accepted.filter(|one| search.may_be(&one.id, one.action, one.at, clock)).collect();
+        Ok(Found { accepted, clock })
     }
 
     /// The outcome of a call, with a text that names the fleet and, while it does not answer, since when.
@@ -132,7 +139,7 @@ impl Simulated {
         Err(match failure {
             Failure::Unreachable(error) => Failure::Unreachable(silent(error)),
             Failure::Ambiguous(error) => Failure::Ambiguous(silent(error)),
-            refused @ (Failure::Refused(_) | Failure::Denied(_)) => refused,
+            refused @ (Failure::Refused(_) | Failure::TooLarge(_) | Failure::Denied(_)) => refused,
         })
     }
 }
@@ -178,6 +185,7 @@ fn task(task: NodeTask) -> Task {
         TaskOutcome::Unspecified => TaskState::Pending,
         TaskOutcome::Succeeded => TaskState::Succeeded,
         TaskOutcome::Failed => TaskState::Failed(task.error),
+        TaskOutcome::Refused => TaskState::Refused { words: task.error, reserved: false },
     };
     Task { id: task.id, state }
 }
@@ -232,6 +240,7 @@ mod tests {
         for code in 0..17 {
             let failure = match Status::new(Code::from_i32(code), "words of the peer").into() {
                 Failure::Refused(_) => "refused",
+                Failure::TooLarge(_) => "too large",
                 Failure::Denied(_) => "denied",
                 Failure::Unreachable(_) => "unreachable",
                 Failure::Ambiguous(_) => "ambiguous",

@@ -73,25 +73,6 @@ fn a_transition_is_never_larger_than_upstreams_take() {
 }
 
 #[test]
-fn halving_isolates_one_bad_node_among_thousands() {
-    let all: Vec<_> = (0..2500).map(|n| member(&format!("x{n:04}"))).collect();
-    let (mut waiting, mut calls, mut good, mut bad) = (vec![all], 0, 0, Vec::new());
-    while let Some(members) = waiting.pop() {
-        calls += 1;
-        if names(&members).contains(&"x1234") {
-            match halves(&members) {
-                Some(halves) => waiting.extend(halves),
-                None => bad.extend(members),
-            }
-        } else {
-            good += members.len();
-        }
-    }
-    assert_eq!((calls, good, names(&bad)), (25, 2499, vec!["x1234"]));
-    assert_eq!(halves(&[]), None);
-}
-
-#[test]
 fn an_attempt_is_opened_once_and_none_while_another_is_open() {
     use Opening::{Blocked, Opened, Repeated};
     let mut intents = Intents::default();
@@ -306,49 +287,54 @@ fn a_shutdown_is_overdue_when_a_node_of_it_is_to_be_forced_off() {
     }
 }
 
-#[test]
-fn a_transition_is_recognised_by_action_and_nodes_whatever_the_clocks_say() {
-    let ours = Transition {
-        action: action_to_wire(OFF).into(),
-        members: ["x2", "x1"].map(member).to_vec(),
-        ..Transition::default()
-    };
-    let theirs = |id: &str, action, ids: &[&str]| Accepted {
+fn theirs(id: &str, action: Option<Action>, ids: &[&str]) -> Accepted {
+    Accepted {
         id: id.into(),
         action,
         ids: ids.iter().map(ToString::to_string).collect(),
         complete: true,
-        at: Timestamp(50_000_000),
-    };
-    let at = |at: i64, one: &Accepted| Accepted { at: Timestamp(at), ..one.clone() };
+        at: Timestamp(50_000),
+        open: true,
+    }
+}
+
+fn ours() -> Transition {
+    Transition {
+        action: action_to_wire(OFF).into(),
+        members: ["x2", "x1"].map(member).to_vec(),
+        ..Transition::default()
+    }
+}
+
+/// Taken between 49 and 52 s by a clock that is as ours.
+fn window() -> Window {
+    let at = Timestamp(50_000);
+    let clock = ClockOffset::measure(at, at, at, std::time::Duration::from_millis(1));
+    Window { from: Timestamp(49_000), until: Timestamp(52_000), clock }
+}
+
+#[test]
+fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
     let same = theirs("t1", Some(OFF), &["x1", "x2"]);
-    let again = theirs("t2", Some(OFF), &["x1", "x2"]);
+    let at = |at: i64, one: &Accepted| Accepted { at: Timestamp(at), ..one.clone() };
     let begun = |one: Accepted| Accepted { complete: false, ..one };
+    let undated = at(i64::MAX, &same);
     let rows = [
         ("the same", vec![same.clone()], Trace::Found("t1")),
+        ("it began before ours was sent", vec![at(48_800, &same)], Trace::Missing),
+        ("it began after our caller had gone", vec![at(52_200, &same)], Trace::Missing),
         (
-            "the same, but the first belongs to an earlier attempt",
-            vec![theirs("old", Some(OFF), &["x1", "x2"]), again],
-            Trace::Found("t2"),
-        ),
-        ("the same, by a clock of its own", vec![at(4, &same)], Trace::Found("t1")),
-        ("the same, and the upstream does not say when", vec![at(i64::MAX, &same)], Trace::Found("t1")),
-        ("the newest of two", vec![at(7, &same), theirs("t2", Some(OFF), &["x1", "x2"])], Trace::Found("t2")),
-        (
-            "the same, long before another of ours on these nodes",
-            vec![at(4, &same), theirs("before", Some(FORCE), &[])],
+            "another of ours was taken under the id",
+            vec![theirs("old", Some(OFF), &["x1", "x2"])],
             Trace::Missing,
         ),
+        ("nobody says when it began", vec![undated.clone()], Trace::Undated { id: "t1", open: true }),
         (
-            "the same, and the clock of the upstream was set back an hour",
-            vec![at(46_400_000, &same), theirs("before", Some(FORCE), &[])],
-            Trace::Found("t1"),
+            "nobody says when it began, and it is over",
+            vec![Accepted { open: false, ..undated.clone() }],
+            Trace::Undated { id: "t1", open: false },
         ),
-        (
-            "the same, long before another of ours on other nodes",
-            vec![at(4, &same), theirs("old", Some(OFF), &[])],
-            Trace::Found("t1"),
-        ),
+        ("an undated one beside ours", vec![undated, at(50_001, &same)], Trace::Found("t1")),
         ("another action", vec![theirs("t1", Some(FORCE), &["x1", "x2"])], Trace::Missing),
         ("an action without a name", vec![theirs("t1", None, &["x1", "x2"])], Trace::Missing),
         ("fewer nodes", vec![theirs("t1", Some(OFF), &["x1"])], Trace::Missing),
@@ -363,11 +349,42 @@ fn a_transition_is_recognised_by_action_and_nodes_whatever_the_clocks_say() {
         ),
         ("nothing", vec![], Trace::Missing),
     ];
-    let (known, before) = (["old", "before"].map(String::from).into(), ["before".to_owned()].into());
-    let all = Ours { known: &known, before: &before };
     for (what, accepted, found) in rows {
-        assert_eq!(trace(&ours, &accepted, &all), found, "{what}");
+        assert_eq!(trace(&ours(), &accepted, &window(), |one| one.id == "old"), found, "{what}");
     }
-    let nameless = Transition { action: 0, ..ours };
-    assert_eq!(trace(&nameless, &[same], &all), Trace::Missing);
+    let timeless = Window { clock: None, ..window() };
+    let unknown = trace(&ours(), std::slice::from_ref(&same), &timeless, |_| false);
+    assert_eq!(unknown, Trace::Undated { id: "t1", open: true }, "a clock that is not known adopts nothing");
+    let nameless = Transition { action: 0, ..ours() };
+    assert_eq!(trace(&nameless, &[same], &window(), |_| false), Trace::Missing);
+}
+
+#[test]
+fn an_id_is_believed_when_it_stands_for_what_was_asked() {
+    let same = theirs("t1", Some(OFF), &["x1", "x2"]);
+    let rows = [
+        ("the same", same.clone(), ReadBack::Same),
+        (
+            "it is over, and its nodes are forgotten",
+            Accepted { ids: vec![], open: false, ..same.clone() },
+            ReadBack::Same,
+        ),
+        ("nobody says when it began", Accepted { at: Timestamp(i64::MAX), ..same.clone() }, ReadBack::Same),
+        (
+            "its nodes are worked out",
+            Accepted { ids: vec![], complete: false, ..same.clone() },
+            ReadBack::Unclear,
+        ),
+        ("another action", theirs("t1", Some(ON), &["x1", "x2"]), ReadBack::Other),
+        ("other nodes", theirs("t1", Some(OFF), &["x3", "x4"]), ReadBack::Other),
+        (
+            "other nodes so far",
+            Accepted { complete: false, ..theirs("t1", Some(OFF), &["x3"]) },
+            ReadBack::Other,
+        ),
+        ("it began before ours was sent", Accepted { at: Timestamp(40_000), ..same }, ReadBack::Other),
+    ];
+    for (what, record, expected) in rows {
+        assert_eq!(read_back(&ours(), &record, &window()), expected, "{what}");
+    }
 }

@@ -53,7 +53,8 @@ impl Actions {
                     TaskState::Pending
                 }
                 Err(other) => {
-                    TaskState::Failed(format!("{} not begun: a {} is under way", reset.word(), other.word()))
+                    let words = format!("{} not begun: a {} is under way", reset.word(), other.word());
+                    TaskState::Refused { words, reserved: false }
                 }
             };
             tasks.push(Task { id: node, state });
@@ -66,8 +67,8 @@ impl Actions {
     /// An action that ends as it begins, for the reason `text` on every node. Gives its id.
     pub(super) fn refuse(&self, ids: Vec<String>, text: &str) -> String {
         let id = uuid::Uuid::new_v4().to_string();
-        let failed = |id| Task { id, state: TaskState::Failed(text.to_owned()) };
-        let tasks = ids.into_iter().map(failed).collect();
+        let refused = |id| Task { id, state: TaskState::Refused { words: text.to_owned(), reserved: false } };
+        let tasks = ids.into_iter().map(refused).collect();
         let ended = Some(Instant::now());
         let begun = Begun { tasks, places: HashMap::new(), pending: 0, ended };
         let mut book = self.book.lock();
@@ -104,7 +105,7 @@ impl Actions {
         let mut book = self.book.lock();
         book.forget(Instant::now());
         let begun = book.actions.get(id)?;
-        Some(Progress { tasks: begun.tasks.clone(), ended: begun.ended.is_some() })
+        Some(Progress { tasks: begun.tasks.clone(), ended: begun.ended.is_some(), record: None })
     }
 }
 
@@ -182,6 +183,7 @@ mod tests {
                         },
                     ],
                     ended: true,
+                    record: None,
                 },
             )
         "#]]
@@ -200,7 +202,8 @@ mod tests {
             assert!(taken.is_empty());
             let progress = actions.progress(&on).unwrap();
             let text = "power on not begun: a graceful power off is under way";
-            assert_eq!(progress.tasks, [Task { id: "x1".into(), state: TaskState::Failed(text.into()) }]);
+            let state = TaskState::Refused { words: text.into(), reserved: false };
+            assert_eq!(progress.tasks, [Task { id: "x1".into(), state }]);
             assert!(progress.ended);
             actions.end(ended, "x1", Ok(()));
         }

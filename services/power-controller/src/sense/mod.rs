@@ -17,7 +17,7 @@ use std::{
 
 use anyhow::Context as _;
 use chassis::{convert::time, lease::Handover, memory::leave_room};
-use domain::{component::Component, id::ComponentId, power::Shown};
+use domain::{component::Component, id::ComponentId, power::Shown, time::Timestamp};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
@@ -70,6 +70,10 @@ struct Seen {
     listening: u64,
     clock: u64,
     at: Instant,
+    /// When it was asked for.
+    asked_at: Instant,
+    /// Since when the upstream says that it is so; none: then.
+    as_of: Option<Timestamp>,
 }
 
 /// A node that is asked for.
@@ -224,6 +228,9 @@ impl Sense {
             && state.is_none_or(|state| state.reading() != PowerReading::Unspecified);
         if !component.is_enabled() || told {
             return None;
+        }
+        if self.effects.is_left_open(id) {
+            return Some(now);
         }
         let known =
             state.is_some_and(|state| state.generation == component.generation && !is_doubtful(state));

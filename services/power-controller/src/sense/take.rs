@@ -1,6 +1,6 @@
 //! What is made of answers, changes and results.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use chassis::{convert::time, pause};
 use domain::{
@@ -19,6 +19,9 @@ use crate::{
     driver::{Failure, Reading},
     pushes::Push,
 };
+
+/// Pause before a node is asked for again whose reading may be of before the end of an action.
+const LEFT_OPEN: Duration = Duration::from_secs(1);
 
 impl Sense {
     /// Answers that came at the same time are stored together. Of two about one node the one that was asked for
@@ -58,7 +61,7 @@ impl Sense {
     ) -> Vec<(ComponentId, PowerState, Seen)> {
         let now = time::now();
         let options = self.known.options.in_force();
-        let seen = Self::seen_at(question.clock, question.listening);
+        let seen = Seen { asked_at: question.asked_at, ..Self::seen_at(question.clock, question.listening) };
         let mut states = Vec::new();
         for Asked { id, generation, tenure } in question.nodes {
             // A new holder has its own questions.
@@ -74,6 +77,7 @@ impl Sense {
                 self.ask_at(&id, std::iter::once(self.fresh_until(&seen, &component)));
                 continue;
             }
+            let seen = Seen { as_of: reading.as_of, ..seen };
             let state = convert::power_state(&id, reading, generation, now);
             // Something newer came in while the upstream was asked; if it says otherwise, nobody knows which
             // of the two is true now.
@@ -195,7 +199,8 @@ impl Sense {
     }
 
     fn seen_at(clock: u64, listening: u64) -> Seen {
-        Seen { listening, clock, at: Instant::now() }
+        let now = Instant::now();
+        Seen { listening, clock, at: now, asked_at: now, as_of: None }
     }
 
     /// Stores what differs from what is known.
@@ -212,6 +217,7 @@ impl Sense {
             return self.ask_again_later(ids);
         }
         let (options, now) = (self.known.options.in_force(), time::now());
+        states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of));
         // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
         self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {
@@ -237,13 +243,14 @@ impl Sense {
         }
         let after = |pause| Instant::now() + pause;
         // Not every upstream tells when a node is back that was missing or whose power was not known.
+        let left_open = self.effects.is_left_open(id.as_str()).then(|| after(LEFT_OPEN));
         let doubt = is_doubtful(state).then(|| after(options.polling_period()));
         let effect = match self.effects.outlook(state, generation, options, now) {
             Outlook::Pending { until } => until.map(|until| after(until.since(now))),
             Outlook::Settled => None,
         };
         let change = component.is_enabled().then(|| self.fresh_until(&seen, &component));
-        self.ask_at(id, doubt.into_iter().chain(effect).chain(change));
+        self.ask_at(id, left_open.into_iter().chain(doubt).chain(effect).chain(change));
     }
 
     /// Has the component looked at again at the first of these times.

@@ -22,6 +22,7 @@ fn transition(id: &str, delivery: Delivery) -> Transition {
         attempt: 2,
         outcome: TaskOutcome::Failed.into(),
         error: "Unable to reserve component".into(),
+        held_by: "t-9".into(),
     });
     Transition { id: id.into(), delivery: delivery.into(), members: members.collect(), ..Default::default() }
 }

@@ -1,6 +1,10 @@
 //! A power control service that does as it is told by a test, in the service's own wire format.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -32,6 +36,8 @@ struct World {
     troubles: BTreeMap<&'static str, Trouble>,
     /// By how many seconds its clock is ahead.
     ahead: i64,
+    /// Ids with which it answers the next calls, in place of those that the transitions have.
+    mistaken_ids: VecDeque<String>,
 }
 
 /// What is wrong with calls of one kind.
@@ -45,6 +51,8 @@ pub(crate) enum Trouble {
     Answers(u16, String),
     /// Bodies about more than so many nodes are refused with this answer.
     Over(usize, u16, String),
+    /// Bodies about this node are refused with this answer.
+    Refuses(String, u16, String),
 }
 
 impl FakePcs {
@@ -68,6 +76,29 @@ impl FakePcs {
     /// Sets by how many seconds its clock is ahead from now on.
     pub(crate) fn set_ahead(&self, seconds: i64) {
         self.world.lock().ahead = seconds;
+    }
+
+    /// Answers the next calls for transitions with these ids, in place of those that they have.
+    pub(crate) fn mistake_ids(&self, ids: &[&str]) {
+        self.world.lock().mistaken_ids.extend(ids.iter().map(ToString::to_string));
+    }
+
+    /// The newest transition.
+    pub(crate) fn newest_transition(&self) -> Value {
+        self.world.lock().transitions.last().expect("a transition").clone()
+    }
+
+    /// Has the newest transition be so many seconds old.
+    pub(crate) fn age_transition(&self, seconds: i64) {
+        let created = (chrono::Utc::now() - chrono::Duration::seconds(seconds)).to_rfc3339();
+        self.world.lock().transitions.last_mut().expect("a transition")["createTime"] = created.into();
+    }
+
+    /// Sets the status of one transition.
+    pub(crate) fn set_status_of(&self, id: &str, status: &str) {
+        let mut world = self.world.lock();
+        let transition = world.transitions.iter_mut().find(|one| one["transitionID"] == id);
+        transition.expect("a transition")["transitionStatus"] = status.into();
     }
 
     /// Settings with which it is called.
@@ -200,30 +231,41 @@ async fn serve_one(
         (_, _, "") => "list",
         _ => "get",
     };
-    let trouble = {
+    let (trouble, ahead) = {
         let mut world = world.lock();
         world.calls.push((format!("{method} {uri}"), body.clone()));
-        world.troubles.get(kind).cloned()
+        (world.troubles.get(kind).cloned(), world.ahead)
     };
     match trouble {
         Some(Trouble::Hangs) => std::future::pending().await,
-        Some(Trouble::Answers(status, text)) => answer(status, text),
-        Some(Trouble::Over(most, status, text)) if nodes(&body) > most => answer(status, text),
+        Some(Trouble::Answers(status, text)) => answer(status, text, ahead),
+        Some(Trouble::Over(most, status, text)) if nodes(&body) > most => answer(status, text, ahead),
+        Some(Trouble::Refuses(node, status, text)) if is_about(&body, &node) => answer(status, text, ahead),
         Some(Trouble::LosesAnswers) => {
             let _lost = world.lock().answer(kind, &id, &body);
             tokio::time::sleep(Duration::from_secs(60)).await;
-            answer(500, String::new())
+            answer(500, String::new(), ahead)
         }
-        Some(Trouble::Over(..)) | None => {
+        Some(Trouble::Over(..) | Trouble::Refuses(..)) | None => {
             let (status, value) = world.lock().answer(kind, &id, &body);
-            answer(status, value.to_string())
+            answer(status, value.to_string(), ahead)
         }
     }
 }
 
-fn answer(status: u16, text: String) -> Response {
+fn answer(status: u16, text: String, ahead: i64) -> Response {
     let kind = if status < 400 { "application/json" } else { "application/problem+json" };
-    (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, kind)], text).into_response()
+    let now = chrono::Utc::now() + chrono::Duration::seconds(ahead);
+    let date = now.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let headers = [(header::CONTENT_TYPE, kind.to_owned()), (header::DATE, date)];
+    (StatusCode::from_u16(status).unwrap(), headers, text).into_response()
+}
+
+/// Whether a body is about the node.
+fn is_about(body: &Value, node: &str) -> bool {
+    let mut named = body["xname"].as_array().into_iter().flatten();
+    let mut located = body["location"].as_array().into_iter().flatten();
+    named.any(|id| id == node) || located.any(|location| location["xname"] == node)
 }
 
 /// How many nodes a body is about.
@@ -277,6 +319,7 @@ impl World {
         let now = (chrono::Utc::now() + chrono::Duration::seconds(self.ahead)).to_rfc3339();
         self.transitions.push(json!({"transitionID": id, "operation": operation, "createTime": now,
             "transitionStatus": "in-progress", "tasks": tasks}));
+        let id = self.mistaken_ids.pop_front().unwrap_or(id);
         (200, json!({"transitionID": id, "operation": operation}))
     }
 }

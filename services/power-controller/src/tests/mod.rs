@@ -1,5 +1,6 @@
 //! The whole service with a power control service and a registry around it.
 
+mod crossing;
 mod follow;
 mod redfish;
 mod replicas;
@@ -53,6 +54,7 @@ impl Mesh {
         settings.power.pcs.total_seconds = 1.0;
         settings.power.follow_seconds = 0.05;
         settings.power.poll_seconds = 0.2;
+        settings.power.confirm_seconds = 0.0;
         let around = Context::new(settings.clone());
         let (registry, url) = FakeRegistry::start(&around, options).await;
         settings.component_registry.url = url;

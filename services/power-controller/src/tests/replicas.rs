@@ -4,7 +4,6 @@ use chassis::lease::Shard;
 use sea_orm::{ConnectionTrait, Database};
 
 use super::*;
-use crate::testing::pcs::Trouble;
 
 /// Who is alone has everything; of two the second gets the upper half of the shards.
 const HALF: u8 = 32;
@@ -24,7 +23,7 @@ async fn a_shutdown_is_ended_by_who_has_the_transition_and_not_by_who_has_the_no
     mesh.until_delivery(Delivery::Accepted).await;
 
     let other_way = FakePcs::start().await;
-    other_way.trouble("get", Some(Trouble::Hangs));
+    other_way.add_transition(mesh.pcs.newest_transition());
     let mut settings = mesh.settings.clone();
     settings.power.pcs.url.clone_from(&other_way.url);
     let (second, _) = run(settings).await;

@@ -65,14 +65,48 @@ async fn a_transition_that_is_too_large_is_split_and_spends_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_node_shows_the_words_and_spends_its_attempt() {
+async fn a_node_that_is_refused_while_others_are_taken_spends_its_attempt() {
     let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(400, r#"{"detail": "no such node"}"#.into())));
-    mesh.power_on(&["x1"]);
+    let refusal = Trouble::Refuses("x1".into(), 400, r#"{"detail": "no such node"}"#.into());
+    mesh.pcs.trouble("create", Some(refusal));
+    mesh.power_on(&["x1", "x2", "x3"]);
     let refused = mesh.until_component("x1", "refused", |one| one.last_action_failed()).await;
     assert!(refused.power_error.contains("no such node"), "{}", refused.power_error);
     assert_eq!(attempts(&refused, Action::PoweringOn), 1);
-    mesh.until_delivery(Delivery::Refused).await;
+    assert!(["x2", "x3"].iter().all(|id| !mesh.registry.get(id).last_action_failed()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_everybody_spends_nothing_and_costs_few_calls() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(400, r#"{"detail": "not now"}"#.into())));
+    let ids: Vec<_> = (0..2_000).map(|number| format!("x{number:04}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    mesh.power_on(&ids);
+    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    mesh.until_component(ids[0], "waits", waits).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let calls = mesh.pcs.count("POST /transitions");
+    assert!(calls <= 40, "{calls} calls");
+    mesh.pcs.trouble("create", None);
+    let all_taken = || async {
+        let taken: usize = mesh.pcs.taken().iter().map(|one| one.split(' ').count() - 1).sum();
+        (taken == ids.len()).then_some(())
+    };
+    until("all to be taken", all_taken).await;
+    assert!(ids.iter().all(|id| attempts(&mesh.registry.get(id), Action::PoweringOn) == 1));
+    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bad_node_among_thousands_is_found_in_few_calls() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Refuses("x0777".into(), 400, r#"{"detail": "bad"}"#.into())));
+    let ids: Vec<_> = (0..2_000).map(|number| format!("x{number:04}")).collect();
+    mesh.power_on(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    mesh.until_component("x0777", "refused", |one| one.last_action_failed()).await;
+    let calls = mesh.pcs.count("POST /transitions");
+    assert!(calls <= 30, "{calls} calls");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,10 +183,9 @@ async fn what_was_sent_after_the_backup_of_a_database_is_found_when_it_is_restor
 
 /// Waits until the last connection to the databases in there is closed, which takes their logs away.
 async fn until_closed(directory: &Path) {
-    let is_log = |name: &str| name.ends_with("-wal");
-    let logs = || fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
-    let closed = || async { (!logs().any(|name| is_log(name.to_str().unwrap()))).then_some(()) };
-    until("the databases are closed", closed).await;
+    let names = || fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let is_open = || names().any(|name| name.to_string_lossy().ends_with("-wal"));
+    until("the databases are closed", || async { (!is_open()).then_some(()) }).await;
 }
 
 /// Lets one directory have the files of another, and no others.

@@ -6,7 +6,7 @@
 mod wire;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,16 +15,21 @@ use std::{
 };
 
 use chassis::settings;
-use domain::{component::Action, power::TASK_DEADLINE};
+use domain::{
+    blame::{self, Next, Round},
+    clock_offset::ClockOffset,
+    component::Action,
+    power::TASK_DEADLINE,
+};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use upstream::{Peer, Request};
 
-use super::{Accepted, Failure, Reading, Search};
+use super::{Accepted, Failure, Found, Reading, Search};
 use crate::progress::Progress;
 
-/// How long a node is not asked for again that the service does not take for one. Such a node costs the
+/// How long a node is not asked for again that the service did not take while it took others. Such a node costs the
 /// questions that find it among thousands, and comes from an inventory that people have to mend.
 const REFUSED_FOR: Duration = Duration::from_secs(300);
 
@@ -40,6 +45,8 @@ pub(crate) struct Pcs {
     most_nodes: Arc<AtomicUsize>,
     /// Nodes that were refused by themselves, since when, and why.
     refused: Arc<Mutex<HashMap<String, (Instant, String)>>>,
+    /// How many questions in a row were refused for every node.
+    refuses_all: Arc<AtomicUsize>,
 }
 
 impl Pcs {
@@ -50,7 +57,7 @@ impl Pcs {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
-        Ok(Self { peer, most_nodes, refused: Arc::default() })
+        Ok(Self { peer, most_nodes, refused: Arc::default(), refuses_all: Arc::default() })
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
@@ -58,33 +65,80 @@ impl Pcs {
     }
 
     /// The service refuses all nodes together if it does not take one of them for a node (BUG-30), so they are
-    /// asked for in ever smaller parts until the one is alone. It has no state, and says why.
+    /// asked for in ever smaller parts until the one is alone. It has no state, and says why. Where every node is refused
+    /// it is the service that has trouble, and no node is searched for.
     pub(crate) async fn power(
         &self,
         ids: Vec<String>,
         deadline: Duration,
     ) -> Result<Vec<(String, Reading)>, Failure> {
         let (ids, mut readings) = self.set_aside(ids);
-        let mut parts = vec![ids];
+        let asked = ids.len();
+        // As long as everybody is refused one node is enough to find out, each time another one.
+        let failures = self.refuses_all.load(Ordering::Relaxed);
+        if failures > 0
+            && asked > 1
+            && let Err(Failure::Refused(text)) = self.read(&ids[failures % asked..][..1], deadline).await
+        {
+            self.refuses_all.fetch_add(1, Ordering::Relaxed);
+            return Err(Failure::Unreachable(text));
+        }
+        self.refuses_all.store(0, Ordering::Relaxed);
+        let (mut round, mut parts, mut alone) = (Round::default(), vec![ids], Vec::new());
         while let Some(mut part) = parts.pop() {
             if part.is_empty() {
                 continue;
             }
-            match self.read(&part, deadline).await {
-                Ok(found) => readings.extend(found),
-                Err(Failure::Refused(text)) if part.len() == 1 => {
-                    let id = part.remove(0);
-                    self.refused.lock().insert(id.clone(), (Instant::now(), text.clone()));
-                    readings.push((id, Reading::undefined(text)));
+            let text = match self.read(&part, deadline).await {
+                Ok(found) => {
+                    round.take();
+                    readings.extend(found);
+                    continue;
                 }
-                Err(Failure::Refused(_)) => {
+                Err(Failure::TooLarge(_)) if part.len() > 1 => {
+                    let rest = part.split_off(part.len() / 2);
+                    parts.extend([rest, part]);
+                    continue;
+                }
+                Err(Failure::Refused(text) | Failure::TooLarge(text)) => text,
+                Err(failure) => return Err(failure),
+            };
+            match round.refuse(part.len()) {
+                Next::Probe => {
+                    let (probes, rest) = blame::probes(part);
+                    parts.push(rest);
+                    parts.extend(probes.into_iter().map(|probe| vec![probe]));
+                }
+                Next::Halve => {
                     let rest = part.split_off(part.len() / 2);
                     parts.extend([rest, part]);
                 }
-                Err(failure) => return Err(failure),
+                Next::BlameNode | Next::Undecided => alone.extend(part.pop().map(|id| (id, text))),
+                Next::BlameUpstream => {
+                    self.refuses_all.store(1, Ordering::Relaxed);
+                    return Err(Failure::Unreachable(text));
+                }
             }
         }
+        if round.blames_nodes() {
+            let now = Instant::now();
+            self.refused.lock().extend(alone.iter().map(|(id, text)| (id.clone(), (now, text.clone()))));
+        } else if asked > 1
+            && let Some((_, text)) = alone.pop()
+        {
+            return Err(Failure::Unreachable(text));
+        }
+        readings.extend(alone.into_iter().map(|(id, text)| (id, Reading::undefined(text))));
         Ok(readings)
+    }
+
+    /// The node is asked for again, also if it was refused not long ago.
+    pub(crate) fn reconsider(&self, id: &str) {
+        self.refused.lock().remove(id);
+    }
+
+    pub(crate) fn clock(&self) -> Option<ClockOffset> {
+        self.peer.clock()
     }
 
     /// Separates nodes that were refused not long ago, and what was said of them.
@@ -150,8 +204,14 @@ impl Pcs {
     /// None: the service does not know it any more.
     async fn transition(&self, id: &str, deadline: Duration) -> Result<Option<wire::Transition>, Failure> {
         let request = Request::get("transitions_get", format!("/transitions/{id}")).answer_within(deadline);
-        match self.peer.json(request).await {
-            Ok(transition) => Ok(Some(transition)),
+        match self.peer.json::<wire::Transition>(request).await {
+            Ok(transition) if transition.id == id => Ok(Some(transition)),
+            Ok(other) => {
+                let other = if is_id(&other.id) { other.id } else { "another".to_owned() };
+                Err(Failure::Ambiguous(format!(
+                    "PCS was asked about transition {id} and answered about {other}"
+                )))
+            }
             Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(None),
             Err(failure) => Err(failure.into()),
         }
@@ -179,33 +239,44 @@ impl Pcs {
     }
 
     /// The list names no nodes, so each transition that fits and is not known is asked for by itself, the newest first.
-    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Vec<Accepted>, Failure> {
+    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
+        let mut candidates = self.list(deadline).await?;
+        let clock = self.clock();
+        candidates.retain(|one| {
+            search.may_be(&one.id, one.action(), one.created_at(), clock)
+                && one.size().is_none_or(|size| search.sizes.contains(&size))
+        });
+        Ok(Found { accepted: self.look_into(candidates, deadline).await?, clock })
+    }
+
+    /// The transitions that have not ended and hold one of these nodes, the newest first.
+    pub(crate) async fn holders(
+        &self,
+        ids: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<Accepted>, Failure> {
+        let mut candidates = self.list(deadline).await?;
+        candidates.retain(|one| !one.is_over());
+        let mut held = self.look_into(candidates, deadline).await?;
+        held.retain(|one| one.open && one.ids.iter().any(|id| ids.contains(id)));
+        Ok(held)
+    }
+
+    async fn list(&self, deadline: Duration) -> Result<Vec<wire::Transition>, Failure> {
         let request = Request::get("transitions_list", "/transitions").answer_within(deadline);
         let list: wire::TransitionList = self.peer.json(request).await?;
-        let mut candidates = list.transitions;
-        candidates.retain(|one| {
-            is_id(&one.id)
-                && search.may_be(&one.id, one.action(), one.created_at())
-                && (search.known.contains(&one.id)
-                    || one.size().is_none_or(|size| search.sizes.contains(&size)))
-        });
-        candidates.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
-        let mut found = Vec::new();
-        for listed in candidates {
-            if search.known.contains(&listed.id) {
-                let (action, at) = (listed.action(), listed.created_at());
-                found.push(Accepted { id: listed.id, action, ids: Vec::new(), complete: false, at });
-                continue;
-            }
-            let Some(transition) = self.transition(&listed.id, deadline).await? else { continue };
-            let (ids, complete) = transition.nodes();
-            found.push(Accepted {
-                action: listed.action(),
-                at: listed.created_at(),
-                id: listed.id,
-                ids,
-                complete,
-            });
+        Ok(list.transitions.into_iter().filter(|one| is_id(&one.id)).collect())
+    }
+
+    async fn look_into(
+        &self,
+        mut listed: Vec<wire::Transition>,
+        deadline: Duration,
+    ) -> Result<Vec<Accepted>, Failure> {
+        listed.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
+        let mut found = Vec::with_capacity(listed.len());
+        for one in listed {
+            found.extend(self.transition(&one.id, deadline).await?.as_ref().map(wire::Transition::record));
         }
         Ok(found)
     }
@@ -220,7 +291,7 @@ fn is_id(id: &str) -> bool {
 /// effect. A path that it does not know is no fault of the nodes.
 fn sort(failure: upstream::Failure) -> Failure {
     match failure.status {
-        _ if is_too_large(&failure) => Failure::Refused(failure.text),
+        _ if is_too_large(&failure) => Failure::TooLarge(failure.text),
         Some(StatusCode::NOT_FOUND) => Failure::Denied(failure.text),
         _ => failure.into(),
     }

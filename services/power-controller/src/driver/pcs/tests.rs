@@ -42,14 +42,21 @@ async fn only_on_and_off_are_states() {
         ("x7", json!({"xname": "x7", "powerState": "dancing", "error": ""})),
         ("x8", json!({"xname": "x8"})),
         ("x9", json!({"xname": "stranger", "powerState": "on"})),
+        (
+            "x11",
+            json!({"xname": "x11", "powerState": "on", "managementState": "unavailable", "error": "timeout"}),
+        ),
+        ("x12", json!({"xname": "x12", "powerState": "undefined", "managementState": "unavailable"})),
     ] {
         fake.set_entry(id, Some(entry));
     }
-    let asked = "x1 x2 x3 x4 x5 x6 x7 x8 x9 x10";
+    let asked = "x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12";
     let readings = driver(&fake).power(ids(asked), DEADLINE).await.unwrap();
     expect![[r#"
         stranger On ""
         x1 On ""
+        x11 Undefined "PCS cannot reach the node's BMC (timeout)"
+        x12 Undefined "PCS cannot reach the node's BMC"
         x2 Off "" as of 1795176000500
         x3 Off "" as of 1795176000123
         x4 Undefined ""
@@ -81,10 +88,41 @@ async fn one_bad_id_hides_no_other_and_costs_its_search_once() {
     "#]]
     .assert_eq(&told.replace(fake.url.trim_start_matches("http://"), "HOST"));
     let calls = fake.calls().len();
-    assert!(calls <= 15, "{calls}");
+    assert!(calls <= 17, "{calls}");
     let again: HashMap<_, _> = pcs.power(asked, DEADLINE).await.unwrap().into_iter().collect();
     assert_eq!(again, readings);
     assert_eq!(fake.calls().len(), calls + 1);
+}
+
+#[tokio::test]
+async fn refusal_of_everybody_costs_few_calls_and_sets_nobody_aside() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    let asked: Vec<_> = (0..2_000).map(|n| format!("x{n:04}")).collect();
+    asked.iter().for_each(|id| fake.set_power(&[id], "off", ""));
+    fake.trouble("status", Some(Trouble::Answers(400, r#"{"detail": "no"}"#.into())));
+    let refused = pcs.power(asked.clone(), DEADLINE).await;
+    assert!(matches!(refused, Err(Failure::Unreachable(_))), "{refused:?}");
+    assert!(fake.calls().len() <= 4, "{} calls", fake.calls().len());
+    assert!(pcs.power(asked.clone(), DEADLINE).await.is_err());
+    assert!(fake.calls().len() <= 5, "{} calls", fake.calls().len());
+    fake.trouble("status", None);
+    let readings = pcs.power(asked, DEADLINE).await.unwrap();
+    assert!(readings.iter().all(|(_, one)| one.reading == proto::power::PowerReading::Off));
+}
+
+#[tokio::test]
+async fn a_node_that_was_set_aside_is_asked_for_in_its_next_generation() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    fake.set_power(&["x1", "x2"], "off", "");
+    fake.trouble("status", Some(Trouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
+    pcs.power(ids("x1 x2"), DEADLINE).await.unwrap();
+    fake.trouble("status", None);
+    let reading = async || show(pcs.power(ids("x2"), DEADLINE).await.unwrap());
+    assert!(reading().await.starts_with("x2 Undefined"));
+    pcs.reconsider("x2");
+    assert_eq!(reading().await, "x2 Off \"\"\n");
 }
 
 #[tokio::test]
@@ -132,6 +170,7 @@ async fn in_trouble(trouble: Trouble) -> String {
     let kind = |failure: Failure| {
         let (kind, text) = match failure {
             Failure::Refused(text) => ("refused", text),
+            Failure::TooLarge(text) => ("too large", text),
             Failure::Denied(text) => ("denied", text),
             Failure::Unreachable(text) => ("unreachable", text),
             Failure::Ambiguous(text) => ("ambiguous", text),
@@ -173,11 +212,11 @@ async fn trouble_is_told_by_what_it_did() {
     }
     expect![[r#"
         hangs: ambiguous, then at most 2500; power: ambiguous
-        bad request: refused, then at most 2500; power: 0 of 2
+        bad request: refused, then at most 2500; power: unreachable
         unauthorised: denied, then at most 2500; power: denied
         unknown path: denied, then at most 2500; power: denied
-        too large for the proxy: refused, then at most 100; power: 2 of 2
-        too large for the store: refused, then at most 100; power: 2 of 2
+        too large for the proxy: too large, then at most 100; power: 2 of 2
+        too large for the store: too large, then at most 100; power: 2 of 2
         busy: unreachable, then at most 2500; power: unreachable
         broken: ambiguous, then at most 2500; power: ambiguous
         restarting: ambiguous, then at most 2500; power: ambiguous
@@ -247,11 +286,11 @@ async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
           x1: Pending
           x2: Pending
           x3: Succeeded
-          x4: Failed("PCS: Unable to reserve component (Failed to achieve transition)")
-          x5: Failed("PCS: Missing xname")
+          x4: Refused { words: "PCS: Unable to reserve component (Failed to achieve transition)", reserved: true }
+          x5: Refused { words: "PCS: Missing xname", reserved: false }
           x6: Failed("PCS: Aborted. Last status - Gathering data")
           x7: Failed("PCS reports the task as failed")
-          x8: Failed("PCS: Unsupported for transition operation")
+          x8: Refused { words: "PCS: Unsupported for transition operation", reserved: false }
           x9: Pending
         aborted: ended true
         dancing: ended false
@@ -285,7 +324,7 @@ async fn only_transitions_that_may_be_ours_are_looked_into_the_newest_first() {
             "transitionStatus": status, "tasks": tasks})
     };
     for one in [
-        transition("before", "On", "2026-11-20T11:59:59Z", "in-progress", "x1 x2"),
+        transition("before", "On", "2026-11-20T11:59:50Z", "in-progress", "x1 x2"),
         transition("same", "on", "2026-11-20T12:00:00Z", "in-progress", "x2 x1"),
         transition("other", "Off", "2026-11-20T12:00:01Z", "in-progress", "x1 x2"),
         transition("known", "On", "2026-11-20T12:00:01Z", "in-progress", "x1 x2"),
@@ -297,20 +336,20 @@ async fn only_transitions_that_may_be_ours_are_looked_into_the_newest_first() {
         fake.add_transition(one);
     }
     let search = Search {
-        since: wire::time("2026-11-20T12:00:00Z").unwrap(),
+        from: wire::time("2026-11-20T12:00:00Z").unwrap(),
+        until: domain::time::Timestamp(i64::MAX),
         actions: vec![Action::PoweringOn],
         sizes: [2].into(),
         known: ["known".to_owned()].into(),
     };
     let found = driver(&fake).find(&search, DEADLINE).await.unwrap();
-    let lines = found.iter().map(|one| {
+    let lines = found.accepted.iter().map(|one| {
         let action = one.action.map(Action::word);
         format!("{} {action:?} {:?} complete {} at {}\n", one.id, one.ids, one.complete, one.at.0)
     });
     expect![[r#"
         begun Some("powering_on") [] complete false at 1795176003000
         over Some("powering_on") ["x1", "x3"] complete true at 1795176002000
-        known Some("powering_on") [] complete false at 1795176001000
         same Some("powering_on") ["x1", "x2"] complete true at 1795176000000
     "#]]
     .assert_eq(&lines.collect::<String>());

@@ -6,12 +6,21 @@ use proto::power::PowerReading;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    driver::Reading,
+    driver::{Accepted, Reading},
     progress::{Progress, Task, TaskState},
 };
 
 /// Longest text of the service that is passed on, in characters.
 const LONGEST: usize = 300;
+
+/// What the management state `unavailable` means.
+const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
+
+/// Errors of tasks that the service ended before it asked anything of the node, in its own words: it has no other sign.
+const NOT_BEGUN: [&str; 4] = [RESERVED, "Missing xname", "Invalid xname", "Xname not found in HSM"];
+
+/// The same where somebody else holds the node, or it is locked.
+const RESERVED: &str = "Unable to reserve component";
 
 /// Body of `POST /power-status`. An empty list would ask for everything.
 #[derive(Debug, Serialize)]
@@ -29,6 +38,7 @@ pub(super) struct PowerAnswer {
 pub(super) struct NodePower {
     pub(super) xname: String,
     power_state: Option<String>,
+    management_state: Option<String>,
     error: Option<String>,
     last_updated: Option<String>,
 }
@@ -37,6 +47,12 @@ impl NodePower {
     /// What the entry says. Only the two words that are known count as a state.
     pub(super) fn reading(self) -> Reading {
         let error = one_line(&self.error.unwrap_or_default());
+        let as_of = self.last_updated.as_deref().and_then(time);
+        // What was read before the BMC fell silent is no reading of now.
+        if self.management_state.is_some_and(|state| state.eq_ignore_ascii_case("unavailable")) {
+            let words = if error.is_empty() { error } else { format!(" ({error})") };
+            return Reading { as_of, ..Reading::undefined(format!("{UNREACHABLE}{words}")) };
+        }
         let state = self.power_state.unwrap_or_default();
         let (reading, error) = match state.to_ascii_lowercase().as_str() {
             "on" => (PowerReading::On, error),
@@ -47,7 +63,7 @@ impl NodePower {
             }
             _ => (PowerReading::Undefined, error),
         };
-        Reading { reading, error, as_of: self.last_updated.as_deref().and_then(time) }
+        Reading { reading, error, as_of }
     }
 }
 
@@ -137,16 +153,23 @@ impl Transition {
 
     /// How it goes. It holds the nodes until all of it is over, whatever their tasks say.
     pub(super) fn progress(self) -> Progress {
-        let ended = self.is_over();
+        let (ended, record) = (self.is_over(), Some(self.record()));
         let tasks = self.tasks.into_iter().flatten().map(WireTask::task);
-        Progress { tasks: tasks.collect(), ended }
+        Progress { tasks: tasks.collect(), ended, record }
+    }
+
+    /// What it was asked for and when.
+    pub(super) fn record(&self) -> Accepted {
+        let (ids, complete) = self.nodes();
+        let (action, at) = (self.action(), self.created_at());
+        Accepted { id: self.id.clone(), action, ids, complete, at, open: !self.is_over() }
     }
 
     fn is_new(&self) -> bool {
         self.transition_status.eq_ignore_ascii_case("new")
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         ["completed", "aborted"].iter().any(|word| word.eq_ignore_ascii_case(&self.transition_status))
     }
 }
@@ -155,7 +178,12 @@ impl WireTask {
     fn task(self) -> Task {
         let state = match self.task_status.to_ascii_lowercase().as_str() {
             "succeeded" => TaskState::Succeeded,
-            "failed" | "unsupported" | "un-supported" => TaskState::Failed(self.words()),
+            "failed" if self.error.as_deref().is_some_and(|error| NOT_BEGUN.contains(&error)) => {
+                let reserved = self.error.as_deref() == Some(RESERVED);
+                TaskState::Refused { words: self.words(), reserved }
+            }
+            "failed" => TaskState::Failed(self.words()),
+            "unsupported" | "un-supported" => TaskState::Refused { words: self.words(), reserved: false },
             _ => TaskState::Pending,
         };
         Task { id: self.xname, state }

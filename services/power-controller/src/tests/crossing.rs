@@ -1,0 +1,189 @@
+//! Whether an action can go out while the upstream works on another one on the same node.
+
+use domain::component::Action;
+use proto::power::AbandonTransitionRequest;
+use serde_json::json;
+
+use super::*;
+use crate::testing::pcs::Trouble;
+
+/// The node is to be switched on by a newer generation.
+fn wanted_on_anew(component: &mut Component) {
+    component.generation = 2;
+    component.event_stats = Some(EventStats::zeros());
+    component.preparation =
+        Some(BootPreparation { generation: 2, attempt: 1, error: std::sync::Arc::default() });
+    wants_power_on(component);
+}
+
+/// A time that no clock of the test reaches.
+fn later() -> String {
+    (chrono::Utc::now() + chrono::Duration::seconds(60)).to_rfc3339()
+}
+
+/// A shutdown that the upstream works on and never ends by itself, which has outlasted its time, after a restart.
+async fn overdue_shutdown() -> Mesh {
+    let mut mesh = Mesh::started().await;
+    mesh.power_off(&["x1"]);
+    mesh.until_taken(1).await;
+    let accepted = mesh.until_delivery(Delivery::Accepted).await;
+    mesh.stop().await;
+    mesh.age(&accepted, Duration::from_secs(91)).await;
+    mesh.pcs.age_transition(91);
+    mesh.start().await;
+    mesh.until_called("DELETE /transitions/t-1", 1).await;
+    mesh
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overdue_transition_is_withdrawn_and_waited_for() {
+    let mesh = overdue_shutdown().await;
+    let shows =
+        |one: &Component| one.power_error.contains("transition t-1 of the power upstream: it was withdrawn");
+    mesh.until_component("x1", "shows what is waited for", shows).await;
+    // The reading says off, and a newer generation wants it on: nothing goes out while the shutdown is open.
+    mesh.pcs.set_power(&["x1"], "off", &now());
+    mesh.registry.change("x1", wanted_on_anew);
+    mesh.until_called("GET /transitions/t-1", 3).await;
+    assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
+    let open = mesh.transitions().await.pop().unwrap();
+    assert_eq!(open.delivery(), Delivery::Accepted);
+    assert!(open.withdrawn_at.is_some());
+    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Waiting", "Transition aborted");
+    mesh.pcs.set_status("aborted");
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_waits_for_a_withdrawn_transition() {
+    let mut mesh = overdue_shutdown().await;
+    mesh.stop().await;
+    mesh.pcs.set_power(&["x1"], "off", &now());
+    mesh.registry.change("x1", wanted_on_anew);
+    mesh.start().await;
+    mesh.until_called("GET /transitions/t-1", 3).await;
+    assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, off", "");
+    mesh.pcs.set_status("completed");
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
+    let mesh = Mesh::started().await;
+    mesh.power_off(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.pcs.set_power(&["x1"], "off", &now());
+    mesh.registry.change("x1", wanted_on_anew);
+    mesh.until_called("GET /transitions/t-1", 5).await;
+    assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, off", "");
+    mesh.pcs.set_status("completed");
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_transition_needs_a_reading_of_after_its_end() {
+    let mesh = Mesh::started().await;
+    mesh.power_off(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.registry.change("x1", wants_power_on);
+    mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
+    mesh.pcs.forget_transitions();
+    mesh.until_delivery(Delivery::Finished).await;
+    mesh.until_read("x1", PowerReading::Off).await;
+    mesh.until_called("POST /power-status", 3).await;
+    assert!(mesh.pcs.taken().is_empty(), "the upstream may have read that before the shutdown");
+    mesh.pcs.set_power(&["x1"], "off", &later());
+    assert_eq!(mesh.until_taken(1).await, ["On x1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_gives_up_a_transition_that_never_ends() {
+    let mesh = overdue_shutdown().await;
+    mesh.registry.change("x1", wants_power_on);
+    let open = mesh.transitions().await.pop().unwrap();
+    let abandon = async |id: &str| {
+        let request = AbandonTransitionRequest { id: id.to_owned(), request_id: "r1".into() };
+        mesh.client().abandon_transition(request).await
+    };
+    let first = abandon(&open.id).await.unwrap().into_inner().transition.unwrap();
+    assert_eq!(first.abandoned_by, "r1");
+    let finished = mesh.until_delivery(Delivery::Finished).await;
+    assert_eq!(finished.error, "an operator gave it up");
+    assert_eq!(abandon(&open.id).await.unwrap().into_inner().transition.unwrap(), finished);
+    assert_eq!(abandon("none").await.unwrap_err().code(), tonic::Code::NotFound);
+    assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"], "its power was not read yet");
+    mesh.pcs.set_power(&["x1"], "off", &later());
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn swapped_answers_are_put_right() {
+    let mut mesh = Mesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
+    mesh.start().await;
+    mesh.pcs.mistake_ids(&["t-2", "t-1"]);
+    mesh.power_on(&["x1", "x2"]);
+    mesh.until_taken(2).await;
+    let put_right = || async {
+        let taken = mesh.pcs.taken();
+        let transitions = mesh.transitions().await;
+        let is_right = |one: &Transition| {
+            let number: usize = one.upstream_id.strip_prefix("t-").and_then(|n| n.parse().ok()).unwrap_or(99);
+            one.delivery() == Delivery::Accepted
+                && taken.get(number - 1) == Some(&format!("On {}", one.members[0].id))
+        };
+        (transitions.len() == 2 && transitions.iter().all(is_right)).then_some(())
+    };
+    until("each to have its own id", put_right).await;
+    mesh.until_called("GET /transitions/t-", 6).await;
+    assert_eq!(mesh.pcs.taken().len(), 2);
+    assert_eq!(mesh.pcs.count("DELETE"), 0);
+    mesh.pcs.complete_all();
+    mesh.until_read("x1", PowerReading::On).await;
+    mesh.until_read("x2", PowerReading::On).await;
+}
+
+/// What an administrator asked for some seconds ago.
+fn foreign(id: &str, operation: &str, node: &str) -> serde_json::Value {
+    let began = (chrono::Utc::now() - chrono::Duration::seconds(10)).to_rfc3339();
+    json!({"transitionID": id, "operation": operation, "createTime": began, "transitionStatus": "in-progress",
+        "tasks": [{"xname": node, "taskStatus": "in-progress", "taskStatusDescription": "Applying transition"}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.add_transition(foreign("admin", "On", "x1"));
+    mesh.pcs.trouble("create", Some(Trouble::Hangs));
+    mesh.power_on(&["x1"]);
+    mesh.until_delivery(Delivery::Unknown).await;
+    mesh.pcs.trouble("create", None);
+    let ours = mesh.until_delivery(Delivery::Accepted).await;
+    assert_eq!(ours.upstream_id, "t-2");
+    assert_eq!(mesh.pcs.count("DELETE"), 0);
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_by_a_known_transition_spends_no_attempt() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(2).await;
+    mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
+    mesh.pcs.set_status("completed");
+    let waits =
+        |one: &Component| one.power_error.starts_with("waiting for transition admin of the power upstream");
+    mesh.until_component("x1", "waits for the other one", waits).await;
+    mesh.until_called("GET /transitions/admin", 2).await;
+    assert_eq!(mesh.pcs.taken().len(), 2, "it is still held");
+    mesh.pcs.set_status_of("admin", "completed");
+    assert_eq!(mesh.until_taken(3).await[2], "On x1");
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    assert_eq!(attempts(&node, Action::PoweringOn), 1);
+    assert_eq!(mesh.pcs.count("DELETE"), 0);
+    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
