@@ -15,13 +15,16 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause: work goes on within seconds after the service takes calls again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Evidence that the service takes calls of the refused kind. It counts from the first refusal on: what the service took
-/// before may have been taken before its trouble began.
+/// Calls that the service took shortly before the first refusal count as taken at the same time: calls about one session
+/// are made together, and their answers arrive in any order.
+const MEANWHILE: Duration = Duration::from_secs(1);
+
+/// Evidence that the service takes calls of the refused kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Witness {
     /// The service has taken no other node since.
     Nobody,
-    /// The service has taken nodes of other batches since, or has judged the refused ones before in this generation.
+    /// The service has taken nodes of other batches since.
     Elsewhere,
     /// The service has taken nodes of the same batch since, for example one that was probed.
     Within,
@@ -38,6 +41,18 @@ pub enum RefusalStep {
     BackOff,
     /// The service refuses these nodes, or what is asked for them: an attempt of each is spent.
     SetAside,
+}
+
+/// Evidence about nodes that were first refused so long ago. `within`: the service has taken others of their batch.
+/// `taken_ago`: time since the service last took any other node. What it took long before the first refusal says nothing:
+/// its trouble may have begun in between.
+#[must_use]
+pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>) -> Witness {
+    match taken_ago {
+        _ if within => Witness::Within,
+        Some(ago) if ago <= refused_for.saturating_add(MEANWHILE) => Witness::Elsewhere,
+        Some(_) | None => Witness::Nobody,
+    }
 }
 
 /// Decides how a refused call about so many `nodes` goes on. `probed`: a few of the batch were asked for alone.
@@ -90,6 +105,22 @@ mod tests {
             (0, Nobody, false, BackOff),
         ] {
             assert_eq!(next_step(nodes, witness, probed), expected, "{nodes} {witness:?} {probed}");
+        }
+    }
+
+    #[test]
+    fn only_nodes_taken_since_the_refusal_are_evidence() {
+        let ms = Duration::from_millis;
+        for (within, refused_for, taken_ago, expected) in [
+            (true, ms(0), None, Witness::Within),
+            (false, ms(0), None, Witness::Nobody),
+            (false, ms(0), Some(ms(0)), Witness::Elsewhere),
+            (false, ms(0), Some(ms(1_000)), Witness::Elsewhere),
+            (false, ms(0), Some(ms(1_001)), Witness::Nobody),
+            (false, ms(30_000), Some(ms(100)), Witness::Elsewhere),
+            (false, ms(30_000), Some(ms(40_000)), Witness::Nobody),
+        ] {
+            assert_eq!(witness(within, refused_for, taken_ago), expected, "{refused_for:?} {taken_ago:?}");
         }
     }
 
