@@ -80,7 +80,7 @@ impl Configurator {
             let missing = unconfirmed.into_iter().filter(|id| self.observer.is_missing(id));
             return missing.map(|id| (id, Trouble::Missing)).collect();
         };
-        tracing::debug!(%error, components = unconfirmed.len(), "configurations not confirmed");
+        error.log();
         let trouble = Trouble::awaited(&error);
         unconfirmed.into_iter().map(|id| (id, trouble.clone())).collect()
     }

@@ -137,7 +137,7 @@ impl Sensor {
         }
         let outcome = self.observer.look(&due).await;
         if let Err(error) = &outcome {
-            tracing::warn!(%error, components = due.len(), "configuration states are not known");
+            error.log();
         }
         let failed: Vec<_> = due.iter().filter(|id| !self.settle(id, outcome.is_ok())).collect();
         self.claims.again(failed, Instant::now());
