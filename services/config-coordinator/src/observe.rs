@@ -204,6 +204,7 @@ impl Observer {
                 generation: component.generation,
                 wanted: component.desired_configuration().map(str::to_owned),
                 session: component.session_name().to_owned(),
+                missing: self.is_missing(id),
             })
         });
         let about = about.collect();

@@ -152,8 +152,9 @@ impl Sensor {
             Some(_) if !answered => return false,
             Some(Need::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
             Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
-                // Nobody tells when it is back, and finding out may take a fetch of everything.
-                self.claims.rest(id, now + self.least());
+                // Nobody tells when it is back, and finding out may take a fetch of everything: one does for all that
+                // are missing.
+                self.claims.rest(id, next_moment(self.start, self.least(), now));
             }
             Some(Need::Evidence { .. }) => return false,
         }
