@@ -16,6 +16,10 @@ use crate::{
 /// process with more or fewer lines wants them although the option exists.
 const UNSET: &str = "info";
 
+/// Libraries that log as errors what the caller of a peer logs as trouble of that peer, such as certificates that are not
+/// trusted. A filter of the settings may name them again.
+const SILENT: &str = "rustls_platform_verifier=off";
+
 /// How much the process logs. All its parts log the same way, so that the option is followed once.
 static LEVEL: OnceLock<Level> = OnceLock::new();
 
@@ -33,7 +37,8 @@ struct Level {
 /// # Errors
 /// When the filter cannot be read or another subscriber is in place.
 pub fn init(log: &Log) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&log.filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
+    let filter = format!("{SILENT},{}", log.filter);
+    let filter = EnvFilter::try_new(filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
     let (filter, handle) = reload::Layer::new(filter);
     let pretty = match log.format {
         LogFormat::Auto => std::io::stderr().is_terminal(),
@@ -82,13 +87,13 @@ pub(crate) fn follow(record: &OptionsRecord) {
 /// The filter of the settings with what the option says. A later directive for the same target replaces an earlier.
 fn filter(settings: &str, option: &str) -> String {
     let level = match option {
-        UNSET => return settings.to_owned(),
+        UNSET => return format!("{SILENT},{settings}"),
         "warning" => "warn",
         // There is nothing above an error.
         "critical" => "error",
         level => level,
     };
-    format!("{settings},{level}")
+    format!("{SILENT},{settings},{level}")
 }
 
 /// Media type of [`metrics`].
@@ -153,21 +158,21 @@ mod tests {
             }
         }
         expect![[r#"
-            info,sea_orm_migration=warn info: sea_orm_migration=warn,info
-            info,sea_orm_migration=warn debug: sea_orm_migration=warn,debug
-            info,sea_orm_migration=warn warning: sea_orm_migration=warn,warn
-            info,sea_orm_migration=warn error: sea_orm_migration=warn,error
-            info,sea_orm_migration=warn critical: sea_orm_migration=warn,error
-            debug info: debug
-            debug debug: debug
-            debug warning: warn
-            debug error: error
-            debug critical: error
-            warn,power_controller=debug info: power_controller=debug,warn
-            warn,power_controller=debug debug: power_controller=debug,debug
-            warn,power_controller=debug warning: power_controller=debug,warn
-            warn,power_controller=debug error: power_controller=debug,error
-            warn,power_controller=debug critical: power_controller=debug,error
+            info,sea_orm_migration=warn info: rustls_platform_verifier=off,sea_orm_migration=warn,info
+            info,sea_orm_migration=warn debug: rustls_platform_verifier=off,sea_orm_migration=warn,debug
+            info,sea_orm_migration=warn warning: rustls_platform_verifier=off,sea_orm_migration=warn,warn
+            info,sea_orm_migration=warn error: rustls_platform_verifier=off,sea_orm_migration=warn,error
+            info,sea_orm_migration=warn critical: rustls_platform_verifier=off,sea_orm_migration=warn,error
+            debug info: rustls_platform_verifier=off,debug
+            debug debug: rustls_platform_verifier=off,debug
+            debug warning: rustls_platform_verifier=off,warn
+            debug error: rustls_platform_verifier=off,error
+            debug critical: rustls_platform_verifier=off,error
+            warn,power_controller=debug info: rustls_platform_verifier=off,power_controller=debug,warn
+            warn,power_controller=debug debug: rustls_platform_verifier=off,power_controller=debug,debug
+            warn,power_controller=debug warning: rustls_platform_verifier=off,power_controller=debug,warn
+            warn,power_controller=debug error: rustls_platform_verifier=off,power_controller=debug,error
+            warn,power_controller=debug critical: rustls_platform_verifier=off,power_controller=debug,error
         "#]]
         .assert_eq(&rows);
     }

@@ -1,6 +1,6 @@
 //! Who is being worked on, and who has to wait.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use chassis::{memory::leave_room, pause};
 use domain::id::ComponentId;
@@ -83,13 +83,22 @@ impl<W: PartialEq> Claims<W> {
     /// The claimed work has to be tried again, after a pause that grows from time to time. Components that
     /// failed equally often get the same time, so that one call can serve them all again.
     pub(crate) fn again<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId>, now: Instant) {
+        self.again_after(ids, now, pause::after);
+    }
+
+    /// The same, with the pause that `pause` gives for a number of failures in a row.
+    pub(crate) fn again_after<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a ComponentId>,
+        now: Instant,
+        pause: impl Fn(u32) -> Duration,
+    ) {
         let mut pauses = HashMap::new();
         let mut claims = self.claims.lock();
         for id in ids {
             if let Some(claim) = claims.get_mut(id) {
                 claim.failures = claim.failures.saturating_add(1);
-                let pause =
-                    pauses.entry(claim.failures).or_insert_with_key(|failures| pause::after(*failures));
+                let pause = pauses.entry(claim.failures).or_insert_with_key(|failures| pause(*failures));
                 claim.stage = Stage::Paused(now + *pause);
             }
         }
@@ -131,8 +140,6 @@ impl<W: PartialEq> Claims<W> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const LONG: Duration = Duration::from_secs(3600);

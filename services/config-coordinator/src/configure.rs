@@ -7,16 +7,18 @@ use std::{
 
 use domain::id::ComponentId;
 use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
 
 use crate::{
     groups::ConfigurationGroup,
-    isolate::{Part, isolate},
+    isolate::isolate,
     observe::{ObserveError, Observer},
     trouble::{Step, Trouble},
     upstream::{
         Failure, FailureKind,
         configuration::{Mode, Order},
     },
+    verdicts::Verdicts,
 };
 
 /// Calls of one round at the same time: enough to hide the way there and back, few enough that a session of
@@ -26,11 +28,12 @@ const CALLS: usize = 8;
 /// Sets configurations upstream.
 pub(crate) struct Configurator {
     observer: Arc<Observer>,
+    verdicts: Verdicts<ComponentId>,
 }
 
 impl Configurator {
     pub(crate) fn new(observer: Arc<Observer>) -> Self {
-        Self { observer }
+        Self { observer, verdicts: Verdicts::new(Step::Configuration) }
     }
 
     /// Most components in one group.
@@ -48,30 +51,26 @@ impl Configurator {
         groups: Vec<ConfigurationGroup>,
         mode: Mode,
     ) -> HashMap<ComponentId, Trouble> {
+        let round = self.verdicts.next_round();
         let calls = groups.into_iter().map(|group| async move {
             let order = Order { configuration: &group.configuration, session: &group.session, mode };
             let set = |ids: Arc<[ComponentId]>| async move { self.set_some(&ids, order).await };
-            let parts = isolate(group.ids.clone(), set).await;
-            (group, parts)
+            isolate(group.ids.clone(), round, set).await
         });
-        let mut calls = stream::iter(calls).buffer_unordered(CALLS);
-        let (mut troubles, mut unconfirmed) = (HashMap::new(), Vec::new());
-        while let Some((group, parts)) = calls.next().await {
-            for Part { items, outcome } in parts {
-                match outcome {
-                    Ok(left_out) => unconfirmed.extend(left_out),
-                    Err(failure) => {
-                        let ConfigurationGroup { configuration, session, .. } = &group;
-                        let components = items.len();
-                        tracing::warn!(%failure, configuration, session, components, "configuration not set");
-                        let trouble = Trouble::of(Step::Configuration, &failure);
-                        troubles.extend(items.iter().map(|id| (id.clone(), trouble.clone())));
-                    }
-                }
-            }
-        }
-        troubles.extend(self.doubts(unconfirmed).await);
+        let groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
+        let mut troubles = self.verdicts.troubles(&groups, |id| self.generation(id), Instant::now());
+        let taken = groups.into_iter().flatten().filter_map(|part| part.outcome.ok());
+        troubles.extend(self.doubts(taken.flatten().collect()).await);
         troubles
+    }
+
+    /// Forgets components that no longer exist.
+    pub(crate) fn forget(&self, ids: &[ComponentId]) {
+        self.verdicts.forget(ids);
+    }
+
+    fn generation(&self, id: &ComponentId) -> u64 {
+        self.observer.components.get(id.as_str()).map_or(0, |component| component.generation)
     }
 
     /// What is wrong with those of `unconfirmed` for which nobody says what became of their configuration, or that the
@@ -81,7 +80,7 @@ impl Configurator {
             let missing = unconfirmed.into_iter().filter(|id| self.observer.is_missing(id));
             return missing.map(|id| (id, Trouble::Missing)).collect();
         };
-        tracing::warn!(%error, components = unconfirmed.len(), "what became of configurations is not known");
+        error.log();
         let trouble = Trouble::awaited(&error);
         unconfirmed.into_iter().map(|id| (id, trouble.clone())).collect()
     }

@@ -17,6 +17,7 @@ use domain::{
     id::ComponentId,
     options::Options,
     preparation::{self, PreparationDecision},
+    refusal,
     time::Timestamp,
 };
 use tokio::time::Instant;
@@ -26,9 +27,10 @@ use crate::{
     configure::Configurator,
     groups,
     observe::Observer,
-    prepare::{Due, Preparer},
+    prepare::{Due, PreparationRound, Preparer},
     rounds,
     store::{BootScript, BootScripts, ConfigurationStates},
+    trouble::Trouble,
     upstream::configuration::Mode,
 };
 
@@ -208,6 +210,7 @@ impl Coordinator {
 
     fn rest(&self, id: &ComponentId) {
         self.claims.idle(id);
+        self.preparer.placer.end([id]);
         self.queue.unmark(id);
     }
 
@@ -215,12 +218,24 @@ impl Coordinator {
         if due.is_empty() {
             return;
         }
-        let ended = self.preparer.prepare(&due, fence).await;
+        let PreparationRound { ended, refusing } = self.preparer.prepare(&due, fence).await;
         let ids: Vec<_> = due.into_iter().map(|one| one.component.id.clone()).collect();
-        let (done, failed): (Vec<_>, Vec<_>) = ids.iter().partition(|id| ended.contains(*id));
-        done.into_iter().for_each(|id| self.claims.done(id));
-        self.claims.again(failed, Instant::now());
+        ended.iter().for_each(|id| self.claims.done(id));
+        let failed = ids.iter().filter(|id| !ended.contains(*id));
+        let (refusing, failed): (Vec<_>, Vec<_>) = failed.partition(|id| refusing.contains(*id));
+        self.again(refusing, failed);
         self.queue.mark(ids);
+    }
+
+    /// Those that an upstream refuses as it refuses everybody are tried again after longer pauses than the others.
+    fn again<'a>(
+        &self,
+        refusing: impl IntoIterator<Item = &'a ComponentId>,
+        failed: impl IntoIterator<Item = &'a ComponentId>,
+    ) {
+        let now = Instant::now();
+        self.claims.again_after(refusing, now, refusal::pause);
+        self.claims.again(failed, now);
     }
 
     /// Afterwards the components are looked at again, and those whose configuration is still another one
@@ -232,11 +247,15 @@ impl Coordinator {
         let wanted = settings.iter().map(|one| (&one.id, one.configuration.as_str(), one.session.as_str()));
         let groups = groups::by_configuration(wanted, self.configurator.most_nodes());
         let troubles = self.configurator.set(groups, Mode::Running).await;
-        tracing::info!(components = settings.len(), failed = troubles.len(), "configurations set");
+        if troubles.len() < settings.len() {
+            tracing::info!(components = settings.len(), failed = troubles.len(), "configurations set");
+        }
+        let is_refusing = |one: &&Setting| matches!(troubles.get(&one.id), Some(Trouble::Refusing(_)));
+        let (refusing, others): (Vec<_>, Vec<_>) = settings.iter().partition(is_refusing);
+        self.again(refusing.into_iter().map(|one| &one.id), others.into_iter().map(|one| &one.id));
         if let Err(fault) = self.observer.note(troubles).await {
             tracing::warn!(%fault, "why configurations could not be set is not recorded");
         }
-        self.claims.again(settings.iter().map(|one| &one.id), Instant::now());
         self.queue.mark(settings.into_iter().map(|one| one.id));
     }
 

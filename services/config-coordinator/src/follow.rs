@@ -123,7 +123,7 @@ impl Follower {
             match outcome {
                 Ok(_) => failures = 0,
                 Err(error) => {
-                    tracing::warn!(%error, "changes of configurations are not known");
+                    error.log();
                     failures += 1;
                     sleep(pause::after(failures)).await;
                 }

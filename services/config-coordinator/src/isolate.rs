@@ -1,21 +1,14 @@
 //! Finding those of many items that a peer refuses, so that the others need not suffer.
 
-use std::{future::Future, sync::Arc};
+use std::{collections::BTreeSet, future::Future, sync::Arc};
 
+use domain::refusal::{self, RefusalStep, Witness};
 use futures_util::{StreamExt, stream};
 
 use crate::upstream::{Failure, FailureKind};
 
 /// Parts of one group that are tried at the same time.
 const AT_ONCE: usize = 4;
-
-/// Items of a refused group that are tried alone before the group is cut in two. When each of them is refused, it
-/// is not the items that the peer minds but what they have in common, and cutting up thousands would call the
-/// peer thousands of times to learn nothing more.
-const SAMPLES: usize = 3;
-
-/// A group smaller than this is cut up at once: that takes about as few calls as samples do.
-const SMALL: usize = 8;
 
 /// What became of a part of a group.
 #[derive(Debug)]
@@ -24,46 +17,55 @@ pub(crate) struct Part<I, T> {
     pub(crate) outcome: Result<T, Failure>,
 }
 
-/// Makes `call` for all of `items`. Where the peer refuses them together, halves are tried, down to single items.
-/// Each item ends up in one part of the outcome; a refused part is a single item, or all that were never taken.
-pub(crate) async fn isolate<I, T, F>(items: Vec<I>, call: impl Fn(Arc<[I]>) -> F) -> Vec<Part<I, T>>
+/// Makes `call` for all of `items`. Where the peer refuses them together, a few are tried alone, other ones in each
+/// `round`, and as long as the peer takes any, halves are tried, down to single items. Each item ends up in one part of
+/// the outcome; a refused part is a single item, or all that are left of a group of which the peer took nobody.
+pub(crate) async fn isolate<I, T, F>(
+    items: Vec<I>,
+    round: u32,
+    call: impl Fn(Arc<[I]>) -> F,
+) -> Vec<Part<I, T>>
 where
     I: Clone,
     F: Future<Output = Result<T, Failure>>,
 {
-    let mut ended = Vec::new();
     let whole = attempt(items.into(), &call).await;
-    let mut open = match (whole.is_refused(), whole.items.len()) {
-        (false, _) | (true, 0 | 1) => return vec![whole],
-        (true, 2..SMALL) => halves(&whole.items),
-        (true, SMALL..) => {
-            let (samples, rest) = samples(&whole.items);
-            let tried = attempts(samples, &call).await;
-            let hopeless = tried.iter().all(Part::is_refused);
-            ended.extend(tried);
-            if hopeless {
-                ended.push(Part { items: rest.into(), outcome: whole.outcome });
-                return ended;
-            }
-            halves(&rest)
-        }
+    if !whole.is_refused() {
+        return vec![whole];
+    }
+    let RefusalStep::Probe(count) = refusal::next_step(whole.items.len(), Witness::Nobody, false) else {
+        return vec![whole];
     };
+    let (probes, rest) = apart(&whole.items, count, round);
+    let mut ended = attempts(probes, &call).await;
+    let taken = ended.iter().filter(|part| part.outcome.is_ok()).count();
+    if rest.is_empty() {
+        return ended;
+    }
+    if taken == 0 {
+        ended.push(Part { items: rest.into(), outcome: whole.outcome });
+        return ended;
+    }
+    // The peer minds another item unless it minds one of those that were tried.
+    let mut open = if taken == ended.len() { halves(&rest) } else { vec![rest.into()] };
     while !open.is_empty() {
-        let mut smaller = Vec::new();
-        for part in attempts(std::mem::take(&mut open), &call).await {
-            if part.is_refused() && part.items.len() > 1 {
-                smaller.extend(halves(&part.items));
+        let tried = attempts(std::mem::take(&mut open), &call).await;
+        for part in tried {
+            let goes_on = part.is_refused()
+                && refusal::next_step(part.items.len(), Witness::Within, true) == RefusalStep::Halve;
+            if goes_on {
+                open.extend(halves(&part.items));
             } else {
                 ended.push(part);
             }
         }
-        open = smaller;
     }
     ended
 }
 
 impl<I, T> Part<I, T> {
-    fn is_refused(&self) -> bool {
+    /// Whether the peer refused these items together.
+    pub(crate) fn is_refused(&self) -> bool {
         matches!(&self.outcome, Err(failure) if failure.kind == FailureKind::Refused)
     }
 }
@@ -83,25 +85,24 @@ where
     Part { items, outcome }
 }
 
-/// Two parts of at least two items.
+/// Two parts, or one of an item that is alone.
 fn halves<I: Clone>(items: &[I]) -> Vec<Arc<[I]>> {
     let (first, second) = items.split_at(items.len() / 2);
-    vec![first.into(), second.into()]
+    [first, second].into_iter().filter(|half| !half.is_empty()).map(Arc::from).collect()
 }
 
-/// A few items from all over the group, each by itself, and the others.
-fn samples<I: Clone>(items: &[I]) -> (Vec<Arc<[I]>>, Vec<I>) {
-    let last = items.len().saturating_sub(1);
-    let places: Vec<_> = (0..SAMPLES).map(|sample| sample * last / (SAMPLES - 1)).collect();
-    let (mut samples, mut rest) = (Vec::new(), Vec::new());
+/// The items that are probed in that round, each by itself, and the others.
+fn apart<I: Clone>(items: &[I], count: usize, round: u32) -> (Vec<Arc<[I]>>, Vec<I>) {
+    let places: BTreeSet<_> = refusal::probes(items.len(), count, round).collect();
+    let (mut probes, mut rest) = (Vec::new(), Vec::new());
     for (place, item) in items.iter().enumerate() {
         if places.contains(&place) {
-            samples.push([item.clone()].into());
+            probes.push([item.clone()].into());
         } else {
             rest.push(item.clone());
         }
     }
-    (samples, rest)
+    (probes, rest)
 }
 
 #[cfg(test)]
@@ -124,7 +125,7 @@ mod tests {
             let refused = items.iter().any(|item| bad(*item));
             std::future::ready(if refused { Err(failure(FailureKind::Refused)) } else { Ok(()) })
         };
-        let parts = isolate((0..count).collect(), call).await;
+        let parts = isolate((0..count).collect(), 0, call).await;
         let mut all: Vec<_> = parts.iter().flat_map(|part| part.items.to_vec()).collect();
         all.sort_unstable();
         assert_eq!(all, (0..count).collect::<Vec<_>>(), "each item ends up in one part");
@@ -156,9 +157,9 @@ mod tests {
             none of 1000: 1 calls, [] refused, 1000 taken
             1 of 1: 1 calls, [0] refused, 0 taken
             1 of 2: 3 calls, [1] refused, 1 taken
-            1 of 5: 5 calls, [2] refused, 4 taken
-            1 of 100: 16 calls, [37] refused, 99 taken
-            first of 100: 6 calls, [0] refused, 99 taken
+            1 of 5: 6 calls, [2] refused, 4 taken
+            1 of 100: 18 calls, [37] refused, 99 taken
+            first of 100: 5 calls, [0] refused, 99 taken
             3 of 1000: 58 calls, [7, 407, 807] refused, 997 taken
             1 of 10000: 32 calls, [9998] refused, 9999 taken
         "#]]
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_refused_whoever_the_items_is_not_tried_with_each() {
+    async fn a_batch_of_which_nobody_is_taken_is_only_probed() {
         let (calls, refused, taken) = found(10_000, |_| true).await;
         assert_eq!((calls, refused.len(), taken), (4, 10_000, 0));
     }
@@ -179,7 +180,7 @@ mod tests {
                 calls.set(calls.get() + 1);
                 std::future::ready(Err::<(), _>(failure(kind)))
             };
-            let parts = isolate((0..100).collect(), call).await;
+            let parts = isolate((0..100).collect(), 0, call).await;
             assert_eq!((calls.get(), parts.len()), (1, 1));
         }
     }

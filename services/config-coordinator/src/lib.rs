@@ -27,8 +27,10 @@ mod sense;
 mod sighting;
 mod silence;
 mod store;
+mod taken;
 mod trouble;
 mod upstream;
+mod verdicts;
 
 use std::{pin::pin, sync::Arc};
 
@@ -65,7 +67,10 @@ use crate::{
     sense::Sensor,
     silence::Silence,
     store::{BootScripts, ConfigurationStates, Migrator, Preparations},
+    taken::TakenSteps,
+    trouble::Step,
     upstream::{boot_parameters, configuration, images},
+    verdicts::Verdicts,
 };
 
 /// Starts the coordinator and serves what it knows about configuration, and boot scripts where it keeps them.
@@ -163,6 +168,10 @@ impl Loops {
             images: drivers.images,
             boot_parameters: drivers.boot_parameters,
             configurator: Arc::clone(&configurator),
+            projections: TakenSteps::default(),
+            tokens: TakenSteps::default(),
+            image_verdicts: Verdicts::new(Step::Images),
+            boot_verdicts: Verdicts::new(Step::BootParameters),
         };
         let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         let preparer = Preparer { preparations: ledgers.preparations, placer, registry };

@@ -65,6 +65,16 @@ pub(crate) enum ObserveError {
     Store(#[from] Fault),
 }
 
+impl ObserveError {
+    /// Logs an answer that could not be kept. Trouble of the upstream is logged where it is called.
+    pub(crate) fn log(&self) {
+        match self {
+            Self::Upstream(failure) => tracing::debug!(%failure, "configuration states are not known"),
+            Self::Store(fault) => tracing::warn!(%fault, "configuration states are not stored"),
+        }
+    }
+}
+
 /// Why the upstream has to be asked about a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -194,6 +204,7 @@ impl Observer {
                 generation: component.generation,
                 wanted: component.desired_configuration().map(str::to_owned),
                 session: component.session_name().to_owned(),
+                missing: self.is_missing(id),
             })
         });
         let about = about.collect();

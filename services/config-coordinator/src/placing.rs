@@ -7,16 +7,22 @@ use std::{
 };
 
 use chassis::{kinds::OptionsRecord, lease::Custody, mirror::Mirror};
-use domain::{component::Component, id::ComponentId, options::Options, preparation::Preparation};
+use domain::{
+    artifacts::BootArtifacts, component::Component, id::ComponentId, options::Options,
+    preparation::Preparation,
+};
 use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
 
 use crate::{
     configure::{Configurator, another_has_them},
     groups::{self, BootGroup},
     isolate::{Part, isolate},
     prepare::Due,
-    trouble::{Step, Trouble},
-    upstream::{boot_parameters, configuration::Mode, images},
+    taken::TakenSteps,
+    trouble::Trouble,
+    upstream::{FailureKind, boot_parameters, configuration::Mode, images},
+    verdicts::Verdicts,
 };
 
 /// Calls of one round to the same upstream at the same time. One session makes a call per boot set, so this is a
@@ -33,7 +39,16 @@ pub(crate) struct Placer {
     pub(crate) images: images::Driver,
     pub(crate) boot_parameters: boot_parameters::Driver,
     pub(crate) configurator: Arc<Configurator>,
+    /// Images that were projected for preparations that have not ended.
+    pub(crate) projections: TakenSteps<()>,
+    /// Tokens of boot data that were accepted for them.
+    pub(crate) tokens: TakenSteps<Arc<str>>,
+    pub(crate) image_verdicts: Verdicts<Arc<str>>,
+    pub(crate) boot_verdicts: Verdicts<ComponentId>,
 }
+
+/// Components that need boot data, with what they boot.
+type Booting<'a> = HashMap<&'a ComponentId, (&'a Due, &'a Arc<BootArtifacts>)>;
 
 /// The token of the boot script server, empty where no boot data are wanted; or what is wrong.
 pub(crate) type Outcome = Result<Arc<str>, Trouble>;
@@ -48,40 +63,50 @@ impl Placer {
         outcomes
     }
 
+    /// Forgets what was put in place for preparations that have ended.
+    pub(crate) fn end<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId> + Clone) {
+        self.projections.forget(ids.clone());
+        self.tokens.forget(ids);
+    }
+
+    /// Forgets components that no longer exist.
+    pub(crate) fn forget(&self, ids: &[ComponentId]) {
+        self.end(ids);
+        self.boot_verdicts.forget(ids);
+        self.configurator.forget(ids);
+    }
+
     /// Has the root file systems served that need it, once per image. Gives those that can go on.
     async fn project_images<'a>(
         &self,
         open: &[&'a Due],
         outcomes: &mut HashMap<ComponentId, Outcome>,
     ) -> Vec<&'a Due> {
-        let kernels: BTreeSet<Arc<str>> = open.iter().filter_map(|one| self.projected(one)).collect();
+        let now = Instant::now();
+        let (waiting, mut ready): (Vec<&Due>, Vec<&Due>) = open
+            .iter()
+            .partition(|one| self.needs_image(one) && self.projections.outcome(one, now).is_none());
+        let kernels: BTreeSet<Arc<str>> = waiting.iter().map(|one| kernel(one)).collect();
         let deadline = self.deadline(|options| options.ims_read_timeout);
         let calls = kernels.into_iter().map(|kernel| async move {
-            let projected = self.images.project(&kernel, deadline).await;
-            (kernel, projected)
+            let outcome = self.images.project(&kernel, deadline).await;
+            vec![Part { items: [kernel].into(), outcome }]
         });
-        let mut calls = stream::iter(calls).buffer_unordered(CALLS);
-        let mut troubles = HashMap::new();
-        while let Some((kernel, projected)) = calls.next().await {
-            if let Err(failure) = projected {
-                tracing::warn!(%failure, %kernel, "image not projected");
-                troubles.insert(kernel, Trouble::of(Step::Images, &failure));
-            }
+        let groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
+        if is_disturbed(&groups) {
+            self.projections.disturb();
         }
-        let mut ready = Vec::with_capacity(open.len());
-        for &one in open {
-            match self.projected(one).and_then(|kernel| troubles.get(&kernel)) {
+        let troubles = self.image_verdicts.troubles(&groups, |_| 0, Instant::now());
+        for one in waiting {
+            match troubles.get(&kernel(one)) {
                 Some(trouble) => drop(outcomes.insert(one.component.id.clone(), Err(trouble.clone()))),
-                None => ready.push(one),
+                None => {
+                    self.projections.keep(one, (), now);
+                    ready.push(one);
+                }
             }
         }
         ready
-    }
-
-    /// Path of the kernel whose image has to be projected.
-    fn projected(&self, due: &Due) -> Option<Arc<str>> {
-        let artifacts = due.preparation.artifacts.as_ref()?;
-        self.images.is_needed(artifacts).then(|| artifacts.kernel.clone().unwrap_or_default())
     }
 
     /// Gives boot data to the boot script server, one call for all that boot the same. Gives those that can go on,
@@ -91,19 +116,40 @@ impl Placer {
         open: &[&'a Due],
         outcomes: &mut HashMap<ComponentId, Outcome>,
     ) -> Vec<(&'a Due, Arc<str>)> {
+        let now = Instant::now();
         let mut ready = Vec::with_capacity(open.len());
         let mut booting = HashMap::new();
         for one in open.iter().filter(|one| self.is_current(one)) {
-            match &one.preparation.artifacts {
-                Some(artifacts) => drop(booting.insert(&one.component.id, (*one, artifacts))),
-                None => ready.push((*one, Arc::from(""))),
+            match (&one.preparation.artifacts, self.tokens.outcome(one, now)) {
+                (None, _) => ready.push((*one, Arc::from(""))),
+                (Some(_), Some(token)) => ready.push((*one, token)),
+                (Some(artifacts), None) => drop(booting.insert(&one.component.id, (*one, artifacts))),
             }
         }
+        let groups = self.put_groups(&booting).await;
+        if is_disturbed(&groups) {
+            self.tokens.disturb();
+        }
+        let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
+        let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
+        outcomes.extend(troubles.into_iter().map(|(host, trouble)| (host, Err(trouble))));
+        for Part { items, outcome } in groups.into_iter().flatten() {
+            let Ok(token) = outcome else { continue };
+            for (due, _) in items.iter().filter_map(|host| booting.get(host)) {
+                self.tokens.keep(due, Arc::clone(&token), now);
+                ready.push((*due, Arc::clone(&token)));
+            }
+        }
+        ready
+    }
+
+    /// Puts the boot data of each group. Gives the parts of each that were taken or not, each with its token.
+    async fn put_groups(&self, booting: &Booting<'_>) -> Vec<Vec<Part<ComponentId, Arc<str>>>> {
         let groups = booting.iter().map(|(id, (_, artifacts))| (*id, &***artifacts));
         let most = self.options.in_force().batch_size(self.boot_parameters.most_hosts());
         let groups = groups::by_artifacts(groups, most);
         let deadline = self.deadline(|options| options.bss_read_timeout);
-        let booting = &booting;
+        let round = self.boot_verdicts.next_round();
         let calls = groups.into_iter().map(|group| async move {
             let BootGroup { artifacts, hosts } = group;
             let put = |hosts: Arc<[ComponentId]>| {
@@ -117,25 +163,9 @@ impl Placer {
                     self.boot_parameters.put(&hosts, artifacts, deadline).await
                 }
             };
-            isolate(hosts, put).await
+            isolate(hosts, round, put).await
         });
-        let mut calls = stream::iter(calls).buffer_unordered(CALLS);
-        while let Some(parts) = calls.next().await {
-            for Part { items, outcome } in parts {
-                let outcome = outcome.map_err(|failure| {
-                    tracing::warn!(%failure, hosts = items.len(), "boot parameters not accepted");
-                    Trouble::of(Step::BootParameters, &failure)
-                });
-                for host in items.iter() {
-                    match (&outcome, booting.get(host)) {
-                        (Ok(token), Some((due, _))) => ready.push((*due, Arc::clone(token))),
-                        (Err(trouble), _) => drop(outcomes.insert(host.clone(), Err(trouble.clone()))),
-                        (Ok(_), None) => {}
-                    }
-                }
-            }
-        }
-        ready
+        stream::iter(calls).buffer_unordered(CALLS).collect().await
     }
 
     async fn set_configurations(
@@ -156,6 +186,11 @@ impl Placer {
         }));
     }
 
+    /// Whether the root file system of its image has to be projected.
+    fn needs_image(&self, due: &Due) -> bool {
+        due.preparation.artifacts.as_ref().is_some_and(|artifacts| self.images.is_needed(artifacts))
+    }
+
     fn is_current(&self, due: &Due) -> bool {
         let now = self.components.get(due.component.id.as_str());
         now.is_some_and(|now| now.generation == due.component.generation) && self.is_ours(due)
@@ -170,12 +205,30 @@ impl Placer {
     }
 }
 
+/// Path of the kernel that a component boots.
+fn kernel(due: &Due) -> Arc<str> {
+    let artifacts = due.preparation.artifacts.as_ref();
+    artifacts.and_then(|artifacts| artifacts.kernel.clone()).unwrap_or_default()
+}
+
+/// Whether the upstream did not work, so that it may have lost what it took before.
+fn is_disturbed<I, T>(groups: &[Vec<Part<I, T>>]) -> bool {
+    let failed = |part: &Part<I, T>| match &part.outcome {
+        Ok(_) => false,
+        Err(failure) => match failure.kind {
+            FailureKind::Refused | FailureKind::Denied => false,
+            FailureKind::Unreachable | FailureKind::Ambiguous => true,
+        },
+    };
+    groups.iter().flatten().any(failed)
+}
+
 /// What the last step says about a component. One that wants no configuration need not wait until the service
 /// that would hear so is back: it has nothing to do there, and is told so once the node runs.
 fn configured(trouble: Option<Trouble>, configuration: &str, token: &Arc<str>) -> Outcome {
     match trouble {
         None => Ok(Arc::clone(token)),
-        Some(Trouble::Awaited(_)) if configuration.is_empty() => Ok(Arc::clone(token)),
+        Some(Trouble::Awaited(_) | Trouble::Refusing(_)) if configuration.is_empty() => Ok(Arc::clone(token)),
         Some(trouble) => Err(trouble),
     }
 }
@@ -191,8 +244,9 @@ mod tests {
         let mut rows = String::new();
         for configuration in ["base", ""] {
             let awaited = Trouble::Awaited("waiting for CFS".into());
-            for trouble in [None, Some(awaited), Some(Trouble::Refused("no".into())), Some(Trouble::Missing)]
-            {
+            let refusing = Trouble::Refusing("waiting for CFS".into());
+            let refused = Trouble::Refused("no".into());
+            for trouble in [None, Some(awaited), Some(refusing), Some(refused), Some(Trouble::Missing)] {
                 let told = configured(trouble.clone(), configuration, &"t1".into());
                 rows += &format!("{configuration:?} {trouble:?}: {told:?}\n");
             }
@@ -200,10 +254,12 @@ mod tests {
         expect![[r#"
             "base" None: Ok("t1")
             "base" Some(Awaited("waiting for CFS")): Err(Awaited("waiting for CFS"))
+            "base" Some(Refusing("waiting for CFS")): Err(Refusing("waiting for CFS"))
             "base" Some(Refused("no")): Err(Refused("no"))
             "base" Some(Missing): Err(Missing)
             "" None: Ok("t1")
             "" Some(Awaited("waiting for CFS")): Ok("t1")
+            "" Some(Refusing("waiting for CFS")): Ok("t1")
             "" Some(Refused("no")): Err(Refused("no"))
             "" Some(Missing): Err(Missing)
         "#]]

@@ -48,24 +48,36 @@ pub(crate) struct Due {
     pub(crate) tenure: u64,
 }
 
+/// What a round of preparations came to. The components in neither set have to be tried again soon.
+pub(crate) struct PreparationRound {
+    /// Components for which this attempt has ended on record, prepared or refused.
+    pub(crate) ended: HashSet<ComponentId>,
+    /// Components of which an upstream takes none at present.
+    pub(crate) refusing: HashSet<ComponentId>,
+}
+
 impl Preparer {
-    /// Prepares every component of a batch and reports how that went, failures with their reason. Gives
-    /// those for which this attempt has ended on record, prepared or refused; the others have to be tried again.
-    /// What another replica goes on with is left to it.
-    pub(crate) async fn prepare(&self, due: &[Due], fence: &Fence) -> HashSet<ComponentId> {
-        let records = self.try_prepare(due, fence).await.unwrap_or_else(|fault| {
+    /// Prepares every component of a batch and reports how that went, failures with their reason. What another replica
+    /// goes on with is left to it.
+    pub(crate) async fn prepare(&self, due: &[Due], fence: &Fence) -> PreparationRound {
+        let (records, refusing) = self.try_prepare(due, fence).await.unwrap_or_else(|fault| {
             tracing::warn!(%fault, components = due.len(), "preparations are not recorded");
-            Vec::new()
+            Default::default()
         });
         let count = |word| records.iter().filter(|record| record.progress.word() == word).count();
         let (prepared, refused) = (count(Progress::ACCEPTED), count(Progress::REFUSED));
-        tracing::info!(components = due.len(), prepared, refused, "power-ons prepared");
+        if prepared + refused > 0 {
+            tracing::info!(components = due.len(), prepared, refused, "power-ons prepared");
+        }
         let ended = records.into_iter().filter(|record| !record.progress.is_open());
-        ended.map(|record| record.id).collect()
+        let ended: HashSet<_> = ended.map(|record| record.id).collect();
+        self.placer.end(&ended);
+        PreparationRound { ended, refusing }
     }
 
     /// Forgets components that no longer exist.
     pub(crate) async fn forget(&self, ids: Vec<ComponentId>, fence: Fence) -> Result<(), Fault> {
+        self.placer.forget(&ids);
         let delete = move |draft: &mut Draft<'_, PreparationRecord>| {
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
@@ -73,7 +85,12 @@ impl Preparer {
         self.preparations.write_fenced(fence, delete).await.map(drop)
     }
 
-    async fn try_prepare(&self, due: &[Due], fence: &Fence) -> Result<Vec<PreparationRecord>, Fault> {
+    /// Gives the records as they are now, and the components that an upstream refuses as it refuses everybody.
+    async fn try_prepare(
+        &self,
+        due: &[Due],
+        fence: &Fence,
+    ) -> Result<(Vec<PreparationRecord>, HashSet<ComponentId>), Fault> {
         let mut digests = Digests::default();
         let mut records: Vec<_> = due.iter().map(|one| self.record(one, &mut digests)).collect();
         self.write(records.clone(), fence).await?;
@@ -82,6 +99,8 @@ impl Preparer {
         let open = due.iter().zip(&records).filter(|(_, record)| record.progress.is_open());
         let open: Vec<_> = open.map(|(one, _)| one).collect();
         let mut outcomes = self.placer.place(&open).await;
+        let refusing = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Err(Trouble::Refusing(_))));
+        let refusing = refusing.map(|(id, _)| id.clone()).collect();
         for record in &mut records {
             if let Some(outcome) = outcomes.remove(&record.id) {
                 record.advance(progress(outcome), time::now());
@@ -91,7 +110,7 @@ impl Preparer {
         self.write(records.clone(), fence).await?;
         failpoint::pass(format_args!("preparation.ended"));
         self.report(due, &records).await?;
-        Ok(records)
+        Ok((records, refusing))
     }
 
     /// What is on record of the very same preparation, else a fresh record.
@@ -142,7 +161,7 @@ fn progress(outcome: Outcome) -> Progress {
     match outcome {
         Ok(token) => Progress::Accepted { token },
         Err(Trouble::Refused(error)) => Progress::Refused { error },
-        Err(trouble @ (Trouble::Awaited(_) | Trouble::Missing)) => {
+        Err(trouble @ (Trouble::Awaited(_) | Trouble::Refusing(_) | Trouble::Missing)) => {
             Progress::Failed { error: trouble.text().into() }
         }
     }

@@ -137,7 +137,7 @@ impl Sensor {
         }
         let outcome = self.observer.look(&due).await;
         if let Err(error) = &outcome {
-            tracing::warn!(%error, components = due.len(), "configuration states are not known");
+            error.log();
         }
         let failed: Vec<_> = due.iter().filter(|id| !self.settle(id, outcome.is_ok())).collect();
         self.claims.again(failed, Instant::now());
@@ -152,8 +152,9 @@ impl Sensor {
             Some(_) if !answered => return false,
             Some(Need::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
             Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
-                // Nobody tells when it is back, and finding out may take a fetch of everything.
-                self.claims.rest(id, now + self.least());
+                // Nobody tells when it is back, and finding out may take a fetch of everything: one does for all that
+                // are missing.
+                self.claims.rest(id, next_moment(self.start, self.least(), now));
             }
             Some(Need::Evidence { .. }) => return false,
         }

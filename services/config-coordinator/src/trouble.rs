@@ -4,7 +4,7 @@ use std::{fmt::Display, sync::Arc};
 
 use domain::evaluation::{ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, WAITING_FOR};
 
-use crate::upstream::{Failure, FailureKind};
+use crate::upstream::Failure;
 
 /// A step of putting things in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) enum Trouble {
     Refused(Arc<str>),
     /// An upstream did not do it, whoever the component: it is waited for, and nothing is counted.
     Awaited(Arc<str>),
+    /// An upstream refuses every component: it is waited for as well, and asked again after longer pauses.
+    Refusing(Arc<str>),
     /// The configuration upstream does not have the node, so it is held until it does. Nothing is counted.
     Missing,
 }
@@ -39,13 +41,14 @@ impl Step {
 }
 
 impl Trouble {
-    /// What a failed call means to a component that the call was about, alone or with others that cannot be told
-    /// apart.
-    pub(crate) fn of(step: Step, failure: &Failure) -> Self {
-        match failure.kind {
-            FailureKind::Refused => Self::Refused(format!("{}{failure}", step.prefix()).into()),
-            FailureKind::Denied | FailureKind::Unreachable | FailureKind::Ambiguous => Self::awaited(failure),
-        }
+    /// The upstream refuses this very component, or what is wanted for it.
+    pub(crate) fn refused(step: Step, failure: &Failure) -> Self {
+        Self::Refused(format!("{}{failure}", step.prefix()).into())
+    }
+
+    /// The upstream refuses everybody, so nobody has judged the component.
+    pub(crate) fn refusing(failure: &Failure) -> Self {
+        Self::Refusing(waiting_for(failure))
     }
 
     /// Something else than an answer is waited for.
@@ -56,7 +59,7 @@ impl Trouble {
     /// What people are told.
     pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Refused(text) | Self::Awaited(text) => text,
+            Self::Refused(text) | Self::Awaited(text) | Self::Refusing(text) => text,
             Self::Missing => ERROR_CONFIGURATION_MISSING,
         }
     }
@@ -65,39 +68,4 @@ impl Trouble {
 /// The text about something that is waited for.
 pub(crate) fn waiting_for(what: impl Display) -> Arc<str> {
     format!("{WAITING_FOR}{what}").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::*;
-
-    #[test]
-    fn only_refusals_are_the_fault_of_the_component() {
-        let mut rows = String::new();
-        for step in [Step::Images, Step::BootParameters, Step::Configuration] {
-            for kind in
-                [FailureKind::Refused, FailureKind::Denied, FailureKind::Unreachable, FailureKind::Ambiguous]
-            {
-                let failure = Failure { kind, status: None, text: "PEER: its words".to_owned() };
-                rows += &format!("{:?}\n", Trouble::of(step, &failure));
-            }
-        }
-        expect![[r#"
-            Refused("Error encountered tagging images PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Refused("Error encountered setting BSS information: PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Refused("Error encountered setting CFS information: PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Awaited("waiting for PEER: its words")
-            Awaited("waiting for PEER: its words")
-        "#]]
-        .assert_eq(&rows);
-    }
 }

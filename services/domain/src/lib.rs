@@ -31,6 +31,7 @@ pub mod membership;
 pub mod options;
 pub mod power;
 pub mod preparation;
+pub mod refusal;
 pub mod repetition;
 pub mod report;
 pub mod session;

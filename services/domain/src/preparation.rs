@@ -14,6 +14,36 @@ use crate::{
 /// has to mend first.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
+/// Age up to which a step of a preparation is not repeated. An upstream that nobody calls may restart or be written to by
+/// others unseen, so the step is repeated now and then while another upstream is waited for.
+const STEP_STANDS: Duration = Duration::from_secs(5 * 60);
+
+/// A step of a preparation that its upstream took, while the preparation waits for another upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepTaken {
+    /// Generation of the component that it was taken for.
+    pub generation: u64,
+    /// Power-on attempt that it was taken for, counted from 1.
+    pub attempt: u32,
+    /// Boot data that it was about.
+    pub artifacts: Option<Arc<BootArtifacts>>,
+    /// Time since.
+    pub age: Duration,
+    /// Whether the upstream was in trouble since then: it may have restarted without what it took.
+    pub disturbed: bool,
+}
+
+/// Whether a step need not be repeated for this `preparation` of a component in that `generation`. A step of another
+/// attempt is repeated, because others may have written in between.
+#[must_use]
+pub fn stands(step: &StepTaken, generation: u64, preparation: &Preparation) -> bool {
+    let StepTaken { age, disturbed, artifacts, .. } = step;
+    (step.generation, step.attempt) == (generation, preparation.attempt)
+        && *artifacts == preparation.artifacts
+        && !disturbed
+        && *age < STEP_STANDS
+}
+
 /// What to do about the coming power-on of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreparationDecision {
@@ -156,6 +186,36 @@ mod tests {
         ];
         for (name, component, expected) in rows {
             assert_eq!(decided(&component), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_repeated_once_something_may_have_undone_it() {
+        let preparation = Preparation {
+            attempt: 2,
+            artifacts: Some(artifacts("k p i")),
+            configuration: "conf".into(),
+            session: "s1".into(),
+        };
+        let taken = StepTaken {
+            generation: 7,
+            attempt: 2,
+            artifacts: Some(artifacts("k p i")),
+            age: Duration::from_secs(50),
+            disturbed: false,
+        };
+        let rows = [
+            ("another step waits", taken.clone(), true),
+            ("another generation", StepTaken { generation: 6, ..taken.clone() }, false),
+            ("another attempt", StepTaken { attempt: 1, ..taken.clone() }, false),
+            ("other boot data", StepTaken { artifacts: Some(artifacts("k q i")), ..taken.clone() }, false),
+            ("no boot data", StepTaken { artifacts: None, ..taken.clone() }, false),
+            ("trouble of its upstream", StepTaken { disturbed: true, ..taken.clone() }, false),
+            ("about to be old", StepTaken { age: Duration::from_millis(299_999), ..taken.clone() }, true),
+            ("old", StepTaken { age: Duration::from_secs(300), ..taken }, false),
+        ];
+        for (name, step, expected) in rows {
+            assert_eq!(stands(&step, 7, &preparation), expected, "{name}");
         }
     }
 

@@ -39,7 +39,11 @@ impl Catalogue {
     pub fn new(settings: &settings::Images) -> anyhow::Result<Self> {
         Ok(match settings.catalogue {
             CatalogueDriver::None => Self::None,
-            CatalogueDriver::Ims => Self::Ims(Peer::new(Self::NAME, &settings.ims).context("images.ims")?),
+            CatalogueDriver::Ims => {
+                let peer = Peer::new(Self::NAME, &settings.ims).context("images.ims")?;
+                peer.check_credentials("images.ims");
+                Self::Ims(peer)
+            }
         })
     }
 

@@ -79,7 +79,9 @@ impl Tenants {
         let driver = match settings.driver {
             TenantsDriver::None => Driver::None,
             TenantsDriver::Tapms => {
-                Driver::Tapms(Peer::new("TAPMS", &settings.tapms).context("tenants.tapms")?)
+                let peer = Peer::new("TAPMS", &settings.tapms).context("tenants.tapms")?;
+                peer.check_credentials("tenants.tapms");
+                Driver::Tapms(peer)
             }
         };
         Ok(Self { driver, nodes: Answers::new(AGE) })

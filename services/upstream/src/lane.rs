@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use chassis::convert::time::now;
 use domain::time::Timestamp;
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -11,11 +10,18 @@ use crate::{
     failure::Trouble,
     gate::{Gate, Pass, Verdict},
     meter::Meter,
+    outage::Outage,
 };
+
+/// Kinds of trouble that are logged between two calls that work. A peer that words its trouble anew each time would
+/// otherwise be logged at every call.
+const MOST_KINDS: usize = 8;
 
 /// The calls of one operation.
 pub(crate) struct Lane {
     peer: Arc<str>,
+    /// Trouble of the peer, which all of its lanes share.
+    outage: Arc<Outage>,
     state: Mutex<State>,
     pub(crate) meter: Meter,
 }
@@ -26,12 +32,16 @@ struct State {
     trouble: Option<Lasting>,
     /// Set from the first call that was denied to the next that was taken.
     denial: Option<Denial>,
+    /// Kinds of trouble since the last call that worked.
+    kinds: Vec<String>,
+    /// Whether one of them was logged by this lane, so that their end has to be.
+    is_logged: bool,
 }
 
 /// Trouble that lasts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lasting {
-    /// When the first call failed after the last one that did not.
+    /// When the first call of the peer failed after the last one that did not.
     pub since: Timestamp,
     /// What is wrong.
     pub trouble: Trouble,
@@ -40,7 +50,7 @@ pub(crate) struct Lasting {
 /// A peer that works and takes no calls of this kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Denial {
-    /// When the first call was denied after the last one that was not.
+    /// When the first call of the peer was denied after the last one that was not.
     pub since: Timestamp,
     /// Status of the answer.
     pub status: StatusCode,
@@ -56,10 +66,16 @@ pub(crate) struct Leave<'a> {
 
 impl Lane {
     /// A lane with an open gate.
-    pub(crate) fn new(peer: Arc<str>, meter: Meter) -> Self {
+    pub(crate) fn new(peer: Arc<str>, outage: Arc<Outage>, meter: Meter) -> Self {
         meter.gate_opened();
-        let state = State { gate: Gate::new(Instant::now()), trouble: None, denial: None };
-        Self { peer, state: Mutex::new(state), meter }
+        let state = State {
+            gate: Gate::new(Instant::now()),
+            trouble: None,
+            denial: None,
+            kinds: Vec::new(),
+            is_logged: false,
+        };
+        Self { peer, outage, state: Mutex::new(state), meter }
     }
 
     /// Why a call that came now would not be let through, if so.
@@ -84,14 +100,27 @@ impl Lane {
         }
     }
 
+    /// A call was not made for a reason on this side.
+    pub(crate) fn not_made(&self, reason: &str) {
+        self.complain(&mut self.state.lock(), reason.to_owned(), reason);
+    }
+
     fn leave(&self, pass: Pass, verdict: Verdict, trouble: Option<Trouble>) -> Option<Lasting> {
         let mut state = self.state.lock();
         let was_open = state.gate.is_open();
         state.gate.leave(pass, verdict, Instant::now(), rand::random());
         let is_open = state.gate.is_open();
-        self.show(was_open, is_open, trouble.as_ref());
+        match (was_open, is_open) {
+            (true, false) => self.meter.gate_shut(),
+            (false, true) => self.meter.gate_opened(),
+            (true, true) | (false, false) => {}
+        }
         match trouble {
-            Some(trouble) => Some(state.add(trouble)),
+            Some(trouble) => {
+                let kind = trouble.status.map_or_else(|| trouble.error.clone(), |status| status.to_string());
+                self.complain(&mut state, kind, &trouble.error);
+                Some(state.add(trouble, &self.outage))
+            }
             None if verdict == Verdict::Works && is_open => {
                 state.trouble = None;
                 None
@@ -99,46 +128,56 @@ impl Lane {
             None => None,
         }
     }
-}
 
-impl Lane {
-    fn show(&self, was_open: bool, is_open: bool, trouble: Option<&Trouble>) {
-        let (peer, operation) = (&*self.peer, self.meter.operation());
-        match (was_open, is_open, trouble) {
-            (true, false, trouble) => {
-                let error = trouble.map(|trouble| trouble.error.as_str());
-                tracing::warn!(peer, operation, error, "does not work, calls are held back");
-                self.meter.gate_shut();
-            }
-            (false, true, _) => {
-                tracing::info!(peer, operation, "works again");
-                self.meter.gate_opened();
-            }
-            (true, true, _) | (false, false, _) => {}
+    /// Logs trouble of a kind that neither this lane nor, in this outage, another one has logged.
+    fn complain(&self, state: &mut State, kind: String, error: &str) {
+        if state.kinds.len() >= MOST_KINDS || state.kinds.contains(&kind) {
+            return;
         }
+        if self.outage.is_new(&kind) {
+            tracing::warn!(
+                peer = &*self.peer,
+                operation = self.meter.operation(),
+                error,
+                "upstream in trouble"
+            );
+            state.is_logged = true;
+        }
+        state.kinds.push(kind);
+    }
+
+    /// Logs the end of trouble that was logged.
+    fn recover(&self) {
+        let mut state = self.state.lock();
+        state.denial = None;
+        state.kinds.clear();
+        if std::mem::take(&mut state.is_logged) {
+            tracing::info!(peer = &*self.peer, operation = self.meter.operation(), "upstream works again");
+        }
+        self.outage.ends();
     }
 }
 
 impl State {
     /// The words stay those of the first failure as long as the defect is the same, because they are written to
     /// records that should not change with every call.
-    fn add(&mut self, trouble: Trouble) -> Lasting {
+    fn add(&mut self, trouble: Trouble, outage: &Outage) -> Lasting {
         let lasting = match self.trouble.take() {
             Some(known) if known.trouble.is_like(&trouble) => {
                 Lasting { trouble: Trouble { error: known.trouble.error, ..trouble }, since: known.since }
             }
             Some(known) => Lasting { trouble, since: known.since },
-            None => Lasting { trouble, since: now() },
+            None => Lasting { trouble, since: outage.failing_since() },
         };
         self.trouble.insert(lasting).clone()
     }
 
     /// As with trouble, the words stay as long as the answer is the same.
-    fn deny(&mut self, status: StatusCode, words: String) -> Denial {
+    fn deny(&mut self, status: StatusCode, words: String, outage: &Outage) -> Denial {
         let denial = match self.denial.take() {
             Some(known) if known.status == status => known,
             Some(known) => Denial { since: known.since, status, words },
-            None => Denial { since: now(), status, words },
+            None => Denial { since: outage.denied_since(), status, words },
         };
         self.denial.insert(denial).clone()
     }
@@ -148,8 +187,8 @@ impl Leave<'_> {
     /// The peer works, whatever it thinks of what the call was about.
     pub(crate) fn works(mut self) {
         if let Some(pass) = self.pass.take() {
-            self.lane.state.lock().denial = None;
             self.lane.leave(pass, Verdict::Works, None);
+            self.lane.recover();
         }
     }
 
@@ -158,14 +197,16 @@ impl Leave<'_> {
         if let Some(pass) = self.pass.take() {
             self.lane.leave(pass, Verdict::Works, None);
         }
-        self.lane.state.lock().deny(status, words)
+        let mut state = self.lane.state.lock();
+        self.lane.complain(&mut state, status.to_string(), &format!("{status}: {words}"));
+        state.deny(status, words, &self.lane.outage)
     }
 
     /// The peer does not work. Gives back what is wrong since when.
     pub(crate) fn fails(mut self, trouble: Trouble) -> Lasting {
         let verdict = Verdict::Fails { retry_after: trouble.retry_after };
         let told = self.pass.take().and_then(|pass| self.lane.leave(pass, verdict, Some(trouble.clone())));
-        told.unwrap_or_else(|| Lasting { since: now(), trouble })
+        told.unwrap_or_else(|| Lasting { since: self.lane.outage.failing_since(), trouble })
     }
 }
 
@@ -182,5 +223,48 @@ impl Drop for Lane {
         if self.state.get_mut().gate.is_open() {
             self.meter.gate_shut();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(outage: &Arc<Outage>, operation: &'static str) -> Lane {
+        Lane::new("CFS".into(), Arc::clone(outage), Meter::new("CFS".into(), operation))
+    }
+
+    fn failed(lane: &Lane) -> Timestamp {
+        lane.enter().unwrap().fails(Trouble::unreachable("connection refused")).since
+    }
+
+    #[test]
+    fn an_outage_has_one_beginning_for_all_operations() {
+        let outage = Arc::<Outage>::default();
+        let [list, patch, get] = ["list", "patch", "get"].map(|operation| lane(&outage, operation));
+        let began = failed(&list);
+        // Time stamps are in milliseconds.
+        while chassis::convert::time::now() <= began {}
+        assert_eq!([failed(&patch), failed(&list)], [began, began]);
+        get.enter().unwrap().works();
+        assert_eq!(failed(&patch), began, "this operation has not worked since");
+        assert!(failed(&get) > began, "another outage");
+    }
+
+    #[test]
+    fn trouble_is_logged_once_for_all_operations_until_it_changes() {
+        let outage = Arc::<Outage>::default();
+        let [list, patch] = ["list", "patch"].map(|operation| lane(&outage, operation));
+        failed(&list);
+        failed(&patch);
+        let logged = |lane: &Lane| std::mem::take(&mut lane.state.lock().is_logged);
+        assert_eq!([logged(&list), logged(&patch)], [true, false]);
+        failed(&list);
+        assert!(!logged(&list), "the same trouble");
+        patch.enter().unwrap().denied(StatusCode::UNAUTHORIZED, String::new());
+        assert!(logged(&patch), "other trouble");
+        patch.enter().unwrap().works();
+        failed(&patch);
+        assert!(logged(&patch), "another outage");
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! - `base`, `client`, `wire`, `last_look`, `exchange`, `room`: how a call gets to the peer, and what its answer means
 //! - `keyring`, `credentials`, `grant`, `secret`: who we are to it
-//! - `gate`, `lane`, `meter`: what follows from how calls go
+//! - `gate`, `lane`, `outage`, `meter`: what follows from how calls go
 //! - `words`: what the peer says, made fit for records
 //!
 //! It knows no particular system.
@@ -29,6 +29,7 @@ mod lane;
 mod last_look;
 pub mod machine;
 mod meter;
+mod outage;
 mod peer;
 mod request;
 mod room;

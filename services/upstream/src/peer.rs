@@ -60,6 +60,15 @@ impl Peer {
         Ok(Self { inner: Arc::new(Inner { name, wire, slots, ways, clock: Mutex::default() }) })
     }
 
+    /// Reads the credentials and warns if they cannot be used. They may come later, so the peer is not refused.
+    /// `section` is that of the settings, such as `power.pcs`.
+    pub fn check_credentials(&self, section: &str) {
+        if let Err(reason) = self.inner.wire.keyring.current() {
+            let setting = format!("{section}.credentials");
+            tracing::warn!(peer = self.inner.name, setting, reason, "credentials cannot be used");
+        }
+    }
+
     /// What the system is called.
     pub fn name(&self) -> &str {
         &self.inner.name
@@ -176,7 +185,12 @@ impl Peer {
                 passage.works();
                 Ok(answer)
             }
-            Err(cause) => Err(self.tell(&request, cause, passage)),
+            Err(cause) => {
+                if let Cause::NotMade { reason, .. } = &cause {
+                    way.operation.not_made(reason);
+                }
+                Err(self.tell(&request, cause, passage))
+            }
         }
     }
 
@@ -216,6 +230,7 @@ impl Peer {
                 way.operation.meter.held();
                 let Family { calls_in_flight, .. } = &self.inner.wire.family;
                 let reason = format!("all of {calls_in_flight} calls under way took over {total:?}");
+                way.operation.not_made(&reason);
                 Err(self.not_made(FailureKind::Unreachable, &reason))
             }
         }

@@ -9,6 +9,7 @@ use crate::{
     failure::Trouble,
     lane::{Denial, Lane, Lasting, Leave},
     meter::Meter,
+    outage::Outage,
 };
 
 /// Things in trouble that are remembered. With more, those that nobody calls about just now get a fresh start.
@@ -19,6 +20,7 @@ pub(crate) struct Ways {
     peer: Arc<str>,
     /// What the peer is counted as.
     label: Arc<str>,
+    outage: Arc<Outage>,
     operations: Mutex<HashMap<&'static str, Arc<Lane>>>,
     /// Those that are not in use and have nothing to remember are dropped.
     subjects: Mutex<HashMap<Subject, Arc<Lane>>>,
@@ -42,7 +44,13 @@ pub(crate) struct Passage<'a> {
 impl Ways {
     /// No gates yet for the peer of that name.
     pub(crate) fn new(peer: &str, label: Arc<str>) -> Self {
-        Self { peer: peer.into(), label, operations: Mutex::default(), subjects: Mutex::default() }
+        Self {
+            peer: peer.into(),
+            label,
+            outage: Arc::default(),
+            operations: Mutex::default(),
+            subjects: Mutex::default(),
+        }
     }
 
     /// The gates of a call of `operation` about `subject`.
@@ -73,7 +81,7 @@ impl Ways {
     }
 
     fn lane(&self, meter: Meter) -> Arc<Lane> {
-        Arc::new(Lane::new(Arc::clone(&self.peer), meter))
+        Arc::new(Lane::new(Arc::clone(&self.peer), Arc::clone(&self.outage), meter))
     }
 }
 

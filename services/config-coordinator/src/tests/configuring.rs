@@ -214,6 +214,19 @@ async fn only_a_complete_answer_says_that_a_node_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_are_missing_are_asked_about_together() {
+    let site = audited_each_second().await;
+    for id in ids(3) {
+        site.registry.put(booted(&id, "base"));
+        site.shows(&id, "missing None \"\" of 7 \"\"").await;
+    }
+    let alone = site.peers.heard("GET /cfs/v3/components/");
+    site.looks("more questions", 3).await;
+    assert_eq!(site.peers.heard("GET /cfs/v3/components/"), alone, "a node was asked about alone");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_running_node_is_told_its_configuration_once() {
     let site = with_cfs().await;
     site.peers.configure(ids(1), "old", "configured");

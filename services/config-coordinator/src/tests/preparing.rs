@@ -136,6 +136,82 @@ async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_
     site.stop().await;
 }
 
+/// Waits until that many requests of a kind were made.
+async fn heard(site: &Site, like: &str, times: usize) {
+    eventually(like, async || match site.peers.heard(like) {
+        heard if heard >= times => Ok(()),
+        heard => Err(heard.to_string()),
+    })
+    .await;
+}
+
+/// Waits until the registry shows that a component waits for an upstream.
+async fn waits(site: &Site, id: &str, expected: &str) {
+    eventually(expected, async || {
+        let shown = site.peers.plain(&preparation(&site.registry.get(id)));
+        if shown == format!("1 {expected:?} token None, Some(0) spent") { Ok(()) } else { Err(shown) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_repeats_only_the_step_that_waits() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(4), "", "unconfigured");
+    site.peers.state().trouble.insert("cfs", Trouble::Status(503));
+    for id in ids(3) {
+        site.registry.put(pending(&id, "base"));
+    }
+    for id in ids(3) {
+        waits(
+            &site,
+            &id,
+            "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)",
+        )
+        .await;
+    }
+    let (puts, changes) = (site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs"));
+    heard(&site, "PATCH /cfs", changes + 4).await;
+    assert_eq!(site.peers.heard("PUT /bss"), puts, "the accepted boot data were put again");
+    // The trouble of BSS is seen by a call for another node. What BSS took before may be lost.
+    site.peers.state().trouble.insert("bss", Trouble::Status(503));
+    site.registry.put(pending("x003", "base"));
+    heard(&site, "PUT /bss", puts + 1).await;
+    site.peers.state().trouble.clear();
+    prepared(&site, 4).await;
+    for id in ids(4) {
+        let token = site.registry.get(&id).desired_state.and_then(|desired| desired.bss_token);
+        assert_eq!(token.as_deref(), Some(site.peers.state().bss[&id].0.as_str()), "{id}");
+    }
+    assert!(site.peers.heard("PUT /bss") > puts + 1, "boot data that may be lost were not put again");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_refuses_everybody_is_waited_for() {
+    for (peer, call, text) in [
+        ("bss", "PUT /bss", "BSS at HOST (refused PUT /bootparameters: 400 Bad Request: out of order)"),
+        ("cfs", "PATCH /cfs", "CFS at HOST (refused PATCH /components: 400 Bad Request: out of order)"),
+    ] {
+        let site = with_bss_and_cfs(Options { default_retry_policy: 1, ..Options::default() }).await;
+        site.peers.configure(ids(40), "", "unconfigured");
+        site.peers.state().trouble.insert(peer, Trouble::Status(400));
+        for id in ids(40) {
+            site.registry.put(pending(&id, "base"));
+        }
+        for id in ids(40) {
+            waits(&site, &id, &format!("waiting for {text}")).await;
+        }
+        let before = site.peers.heard(call);
+        heard(&site, call, before + 1).await;
+        site.peers.state().trouble.clear();
+        prepared(&site, 40).await;
+        let spent = site.registry.all().into_iter().filter_map(|one| one.event_stats?.power_on_attempts);
+        assert_eq!(spent.max(), Some(0));
+        site.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_no_longer_known_when_its_configuration_is_set_does_not_boot_until_it_is() {
     let site = with_bss_and_cfs(Options::default()).await;

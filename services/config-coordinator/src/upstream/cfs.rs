@@ -240,8 +240,10 @@ fn said_of_each(about: &[Question], listing: &Listing) -> Vec<Said> {
     said.collect()
 }
 
+/// Whether each is asked about by itself. Only a list says that a node is missing, so nodes that were missing are asked
+/// about in one.
 fn is_handful(about: &[Question]) -> bool {
-    about.len() <= HANDFUL && about.iter().all(|one| fits_into_path(one.id.as_str()))
+    about.len() <= HANDFUL && about.iter().all(|one| !one.missing && fits_into_path(one.id.as_str()))
 }
 
 /// Whether an id is one part of a path as it stands. Dots alone would mean another path.

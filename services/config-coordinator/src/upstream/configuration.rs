@@ -47,6 +47,8 @@ pub(crate) struct Question {
     pub(crate) wanted: Option<String>,
     /// Name of the session that it belongs to; empty: none.
     pub(crate) session: String,
+    /// Whether the service did not have it when it was last asked.
+    pub(crate) missing: bool,
 }
 
 /// What was said of one node. [`ConfigurationObservation::Unknown`]: it was named, and nothing was said that can
@@ -253,6 +255,7 @@ mod tests {
             generation: 1,
             wanted: wanted.map(str::to_owned),
             session: String::new(),
+            missing: false,
         });
         let said = Driver::Nobody.ask(&about, Duration::ZERO).await.unwrap();
         let known = |desired: Option<&str>| ConfigurationObservation::Known {

@@ -20,7 +20,9 @@ pub(crate) use ::upstream::{Failure, FailureKind};
 
 /// The system called `name`, whose settings are in `section`.
 fn peer(name: &str, section: &str, settings: &settings::Peer) -> anyhow::Result<Peer> {
-    Peer::new(name, settings).with_context(|| section.to_owned())
+    let peer = Peer::new(name, settings).with_context(|| section.to_owned())?;
+    peer.check_credentials(section);
+    Ok(peer)
 }
 
 /// A failure that the answer of `peer` shows only to those who know what it should have been.

@@ -43,7 +43,9 @@ impl Simulated {
     ) -> Result<T, Failure> {
         match within(deadline, call).await {
             Ok(answer) => {
-                *self.silent_since.lock() = None;
+                if self.silent_since.lock().take().is_some() {
+                    tracing::info!("the simulated fleet answers again");
+                }
                 Ok(answer.into_inner())
             }
             Err(status) => Err(self.failure(&status)),
@@ -57,7 +59,10 @@ impl Simulated {
         let text = if kind == FailureKind::Refused {
             format!("{fleet}: {}", words(status))
         } else {
-            let since = *self.silent_since.lock().get_or_insert_with(time::now);
+            let since = *self.silent_since.lock().get_or_insert_with(|| {
+                tracing::warn!(error = words(status), "the simulated fleet does not answer");
+                time::now()
+            });
             format!("{fleet} (failing since {}Z: {})", bos_time::text(since), words(status))
         };
         Failure { kind, status: None, text }

@@ -58,6 +58,11 @@ impl Bmc {
         Self { peer, slots, memory: Mutex::default() }
     }
 
+    /// Warns if the credentials cannot be used that the settings name in `section`.
+    pub(super) fn check_credentials(&self, section: &str) {
+        self.peer.check_credentials(section);
+    }
+
     /// What it is called in texts.
     pub(super) fn name(&self) -> &str {
         self.peer.name()

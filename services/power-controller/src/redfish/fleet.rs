@@ -55,6 +55,7 @@ impl Fleet {
         for (_, bmc) in known.bmcs.values() {
             bmc.as_ref().map_err(|reason| anyhow::anyhow!("{reason}"))?;
         }
+        known.check_credentials();
         Ok(Self { file, common, known: Mutex::new(known) })
     }
 
@@ -81,6 +82,24 @@ impl Fleet {
             *known = self.common.know(machine, before);
         }
         known
+    }
+}
+
+impl Known {
+    /// Warns of credentials that cannot be used, of those that BMCs share once.
+    fn check_credentials(&self) {
+        let mut shared = None;
+        for (listed, bmc) in self.bmcs.values() {
+            let Ok(bmc) = bmc else { continue };
+            if listed.credentials.is_empty() {
+                shared = Some(bmc);
+            } else {
+                bmc.check_credentials(&format!("machine_file.bmc.{}", listed.name));
+            }
+        }
+        if let Some(bmc) = shared {
+            bmc.check_credentials("power.redfish");
+        }
     }
 }
 

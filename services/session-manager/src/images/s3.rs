@@ -40,7 +40,9 @@ impl S3 {
     /// # Errors
     /// Names the setting of the peer that cannot be used.
     pub fn new(settings: &settings::Images) -> Result<Self, PeerError> {
-        Ok(Self { peer: Peer::new(NAME, &settings.s3)?, region: settings.region.clone() })
+        let peer = Peer::new(NAME, &settings.s3)?;
+        peer.check_credentials("images.s3");
+        Ok(Self { peer, region: settings.region.clone() })
     }
 
     /// The content of an object. No more is asked for than is read, so that an object that is too large neither

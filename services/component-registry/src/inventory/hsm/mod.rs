@@ -31,6 +31,7 @@ impl Hsm {
     /// Names the key of a setting that cannot be used.
     pub(super) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new(NAME, settings).map_err(|error| anyhow::anyhow!("inventory.hsm.{error}"))?;
+        peer.check_credentials("inventory.hsm");
         Ok(Self { peer, unusable: Mutex::default() })
     }
 

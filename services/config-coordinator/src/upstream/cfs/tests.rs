@@ -11,7 +11,7 @@ use crate::{
 
 fn question(id: &str, session: &str) -> Question {
     let id = ComponentId::parse(id).unwrap();
-    Question { id, generation: 1, wanted: None, session: session.to_owned() }
+    Question { id, generation: 1, wanted: None, session: session.to_owned(), missing: false }
 }
 
 #[test]
@@ -198,6 +198,23 @@ async fn everything_is_fetched_page_by_page_and_who_is_on_none_is_missing() {
         x8,x9 Missing
         GET /cfs/v3/components
         GET /cfs/v3/components?after_id=x2&config_name=&limit=3&state_details=false"#]]
+    .assert_eq(&told);
+}
+
+#[tokio::test]
+async fn missing_nodes_are_asked_about_together() {
+    let (peers, cfs) = played(2, 1000).await;
+    let missing = |mut about: Vec<Question>| {
+        about.iter_mut().for_each(|one| one.missing = true);
+        about
+    };
+    let mut told = asked(&peers, &cfs, &missing(questions(3))).await;
+    told += &peers.state().heard.join("\n");
+    expect![[r#"
+        x0 Known { desired: Some("base"), status: "pending" }
+        x1 Known { desired: Some("base"), status: "pending" }
+        x2 Missing
+        GET /cfs/v3/components"#]]
     .assert_eq(&told);
 }
 

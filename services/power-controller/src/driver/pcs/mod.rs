@@ -56,6 +56,7 @@ impl Pcs {
     /// Names the setting that cannot be used.
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
+        peer.check_credentials("power.pcs");
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
         Ok(Self { peer, most_nodes, refused: Arc::default(), refuses_all: Arc::default() })
     }

@@ -1,0 +1,147 @@
+//! What follows when a service refuses a call about several nodes: whether the nodes are to blame, or the service.
+//!
+//! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. Nobody has
+//! judged a node unless the service took other nodes at the same time.
+
+use std::time::Duration;
+
+/// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is refused,
+/// cutting up thousands would take thousands of calls to learn nothing more.
+const PROBES: usize = 3;
+
+/// Pause after the first call of which the service took nobody.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause: work goes on within seconds after the service takes calls again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Calls that the service took shortly before the first refusal count as taken at the same time: calls about one session
+/// are made together, and their answers arrive in any order.
+const MEANWHILE: Duration = Duration::from_secs(1);
+
+/// Evidence that the service takes calls of the refused kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Witness {
+    /// The service has taken no other node since.
+    Nobody,
+    /// The service has taken nodes of other batches since.
+    Elsewhere,
+    /// The service has taken nodes of the same batch since, for example one that was probed.
+    Within,
+}
+
+/// Next step after a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalStep {
+    /// Ask for so many of the nodes, each alone.
+    Probe(usize),
+    /// Ask for each half of the nodes.
+    Halve,
+    /// The service is in trouble: ask for all of the nodes again after a pause, without counting an attempt.
+    BackOff,
+    /// The service refuses these nodes, or what is asked for them: an attempt of each is spent.
+    SetAside,
+}
+
+/// Evidence about nodes that were first refused so long ago. `within`: the service has taken others of their batch.
+/// `taken_ago`: time since the service last took any other node. What it took long before the first refusal says nothing:
+/// its trouble may have begun in between.
+#[must_use]
+pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>) -> Witness {
+    match taken_ago {
+        _ if within => Witness::Within,
+        Some(ago) if ago <= refused_for.saturating_add(MEANWHILE) => Witness::Elsewhere,
+        Some(_) | None => Witness::Nobody,
+    }
+}
+
+/// Decides how a refused call about so many `nodes` goes on. `probed`: a few of the batch were asked for alone.
+#[must_use]
+pub fn next_step(nodes: usize, witness: Witness, probed: bool) -> RefusalStep {
+    match witness {
+        Witness::Within if nodes > 1 => RefusalStep::Halve,
+        Witness::Within => RefusalStep::SetAside,
+        // A call about one node is its own probe.
+        Witness::Elsewhere if probed || nodes <= 1 => RefusalStep::SetAside,
+        Witness::Nobody if probed || nodes <= 1 => RefusalStep::BackOff,
+        Witness::Elsewhere | Witness::Nobody => RefusalStep::Probe(PROBES.min(nodes)),
+    }
+}
+
+/// Places in a batch of so many `nodes` of those that are probed in that `round`. They differ from round to round, so that
+/// a few nodes that are always refused do not stand for all.
+pub fn probes(nodes: usize, count: usize, round: u32) -> impl Iterator<Item = usize> {
+    let count = count.min(nodes);
+    let first = usize::try_from(round).unwrap_or_default();
+    (0..count).map(move |probe| (probe * nodes / count + first) % nodes)
+}
+
+/// Pause before all nodes are asked for again of which the service took nobody, so many `times` in a row.
+#[must_use]
+pub fn pause(times: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn nodes_are_set_aside_only_while_others_are_taken() {
+        use {RefusalStep::*, Witness::*};
+        for (nodes, witness, probed, expected) in [
+            (1, Nobody, false, BackOff),
+            (1, Elsewhere, false, SetAside),
+            (1, Within, true, SetAside),
+            (2, Nobody, false, Probe(2)),
+            (2000, Nobody, false, Probe(3)),
+            (2000, Nobody, true, BackOff),
+            (2000, Elsewhere, false, Probe(3)),
+            (2000, Elsewhere, true, SetAside),
+            (2000, Within, false, Halve),
+            (2, Within, true, Halve),
+            (0, Nobody, false, BackOff),
+        ] {
+            assert_eq!(next_step(nodes, witness, probed), expected, "{nodes} {witness:?} {probed}");
+        }
+    }
+
+    #[test]
+    fn only_nodes_taken_since_the_refusal_are_evidence() {
+        let ms = Duration::from_millis;
+        for (within, refused_for, taken_ago, expected) in [
+            (true, ms(0), None, Witness::Within),
+            (false, ms(0), None, Witness::Nobody),
+            (false, ms(0), Some(ms(0)), Witness::Elsewhere),
+            (false, ms(0), Some(ms(1_000)), Witness::Elsewhere),
+            (false, ms(0), Some(ms(1_001)), Witness::Nobody),
+            (false, ms(30_000), Some(ms(100)), Witness::Elsewhere),
+            (false, ms(30_000), Some(ms(40_000)), Witness::Nobody),
+        ] {
+            assert_eq!(witness(within, refused_for, taken_ago), expected, "{refused_for:?} {taken_ago:?}");
+        }
+    }
+
+    #[test]
+    fn each_node_is_probed_sooner_or_later() {
+        for nodes in [1, 2, 3, 5, 100] {
+            let mut seen = BTreeSet::new();
+            for round in 0..100 {
+                let places: BTreeSet<_> = probes(nodes, PROBES, round).collect();
+                assert_eq!(places.len(), PROBES.min(nodes), "{nodes} {round}");
+                assert!(places.iter().all(|place| *place < nodes));
+                seen.extend(places);
+            }
+            assert_eq!(seen.len(), nodes);
+        }
+        assert_eq!(probes(0, PROBES, 1).count(), 0);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let seconds = [0, 1, 2, 3, 4, 5, 99].map(|times| pause(times).as_secs());
+        assert_eq!(seconds, [1, 1, 2, 4, 8, 15, 15]);
+    }
+}
