@@ -56,6 +56,7 @@ impl Placer {
     ) -> Vec<&'a Due> {
         let kernels: BTreeSet<Arc<str>> = open.iter().filter_map(|one| self.projected(one)).collect();
         let deadline = self.deadline(|options| options.ims_read_timeout);
+        let must_exist = self.options.in_force().ims_images_must_exist;
         let calls = kernels.into_iter().map(|kernel| async move {
             let projected = self.images.project(&kernel, deadline).await;
             (kernel, projected)
@@ -64,8 +65,9 @@ impl Placer {
         let mut troubles = HashMap::new();
         while let Some((kernel, projected)) = calls.next().await {
             if let Err(failure) = projected {
-                tracing::warn!(%failure, %kernel, "image not projected");
-                troubles.insert(kernel, Trouble::of(Step::Images, &failure));
+                let trouble = Trouble::of_image(&failure, must_exist);
+                tracing::warn!(%failure, %kernel, boots_without = trouble.is_none(), "image not projected");
+                troubles.extend(trouble.map(|trouble| (kernel, trouble)));
             }
         }
         let mut ready = Vec::with_capacity(open.len());

@@ -48,6 +48,14 @@ impl Trouble {
         }
     }
 
+    /// What it means that an image could not be tagged, which may keep its nodes from mounting their root file systems
+    /// and does no harm beyond that. `None`: nothing. As in BOS, a node boots from an image that the catalogue refuses,
+    /// unless images `must_exist` there; an outage of the catalogue is waited for.
+    pub(crate) fn of_image(failure: &Failure, must_exist: bool) -> Option<Self> {
+        let boots = failure.kind == FailureKind::Refused && !must_exist;
+        (!boots).then(|| Self::of(Step::Images, failure))
+    }
+
     /// Something else than an answer is waited for.
     pub(crate) fn awaited(what: impl Display) -> Self {
         Self::Awaited(waiting_for(what))
@@ -99,5 +107,21 @@ mod tests {
             Awaited("waiting for PEER: its words")
         "#]]
         .assert_eq(&rows);
+    }
+
+    #[test]
+    fn refused_image_boots_unless_images_must_exist() {
+        for (kind, must_exist, boots) in [
+            (FailureKind::Refused, false, true),
+            (FailureKind::Refused, true, false),
+            (FailureKind::Denied, false, false),
+            (FailureKind::Unreachable, false, false),
+            (FailureKind::Ambiguous, false, false),
+            (FailureKind::Unreachable, true, false),
+        ] {
+            let failure = Failure { kind, status: None, text: "IMS: its words".to_owned() };
+            let trouble = Trouble::of_image(&failure, must_exist);
+            assert_eq!(trouble.is_none(), boots, "{kind:?} {must_exist}: {trouble:?}");
+        }
     }
 }
