@@ -14,7 +14,7 @@ use proto::session::{
 
 use super::{json, promised};
 use crate::{
-    convert::session::{creation, shown, update},
+    convert::session::{creation, shown, status_shown, update},
     extract::{Json, Name, at},
     mesh::{Mesh, SESSIONS, answer, call},
     problem::{Problem, TENANT},
@@ -22,7 +22,7 @@ use crate::{
     stream,
     tenant::Tenant,
     wire::{
-        session::{LeftOutMember, NewSession, SessionPatch, SessionStatus},
+        session::{LeftOutMember, NewSession, SessionPatch},
         strict::Object,
     },
 };
@@ -135,7 +135,7 @@ pub(super) async fn status(
     let request = GetSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.clone().get_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
-    json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+    json(StatusCode::OK, &status_shown(promised(answer.status)?, mesh.strict))
 }
 
 /// Whom the session leaves alone, and why. BOS has no such path.
@@ -160,7 +160,7 @@ pub(super) async fn save_status(
     let request = SaveSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.clone().save_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
-    json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+    json(StatusCode::OK, &status_shown(promised(answer.status)?, mesh.strict))
 }
 
 #[cfg(test)]
