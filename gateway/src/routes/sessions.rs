@@ -82,7 +82,10 @@ pub(super) async fn delete_many(
     query: Query,
 ) -> Result<Response, Problem> {
     let request = DeleteSessionsRequest { filter: Some(doomed(&query, &tenant, mesh.strict)?) };
-    answer(SESSIONS, mesh.sessions.clone().delete_sessions(call(request))).await?;
+    let deleted = answer(SESSIONS, mesh.sessions.clone().delete_sessions(call(request))).await;
+    // The one thing that BOS words itself here is an age that reaches back too far.
+    let prefix = if mesh.strict { "Error parsing age field: " } else { "" };
+    deleted.map_err(|fault| Problem::from(fault).prefixed(prefix))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -94,7 +94,8 @@ async fn nodes_in_doubt_are_shown_and_not_changed() {
         true  PATCH /v2/components/b -> 503 None
         true  PATCH /v2/components -> 503 None
         true  DELETE /v2/components/b -> 503 None
-    "#]].assert_eq(&rows);
+    "#]]
+    .assert_eq(&rows);
 }
 
 #[tokio::test]

@@ -366,7 +366,7 @@ async fn nodes_that_left_their_tenant_are_released() {
     let (world, site) = running_session().await;
     has(&site, &["n2"]);
     let node = async || {
-        tokio::task::yield_now().await;
+        world.tenant("a", &[]).await.unwrap();
         world.peers.component("n1")
     };
     let released = once(node, |one| one.enabled == Some(false)).await;
