@@ -3,7 +3,7 @@
 use proto::session::{self as message, LeftOutReason, Operation, Progress};
 
 use super::none_if_empty;
-use crate::wire::{session as wire, words::Spelled};
+use crate::wire::{session as wire, stamp::Stamp, words::Spelled};
 
 /// A session as people see it; if `strict`, with nothing that BOS does not show.
 pub(crate) fn shown(session: message::Session, strict: bool) -> wire::Session {
@@ -66,31 +66,31 @@ impl From<message::LeftOutMember> for wire::LeftOutMember {
     }
 }
 
-impl From<message::SessionStatus> for wire::SessionStatus {
-    fn from(status: message::SessionStatus) -> Self {
-        let errors = status
-            .error_summary
-            .into_iter()
-            .map(|summary| (summary.error, wire::ErrorSummary { count: summary.count, list: summary.list }));
-        Self {
-            error_summary: errors.collect(),
-            managed_components_count: status.managed_components_count,
-            percent_failed: status.percent_failed,
-            percent_staged: status.percent_staged,
-            percent_successful: status.percent_successful,
-            phases: wire::Phases {
-                percent_complete: status.percent_complete,
-                percent_configuring: status.percent_configuring,
-                percent_powering_off: status.percent_powering_off,
-                percent_powering_on: status.percent_powering_on,
-            },
-            status: Spelled(Progress::try_from(status.progress).unwrap_or_default()),
-            timing: wire::Timing {
-                duration: status.duration,
-                end_time: status.end_time,
-                start_time: status.start_time,
-            },
-        }
+/// How the members of a session are doing; if `strict`, with nothing that BOS does not show.
+pub(crate) fn status_shown(status: message::SessionStatus, strict: bool) -> wire::SessionStatus {
+    let errors = status
+        .error_summary
+        .into_iter()
+        .map(|summary| (summary.error, wire::ErrorSummary { count: summary.count, list: summary.list }));
+    wire::SessionStatus {
+        error_summary: errors.collect(),
+        members_in_doubt_since: status.members_in_doubt_since.map(Stamp::from).filter(|_| !strict),
+        managed_components_count: status.managed_components_count,
+        percent_failed: status.percent_failed,
+        percent_staged: status.percent_staged,
+        percent_successful: status.percent_successful,
+        phases: wire::Phases {
+            percent_complete: status.percent_complete,
+            percent_configuring: status.percent_configuring,
+            percent_powering_off: status.percent_powering_off,
+            percent_powering_on: status.percent_powering_on,
+        },
+        status: Spelled(Progress::try_from(status.progress).unwrap_or_default()),
+        timing: wire::Timing {
+            duration: status.duration,
+            end_time: status.end_time,
+            start_time: status.start_time,
+        },
     }
 }
 
@@ -218,6 +218,12 @@ mod tests {
                 "start_time": "2026-03-04T05:06:07"
               }
             }"#]]
-        .assert_eq(&to_string_pretty(&wire::SessionStatus::from(status)).unwrap());
+        .assert_eq(&to_string_pretty(&status_shown(status.clone(), false)).unwrap());
+        let since = prost_types::Timestamp { seconds: 1_732_119_012, nanos: 0 };
+        let in_doubt = message::SessionStatus { members_in_doubt_since: Some(since), ..status };
+        for (strict, shown) in [(false, true), (true, false)] {
+            let text = to_string_pretty(&status_shown(in_doubt.clone(), strict)).unwrap();
+            assert_eq!(text.contains("\"members_in_doubt_since\": \"2024-11-20T16:10:12\""), shown, "{text}");
+        }
     }
 }

@@ -321,6 +321,7 @@ fn schemas_have_the_limits_of_the_contract() {
         SessionStatus {"required":["error_summary","managed_components_count","percent_failed","percent_staged","percent_successful","phases","status","timing"],"type":"object"}
             error_summary {"additionalProperties":{"$ref":"#/components/schemas/ErrorSummary"},"type":"object"}
             managed_components_count {"minimum":0,"type":"integer"}
+            members_in_doubt_since {"pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$","type":"string"}
             percent_failed {"type":"number"}
             percent_staged {"type":"number"}
             percent_successful {"type":"number"}

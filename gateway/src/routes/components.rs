@@ -7,7 +7,7 @@ use axum::{
 use http::StatusCode;
 use proto::component::{
     Component as Record, DeleteComponentRequest, GetComponentRequest, ListComponentsResponse,
-    PatchComponentsRequest, PatchComponentsResponse, PatchEach, PutComponentsRequest, Scope,
+    PatchComponentsRequest, PatchComponentsResponse, PatchEach, PutComponentsRequest,
     patch_components_request::Selection,
 };
 
@@ -19,7 +19,7 @@ use crate::{
     problem::Problem,
     query::Query,
     stream,
-    tenant::Tenant,
+    tenant::{Tenant, TenantScope},
     wire::{bulk_patch::BulkPatch, component::Component, strict::Object},
 };
 
@@ -32,17 +32,20 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let mut request = selection::listed(&query, &tenant, mesh.strict)?;
     let about = request.filter.iter().flat_map(|filter| filter.ids.iter().cloned()).collect();
-    request.scope = scope(&mesh, &tenant, about).await?;
+    let (scope, in_doubt_since) = scope(&mesh, &tenant, about).await?.shown();
+    request.scope = scope;
     let page = |page: ListComponentsResponse| page.components.into_iter().map(rendered);
-    Ok(stream::array(REGISTRY, mesh.components.clone().list_components(call(request)), page).await?)
+    let list = stream::array(REGISTRY, mesh.components.clone().list_components(call(request)), page).await?;
+    Ok(TenantScope::mark(in_doubt_since, mesh.strict, list))
 }
 
 pub(super) async fn show(State(mesh): State<Mesh>, tenant: Tenant, id: Name) -> Result<Response, Problem> {
     let id = id.of_component()?;
-    let scope = scope(&mesh, &tenant, vec![id.clone()]).await?;
+    let (scope, in_doubt_since) = scope(&mesh, &tenant, vec![id.clone()]).await?.shown();
     let request = GetComponentRequest { id, scope };
     let answer = answer(REGISTRY, mesh.components.clone().get_component(call(request))).await?;
-    json(StatusCode::OK, &rendered(promised(answer.component)?))
+    let shown = json(StatusCode::OK, &rendered(promised(answer.component)?))?;
+    Ok(TenantScope::mark(in_doubt_since, mesh.strict, shown))
 }
 
 /// How components would be shown after [`put_many`].
@@ -83,7 +86,7 @@ async fn replace(
 ) -> Result<Vec<Record>, Problem> {
     let scope = match mesh.strict {
         true => None,
-        false => scope(&mesh, tenant, selection::ids_of(&components)).await?,
+        false => scope(&mesh, tenant, selection::ids_of(&components)).await?.confirmed()?,
     };
     let request = PutComponentsRequest { components, scope, validate_only };
     Ok(answer(REGISTRY, mesh.components.clone().put_components(call(request))).await?.components)
@@ -96,7 +99,7 @@ pub(super) async fn patch(
     Json(Object(component)): Json<Object<Component>>,
 ) -> Result<Response, Problem> {
     let patches = vec![selection::of_one(id.of_component()?, component, &tenant)?];
-    let scope = scope(&mesh, &tenant, selection::ids_of(&patches)).await?;
+    let scope = scope(&mesh, &tenant, selection::ids_of(&patches)).await?.confirmed()?;
     let request = PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches })),
         skip_bad_ids: false,
@@ -120,7 +123,7 @@ pub(super) async fn patch_many(
         selection: Some(selection),
         skip_bad_ids,
         guard_actual_state: false,
-        scope: scope.map_err(|fault| tenant.without_scope_of_many(fault))?,
+        scope: scope.map_err(|fault| tenant.without_scope_of_many(fault))?.confirmed()?,
     };
     kept(change(mesh, request).await?.components)
 }
@@ -131,14 +134,14 @@ async fn change(mesh: Mesh, request: PatchComponentsRequest) -> Result<PatchComp
 
 pub(super) async fn delete(State(mesh): State<Mesh>, tenant: Tenant, id: Name) -> Result<Response, Problem> {
     let id = id.of_component()?;
-    let scope = scope(&mesh, &tenant, vec![id.clone()]).await?;
+    let scope = scope(&mesh, &tenant, vec![id.clone()]).await?.confirmed()?;
     let request = DeleteComponentRequest { id, scope };
     answer(REGISTRY, mesh.components.clone().delete_component(call(request))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The components that exist to the tenant, of those that a request is `about`.
-async fn scope(mesh: &Mesh, tenant: &Tenant, about: Vec<String>) -> Result<Option<Scope>, Problem> {
+async fn scope(mesh: &Mesh, tenant: &Tenant, about: Vec<String>) -> Result<TenantScope, Problem> {
     tenant.scope(mesh, about).await.map_err(|fault| tenant.without_scope(fault))
 }
 

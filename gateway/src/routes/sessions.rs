@@ -14,7 +14,7 @@ use proto::session::{
 
 use super::{json, promised};
 use crate::{
-    convert::session::{creation, shown, update},
+    convert::session::{creation, shown, status_shown, update},
     extract::{Json, Name, at},
     mesh::{Mesh, SESSIONS, answer, call},
     problem::{Problem, TENANT},
@@ -22,7 +22,7 @@ use crate::{
     stream,
     tenant::Tenant,
     wire::{
-        session::{LeftOutMember, NewSession, SessionPatch, SessionStatus},
+        session::{LeftOutMember, NewSession, SessionPatch},
         strict::Object,
     },
 };
@@ -82,7 +82,10 @@ pub(super) async fn delete_many(
     query: Query,
 ) -> Result<Response, Problem> {
     let request = DeleteSessionsRequest { filter: Some(doomed(&query, &tenant, mesh.strict)?) };
-    answer(SESSIONS, mesh.sessions.clone().delete_sessions(call(request))).await?;
+    let deleted = answer(SESSIONS, mesh.sessions.clone().delete_sessions(call(request))).await;
+    // The one thing that BOS words itself here is an age that reaches back too far.
+    let prefix = if mesh.strict { "Error parsing age field: " } else { "" };
+    deleted.map_err(|fault| Problem::from(fault).prefixed(prefix))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -135,7 +138,7 @@ pub(super) async fn status(
     let request = GetSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.clone().get_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
-    json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+    json(StatusCode::OK, &status_shown(promised(answer.status)?, mesh.strict))
 }
 
 /// Whom the session leaves alone, and why. BOS has no such path.
@@ -160,7 +163,7 @@ pub(super) async fn save_status(
     let request = SaveSessionStatusRequest { name: name.of_session()?, tenant: tenant.0.clone() };
     let answer = answer(SESSIONS, mesh.sessions.clone().save_session_status(call(request))).await;
     let answer = answer.map_err(|fault| Problem::of(fault, &tenant))?;
-    json(StatusCode::OK, &SessionStatus::from(promised(answer.status)?))
+    json(StatusCode::OK, &status_shown(promised(answer.status)?, mesh.strict))
 }
 
 #[cfg(test)]

@@ -198,7 +198,7 @@ impl OptionsService for Registry {
     }
 }
 
-/// What a session manager says of tenants: `blue` has two nodes.
+/// The tenants of a session manager: `blue` has two nodes, and so has `shrinking`, one of them in doubt.
 #[async_trait]
 impl TenantService for Registry {
     async fn get_tenant(
@@ -209,7 +209,15 @@ impl TenantService for Registry {
         let ids = ["a", "b"].map(str::to_owned).into_iter();
         let ids = ids.filter(|id| among.is_empty() || among.contains(id)).collect();
         match name.as_str() {
-            "blue" => Ok(Response::new(GetTenantResponse { nodes: Some(Nodes { ids }) })),
+            "blue" => {
+                let nodes = Nodes { ids, ..Nodes::default() };
+                Ok(Response::new(GetTenantResponse { nodes: Some(nodes) }))
+            }
+            "shrinking" => {
+                let in_doubt_since = Some(prost_types::Timestamp { seconds: 1_732_119_012, nanos: 0 });
+                let nodes = Nodes { ids, in_doubt_ids: vec!["b".to_owned()], in_doubt_since };
+                Ok(Response::new(GetTenantResponse { nodes: Some(nodes) }))
+            }
             "everything" => Ok(Response::new(GetTenantResponse { nodes: None })),
             "mute" => Err(Fault::unavailable("tenant service", "TAPMS at tapms.example: gone").into()),
             _ => Err(Fault::not_found("tenant", &name).into()),

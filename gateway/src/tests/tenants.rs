@@ -66,6 +66,39 @@ async fn what_a_tenant_asks_for_is_limited_to_its_nodes() {
 }
 
 #[tokio::test]
+async fn nodes_in_doubt_are_shown_and_not_changed() {
+    let mut rows = String::new();
+    for strict in [false, true] {
+        let site = Site::with_tenants(strict).await;
+        for (method, path, body) in [
+            ("GET", "/v2/components", None),
+            ("GET", "/v2/components/b", None),
+            ("PATCH", "/v2/components/b", Some(PATCH)),
+            ("PATCH", "/v2/components", Some(BY_SESSION)),
+            ("DELETE", "/v2/components/b", None),
+        ] {
+            let response = site.ask_as("shrinking", method, path, body).await;
+            let since = response.headers().get("reveille-tenant-in-doubt-since");
+            rows += &format!("{strict:5} {method} {path} -> {} {since:?}\n", response.status().as_u16());
+        }
+        site.stop().await;
+    }
+    expect![[r#"
+        false GET /v2/components -> 200 Some("2024-11-20T16:10:12Z")
+        false GET /v2/components/b -> 200 Some("2024-11-20T16:10:12Z")
+        false PATCH /v2/components/b -> 503 None
+        false PATCH /v2/components -> 503 None
+        false DELETE /v2/components/b -> 503 None
+        true  GET /v2/components -> 200 None
+        true  GET /v2/components/b -> 200 None
+        true  PATCH /v2/components/b -> 503 None
+        true  PATCH /v2/components -> 503 None
+        true  DELETE /v2/components/b -> 503 None
+    "#]]
+    .assert_eq(&rows);
+}
+
+#[tokio::test]
 async fn strict_puts_go_past_tenants() {
     let site = Site::with_tenants(true).await;
     for (path, body) in [("/v2/components", EACH), ("/v2/components/a", PATCH)] {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     primitive::{ErrorText, Limit, Name, Time},
+    stamp::Stamp,
     strict::{given, object},
     words::Spelled,
 };
@@ -46,8 +47,8 @@ pub(crate) struct SessionProgress {
     pub start_time: String,
     /// Pending, running or complete.
     pub status: Spelled<Progress>,
-    /// Why a pending session is still pending: who does not answer, since when, and the last error. BOS has no
-    /// such member.
+    /// Why a pending session is still pending: which service does not answer, since when, and the last error; or since
+    /// when the membership of a running session is in doubt. BOS has no such member.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub waiting_for: Option<String>,
@@ -133,6 +134,11 @@ pub(crate) struct SessionStatus {
     pub error_summary: BTreeMap<String, ErrorSummary>,
     /// Number of members.
     pub managed_components_count: u32,
+    /// Since when the tenant service leaves out nodes that count here until their departure is confirmed. BOS has no
+    /// such member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Stamp")]
+    pub members_in_doubt_since: Option<Stamp>,
     /// Members that failed.
     pub percent_failed: f64,
     /// Members that only hold a staged state.

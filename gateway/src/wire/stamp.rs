@@ -1,6 +1,6 @@
 //! Times as BOS writes them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use prost_types::Timestamp;
@@ -38,6 +38,12 @@ impl Stamp {
         write(16, time.minute());
         write(19, time.second());
         text
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&String::from_utf8_lossy(&self.ascii()))
     }
 }
 

@@ -167,7 +167,7 @@ async fn what_cannot_be_applied_says_why() {
         );
         if strict {
             assert_eq!(scene.apply(&ids).await, outcome(&[], &ids, &[]));
-            let error = format!("the staged session no longer exists (session: {name}, tenant: )");
+            let error = format!("Staged session no longer exists (session: {name}, tenant: )");
             assert_eq!(scene.mesh.bos.get(&component).await["error"], error);
         } else {
             scene.clear_stage(false).await;
@@ -187,7 +187,9 @@ async fn what_cannot_be_applied_says_why() {
         scene.mesh.bos.expect(Method::PATCH, &component, Some(&incomplete)).await;
         assert_eq!(scene.apply(&ids).await, outcome(&[], &ids, &[]));
         let shown = scene.mesh.bos.get(&component).await;
-        let error = "the staged session no longer exists (session: by-hand, tenant: )";
+        let gone =
+            if strict { "Staged session no longer exists" } else { "the staged session no longer exists" };
+        let error = format!("{gone} (session: by-hand, tenant: )");
         assert_eq!((&shown["error"], &shown["session"]), (&json!(error), &json!("by-hand")));
         assert_eq!(
             (&shown["enabled"], &shown["last_action"]["action"]),

@@ -88,13 +88,17 @@ impl Placer {
             .partition(|one| self.needs_image(one) && self.projections.outcome(one, now).is_none());
         let kernels: BTreeSet<Arc<str>> = waiting.iter().map(|one| kernel(one)).collect();
         let deadline = self.deadline(|options| options.ims_read_timeout);
+        let must_exist = self.options.in_force().ims_images_must_exist;
         let calls = kernels.into_iter().map(|kernel| async move {
             let outcome = self.images.project(&kernel, deadline).await;
             vec![Part { items: [kernel].into(), outcome }]
         });
-        let groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
+        let mut groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
         if is_disturbed(&groups) {
             self.projections.disturb();
+        }
+        for parts in &mut groups {
+            parts.retain(|part| !boots_untagged(part, must_exist));
         }
         let troubles = self.image_verdicts.troubles(&groups, |_| 0, Instant::now());
         for one in waiting {
@@ -221,6 +225,13 @@ fn is_disturbed<I, T>(groups: &[Vec<Part<I, T>>]) -> bool {
         },
     };
     groups.iter().flatten().any(failed)
+}
+
+/// Whether nodes boot although their image was not tagged. As in BOS, they do where the catalogue refuses it, unless images
+/// `must_exist` there: such a node may not mount its root file system, and no other harm comes of it. An outage of the
+/// catalogue is waited for.
+fn boots_untagged<I, T>(part: &Part<I, T>, must_exist: bool) -> bool {
+    part.is_refused() && !must_exist
 }
 
 /// What the last step says about a component. One that wants no configuration need not wait until the service

@@ -11,7 +11,7 @@
 //! | BUG-03: `ids` of a list has at most 127 characters | gateway |
 //! | BUG-14: unknown architectures | [`crate::membership`] |
 //! | BUG-15: who is both in a session and staged by it counts twice | [`crate::session_status`] |
-//! | BUG-22: an outage during the setup of a session ends the session | session manager, `Setback::followed` |
+//! | BUG-22: an outage during the setup of a session ends the session after ten tries | session manager, `Setback::followed` |
 //! | BUG-29: `PUT` of components ignores the tenant | gateway |
 //! | BUG-32: a node that an upstream left out is given up | [`crate::evaluation::Decision::followed`] |
 //! | BUG-34: forgetting an old report erases the error and the time that a boot may take | [`crate::write`] |
@@ -24,6 +24,9 @@
 //!
 //! One more has that code and is never repeated, because it switches off nodes of which nobody knows whether they
 //! run: a power state that is undefined does not count as on (BUG-11).
+//!
+//! Strictly, texts that BOS words itself have its words (BOS reference, appendix A): [`crate::session::create`],
+//! [`crate::staging`], [`crate::evaluation::Decision::followed`].
 //!
 //! Strictly, there is also nothing to see that BOS does not have: no reason why a session waits, no warning about a
 //! template that BOS does not give (BUG-25, BUG-39), and no option `disable_components_on_completion`, which BOS lost

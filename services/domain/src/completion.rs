@@ -2,7 +2,8 @@
 
 use crate::{
     component::Component,
-    id::Tenant,
+    confirmed_set::ConfirmedSet,
+    id::{ComponentId, Tenant},
     session::Session,
     status::{self, computed_status},
 };
@@ -98,13 +99,51 @@ impl FromIterator<Stake> for Stakes {
     }
 }
 
+/// Components that hold a session of a tenant although they are not the tenant's for certain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Departures {
+    /// Components that the session owns and that have left the tenant. The session has to let go of them: until it has,
+    /// they are acted upon for somebody whose they are not.
+    pub owned: Vec<ComponentId>,
+    /// Whether some components may have left the tenant, which is not confirmed yet. They hold the session.
+    pub in_doubt: bool,
+    /// Whether all that holds the session are staged states in components that have left the tenant. Nothing acts on
+    /// those, so the session is over.
+    pub only_staged: bool,
+}
+
+/// Tells which of the components that are `held` by a session of a tenant have left the `nodes` of that tenant (BOS
+/// reference 5.9). BOS completes the session once all of them have, and goes on to act on them.
+pub fn departures(
+    held: impl IntoIterator<Item = (ComponentId, Stake)>,
+    nodes: &ConfirmedSet<ComponentId>,
+) -> Departures {
+    let (mut departures, mut holds, mut staged) = (Departures::default(), false, false);
+    for (id, stake) in held {
+        match (nodes.gone.contains(&id), stake) {
+            (true, Stake::Owned) => departures.owned.push(id),
+            (true, Stake::Staged) => staged = true,
+            (false, _) => {
+                holds = true;
+                departures.in_doubt |= nodes.in_doubt.contains_key(&id);
+            }
+        }
+    }
+    departures.only_staged = staged && !holds && departures.owned.is_empty();
+    departures
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
+    use expect_test::expect;
+
     use super::*;
     use crate::{
         component::{Phase, StagedState, Status},
+        confirmed_set::SetAnswer,
         inventory::tests::ids,
         session::tests::session,
+        time::Timestamp,
     };
 
     /// A component of a session by name, and of a staged session by name; empty: of none.
@@ -197,6 +236,72 @@ pub(crate) mod tests {
             let verdicts = [owns(&own, &component), stages(&own, &component)];
             assert_eq!(verdicts, [expected; 2], "'{name}' {id} {owner:?}");
         }
+    }
+
+    #[test]
+    fn only_confirmed_departures_end_a_session() {
+        let set = |letters: &str| ids(letters).into_iter().collect();
+        let started = ConfirmedSet::default().believe(SetAnswer::Elements(set("n0 n1")), [], Timestamp(0));
+        let emptied = started.believe(SetAnswer::Elements(set("")), ids("n0 n1"), Timestamp(1_000));
+        let confirmed = emptied.believe(SetAnswer::Elements(set("")), ids("n0 n1"), Timestamp(11_000));
+        let half = started.believe(SetAnswer::Elements(set("n0")), ids("n0 n1"), Timestamp(1_000));
+        let half = half.believe(SetAnswer::Elements(set("n0")), ids("n0 n1"), Timestamp(11_000));
+        let unknown = started.believe(SetAnswer::NoSuchSet, ids("n0 n1"), Timestamp(1_000));
+        let mut rows = String::new();
+        for (name, nodes) in [
+            ("started", &started),
+            ("emptied", &emptied),
+            ("confirmed", &confirmed),
+            ("half", &half),
+            ("unknown", &unknown),
+        ] {
+            for (owned, staged) in
+                [("n0 n1", ""), ("n0", "n1"), ("", "n0 n1"), ("", "n1"), ("n2", ""), ("", "")]
+            {
+                let owned_stakes = ids(owned).into_iter().map(|id| (id, Stake::Owned));
+                let staged_stakes = ids(staged).into_iter().map(|id| (id, Stake::Staged));
+                let found = departures(owned_stakes.chain(staged_stakes), nodes);
+                let released: Vec<_> = found.owned.iter().map(ComponentId::as_str).collect();
+                let (doubt, over) = (found.in_doubt, found.only_staged);
+                let released = released.join(" ");
+                rows += &format!(
+                    "{name:9} owned {owned:5} staged {staged:5}: release {released:5} doubt {doubt:5} over {over}\n"
+                );
+            }
+        }
+        expect![[r#"
+            started   owned n0 n1 staged      : release       doubt false over false
+            started   owned n0    staged n1   : release       doubt false over false
+            started   owned       staged n0 n1: release       doubt false over false
+            started   owned       staged n1   : release       doubt false over false
+            started   owned n2    staged      : release       doubt false over false
+            started   owned       staged      : release       doubt false over false
+            emptied   owned n0 n1 staged      : release       doubt true  over false
+            emptied   owned n0    staged n1   : release       doubt true  over false
+            emptied   owned       staged n0 n1: release       doubt true  over false
+            emptied   owned       staged n1   : release       doubt true  over false
+            emptied   owned n2    staged      : release       doubt false over false
+            emptied   owned       staged      : release       doubt false over false
+            confirmed owned n0 n1 staged      : release n0 n1 doubt false over false
+            confirmed owned n0    staged n1   : release n0    doubt false over false
+            confirmed owned       staged n0 n1: release       doubt false over true
+            confirmed owned       staged n1   : release       doubt false over true
+            confirmed owned n2    staged      : release       doubt false over false
+            confirmed owned       staged      : release       doubt false over false
+            half      owned n0 n1 staged      : release n1    doubt false over false
+            half      owned n0    staged n1   : release       doubt false over false
+            half      owned       staged n0 n1: release       doubt false over false
+            half      owned       staged n1   : release       doubt false over true
+            half      owned n2    staged      : release       doubt false over false
+            half      owned       staged      : release       doubt false over false
+            unknown   owned n0 n1 staged      : release n0 n1 doubt false over false
+            unknown   owned n0    staged n1   : release n0    doubt false over false
+            unknown   owned       staged n0 n1: release       doubt false over true
+            unknown   owned       staged n1   : release       doubt false over true
+            unknown   owned n2    staged      : release       doubt false over false
+            unknown   owned       staged      : release       doubt false over false
+        "#]]
+        .assert_eq(&rows);
     }
 
     #[test]

@@ -50,6 +50,11 @@ pub const NO_RESULTS_FROM: &str = "no results from ";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
+/// The same in the words of BOS.
+const BOS_RETRIES_EXHAUSTED: &str =
+    "The retry limit has been hit for this component, but no services have reported specific errors";
+/// The beginning of the text of BOS about a power-on that the power upstream refused; its words follow.
+const BOS_POWER_ON_REFUSED: &str = "Error encountered calling CAPMC to power on: ";
 
 /// An answer of the power upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -177,12 +182,28 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The decision as BOS makes it where it is followed strictly: a node that an upstream left out is given up,
-    /// on hold, and nothing but a person looks at it again (BOS reference 12, BUG-32).
+    /// The decision about `component` as BOS makes and words it where it is followed strictly: a node that an upstream
+    /// left out is given up, on hold, and nothing but a person looks at it again (BOS reference 12, BUG-32).
     #[must_use]
-    pub fn followed(self, compatibility: Compatibility) -> Self {
-        let given_up = compatibility.strict_bos && self.reason.is_held();
-        Self { settled: self.settled || given_up, ..self }
+    pub fn followed(self, component: &Component, compatibility: Compatibility) -> Self {
+        if !compatibility.strict_bos {
+            return self;
+        }
+        let error = self.bos_error(component).or_else(|| self.error.clone());
+        Self { settled: self.settled || self.reason.is_held(), error, ..self }
+    }
+
+    /// The error in the words of BOS, where BOS has words of its own (BOS reference, appendix A.3).
+    fn bos_error(&self, component: &Component) -> Option<String> {
+        let error = self.error.as_deref()?;
+        if self.reason == Reason::RetriesExhausted && error == ERROR_RETRIES_EXHAUSTED {
+            return Some(BOS_RETRIES_EXHAUSTED.to_owned());
+        }
+        let refused = progress(self, component) == status::POWER_ON_PENDING
+            && component.last_action() == Some(Action::PoweringOn)
+            && !waits_for_upstream(component)
+            && power_error(component) == Some(error);
+        refused.then(|| format!("{BOS_POWER_ON_REFUSED}{error}"))
     }
 
     /// What the registry is to be told about `component`, on which the decision was made; `None`: its record

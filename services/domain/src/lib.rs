@@ -18,6 +18,7 @@ pub mod completion;
 pub mod component;
 pub mod component_filter;
 pub mod configuration;
+pub mod confirmed_set;
 pub mod evaluation;
 pub mod id;
 pub mod image;

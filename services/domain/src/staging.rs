@@ -83,8 +83,23 @@ enum Obstacle {
     Gone,
     #[error("the staged session shuts down, but boot artifacts are staged")]
     BootsForShutdown,
-    #[error("the staged boot artifacts are incomplete, {0} missing")]
-    Incomplete(String),
+    #[error("the staged boot artifacts are incomplete, {missing} missing")]
+    Incomplete { operation: &'static str, missing: String },
+}
+
+impl Obstacle {
+    /// The obstacle in the words of BOS.
+    fn in_bos(&self) -> String {
+        match self {
+            Self::Gone => "Staged session no longer exists".to_owned(),
+            Self::BootsForShutdown => {
+                "Staged operation is shutdown but boot artifacts have been specified".to_owned()
+            }
+            Self::Incomplete { operation, .. } => {
+                format!("Staged operation is {operation} but some boot artifacts have not been specified")
+            }
+        }
+    }
 }
 
 /// Applies the staged state of `component`, whose session `standing` describes, and gives the record that it
@@ -122,6 +137,10 @@ pub fn apply(
         Err(obstacle) => {
             record.enabled = Some(false);
             let (name, tenant) = (&reference.name, terms.tenant.as_str());
+            let obstacle = match terms.compatibility.strict_bos {
+                true => obstacle.in_bos(),
+                false => obstacle.to_string(),
+            };
             record.error = Some(format!("{obstacle} (session: {name}, tenant: {tenant})").into());
         }
     }
@@ -151,7 +170,8 @@ fn judge(standing: &Standing, staged: Option<&BootArtifacts>) -> Result<Operatio
     match operation {
         Operation::Shutdown if missing.len() < members.len() => Err(Obstacle::BootsForShutdown),
         Operation::Boot | Operation::Reboot if !missing.is_empty() => {
-            Err(Obstacle::Incomplete(missing.join(", ")))
+            let operation = if *operation == Operation::Boot { "boot" } else { "reboot" };
+            Err(Obstacle::Incomplete { operation, missing: missing.join(", ") })
         }
         Operation::Boot | Operation::Reboot | Operation::Shutdown => Ok(*operation),
     }

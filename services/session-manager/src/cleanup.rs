@@ -39,7 +39,7 @@ pub(crate) async fn run(shared: Shared, changed: Arc<Notify>) -> anyhow::Result<
 
 /// Deletes what is due and says when the next one is, if any.
 async fn delete_expired(shared: &Shared) -> Result<Option<Duration>, Fault> {
-    let time_to_live = shared.options()?.completed_session_ttl();
+    let time_to_live = shared.options_seen()?.completed_session_ttl();
     let sessions = shared.sessions.view().all();
     let now = now();
     let surplus = surplus(sessions.iter().map(|record| &record.session), shared.most_complete, MOST_MEMBERS);

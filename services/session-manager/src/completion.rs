@@ -77,6 +77,8 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
         return Ok(Finding::Unsettled);
     }
     if is_over() {
+        // Completion is never undone, so a node that was enabled before this must be seen.
+        shared.registry.shown_by(&shared.components).await?;
         let visible = visible(shared, &record.session).await;
         // That may have taken a while.
         if is_over() {
@@ -88,7 +90,7 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
 
 /// Whether the session still has a node that is enabled. That keeps no session from being over where the options have
 /// nodes stay enabled; otherwise such a node is let go of, or begins to be brought to where it should be.
-fn is_owner(shared: &Shared, session: &Session) -> bool {
+pub(crate) fn is_owner(shared: &Shared, session: &Session) -> bool {
     let lets_go = shared.options.in_force().disable_components_on_completion;
     let mut named = shared.members.named(&session.name).into_iter();
     lets_go && named.any(|component| component.is_enabled() && owns(session, &component))

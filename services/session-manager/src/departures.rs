@@ -1,76 +1,147 @@
-//! Completes running sessions of tenants when none of the nodes that keep them is the tenant's any more (BOS reference
-//! 5.9).
+//! Has running sessions let go of nodes that have left their tenant (BOS reference 5.9).
 //!
-//! Nobody tells when nodes change hands, so it is asked again and again as long as such sessions run. Sessions of a
-//! tenant that is not known, or about which nobody tells, run on: it may be known again, and who has lost its nodes for
-//! good has sessions that end when the nodes are done.
+//! Nobody reports when nodes change hands, so the tenant service is polled as long as such sessions run. Nodes that have
+//! left for certain are disabled, so that nothing acts on them for a tenant whose they are not, and the session ends
+//! when nothing else holds it. Sessions of a tenant that is not known, or whose service does not answer, run on.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chassis::{Fault, lease::Fence};
+use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, lease::Fence, within};
 use domain::{
+    completion::{Departures, departures},
     id::{ComponentId, Tenant},
-    session::Progress,
+    session::{Progress, Session},
 };
 use futures_util::future::join_all;
+use proto::component::{
+    Component, PatchComponentsRequest, PatchMany, Scope, component_service_client::ComponentServiceClient,
+    patch_components_request::Selection,
+};
 use tokio::time::sleep;
 
-use crate::{record::SessionRecord, shared::Shared};
+use crate::{
+    completion::is_owner,
+    record::SessionRecord,
+    setback::MEMBERSHIP,
+    shared::Shared,
+    tenants::{TenantNodes, in_doubt},
+};
+
+/// How long the registry gets for one answer.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// Pause between polls while nodes are in doubt.
+const IN_DOUBT: Duration = Duration::from_secs(3);
+
+/// The error of a node that left the tenant of its session. It names nobody, because the next tenant can read it.
+const LEFT: &str = "The node has left the tenant whose session was acting on it";
 
 /// Looks after the running sessions of tenants for ever.
-pub(crate) async fn run(shared: Shared) -> anyhow::Result<()> {
+pub(crate) async fn run(shared: Shared, registry: Channel) -> anyhow::Result<()> {
+    let registry = ComponentServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
+    let watch = Departing { shared, registry };
+    watch.shared.options.reached(1).await;
     loop {
-        sleep(shared.options.in_force().polling_period()).await;
-        let looks = running(&shared).into_iter().map(|(tenant, sessions)| look_at(&shared, tenant, sessions));
-        join_all(looks).await;
+        let period = watch.shared.options.in_force().polling_period();
+        match watch.shared.tenants.is_in_doubt() {
+            true => sleep(period.min(IN_DOUBT)).await,
+            false => tokio::select! {
+                () = sleep(period) => {}
+                () = watch.shared.tenants.doubted() => {}
+            },
+        }
+        let sessions = watch.running().into_iter();
+        join_all(sessions.map(|(tenant, sessions)| watch.look_at(tenant, sessions))).await;
     }
 }
 
-/// A session of this replica, and under what it may be completed.
-type Mine = (Arc<SessionRecord>, Fence);
+struct Departing {
+    shared: Shared,
+    registry: ComponentServiceClient<Channel>,
+}
 
-/// The running sessions of this replica, for each tenant that has any.
-fn running(shared: &Shared) -> HashMap<Tenant, Vec<Mine>> {
-    let mut running: HashMap<_, Vec<_>> = HashMap::new();
-    for record in shared.sessions.view().all() {
-        let session = &record.session;
-        if session.progress == Progress::Running && !session.tenant.is_none() {
-            let fence = shared.custody.fence([&*record.key]);
-            let tenant = session.tenant.clone();
-            running.entry(tenant).or_default().extend(fence.map(|fence| (record, fence)));
+/// A session of this replica, and the leases under which it may be changed.
+type OwnSession = (Arc<SessionRecord>, Fence);
+
+impl Departing {
+    /// The running sessions of this replica, for each tenant that has any.
+    fn running(&self) -> HashMap<Tenant, Vec<OwnSession>> {
+        let mut running: HashMap<_, Vec<_>> = HashMap::new();
+        for record in self.shared.sessions.view().all() {
+            let session = &record.session;
+            if session.progress == Progress::Running && !session.tenant.is_none() {
+                let fence = self.shared.custody.fence([&*record.key]);
+                let tenant = session.tenant.clone();
+                running.entry(tenant).or_default().extend(fence.map(|fence| (record, fence)));
+            }
+        }
+        running
+    }
+
+    async fn look_at(&self, tenant: Tenant, sessions: Vec<OwnSession>) {
+        if sessions.is_empty() {
+            return;
+        }
+        if let Err(fault) = self.check(&tenant, sessions).await {
+            tracing::warn!(%fault, tenant = tenant.as_str(), "nodes of running sessions cannot be checked against the tenant");
         }
     }
-    running
-}
 
-async fn look_at(shared: &Shared, tenant: Tenant, sessions: Vec<Mine>) {
-    if sessions.is_empty() {
-        return;
-    }
-    if let Err(fault) = complete_abandoned(shared, &tenant, sessions).await {
-        tracing::warn!(%fault, tenant = tenant.as_str(), "it is not known whether sessions still have nodes");
-    }
-}
-
-async fn complete_abandoned(shared: &Shared, tenant: &Tenant, sessions: Vec<Mine>) -> Result<(), Fault> {
-    let Some(nodes) = shared.tenants.told(tenant).await? else { return Ok(()) };
-    for (record, fence) in sessions {
-        if is_abandoned(shared, &record, &nodes) {
-            shared.complete(&record, Some(Arc::clone(&nodes)), fence).await?;
+    async fn check(&self, tenant: &Tenant, sessions: Vec<OwnSession>) -> Result<(), Fault> {
+        let Some(nodes) = self.shared.tenants.told(tenant).await? else { return Ok(()) };
+        for (record, fence) in sessions {
+            // Before that, the copy of the components does not show what the session did to its members.
+            if self.shared.components.revision() < record.session.assigned_revision.max(1) {
+                continue;
+            }
+            let held = self.shared.members.held_by(&record.session);
+            self.follow(&record, departures(held, &nodes), &nodes, fence).await?;
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Whether nothing that keeps the session is among the `nodes` of its tenant, as far as the copy of the components
-/// shows what the session did to them.
-fn is_abandoned(shared: &Shared, record: &SessionRecord, nodes: &BTreeSet<ComponentId>) -> bool {
-    let session = &record.session;
-    if shared.components.revision() < session.assigned_revision.max(1) {
-        return false;
+    async fn follow(
+        &self,
+        record: &SessionRecord,
+        departures: Departures,
+        nodes: &Arc<TenantNodes>,
+        fence: Fence,
+    ) -> Result<(), Fault> {
+        let text = in_doubt(nodes).filter(|_| departures.in_doubt);
+        let waiting_for = text.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
+        if record.session.waiting_for != waiting_for {
+            self.shared.note(record, waiting_for, fence.clone()).await?;
+        }
+        if departures.only_staged && !is_owner(&self.shared, &record.session) {
+            return self.shared.complete(record, Some(Arc::clone(nodes)), fence).await;
+        }
+        if !departures.owned.is_empty() && self.shared.custody.is_current(&fence) {
+            self.release(&record.session, departures.owned).await?;
+        }
+        Ok(())
     }
-    !shared.members.is_kept_by(session, nodes)
+
+    /// Disables those of `nodes` that the session still owns by the time the registry writes.
+    async fn release(&self, session: &Session, nodes: Vec<ComponentId>) -> Result<(), Fault> {
+        tracing::warn!(
+            session = session.name,
+            nodes = nodes.len(),
+            "nodes have left the tenant of their session"
+        );
+        let patch = Component { enabled: Some(false), error: Some(LEFT.to_owned()), ..Component::default() };
+        let many = PatchMany {
+            patch: Some(patch),
+            session: session.name.clone(),
+            session_tenant: Some(session.tenant.as_str().to_owned()),
+            ..PatchMany::default()
+        };
+        let ids = nodes.iter().map(|id| id.as_str().to_owned()).collect();
+        let request = PatchComponentsRequest {
+            selection: Some(Selection::Many(many)),
+            scope: Some(Scope { ids }),
+            ..PatchComponentsRequest::default()
+        };
+        within(ANSWER, self.registry.clone().patch_components(request)).await?;
+        Ok(())
+    }
 }

@@ -17,6 +17,7 @@ mod inventories;
 mod lookup;
 mod members;
 mod record;
+mod registry;
 mod review;
 mod sessions;
 mod setback;
@@ -50,6 +51,7 @@ use crate::{
     feed::Work,
     lookup::Lookup,
     members::Members,
+    registry::Registry,
     sessions::SessionRpc,
     setup::Peers,
     shared::Shared,
@@ -66,11 +68,11 @@ use crate::{
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
-    let tenants = Arc::new(Tenants::new(&settings.tenants)?);
-    let peers = Peers::new(registry.clone(), Arc::clone(&tenants), settings)?;
     let lookup = Arc::new(Lookup::new(settings)?);
     let work = Work::default();
-    let shared = open(&context, &registry, &work, Arc::clone(&tenants)).await?;
+    let shared = open(&context, &registry, &work).await?;
+    let tenants = Arc::clone(&shared.tenants);
+    let peers = Peers::new(registry.clone(), Arc::clone(&tenants), settings)?;
 
     let mut server = Server::default();
     let sessions = SessionRpc {
@@ -94,7 +96,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         .spawn_until_shutdown("session-completion", completion::run(shared.clone(), work.completion.clone()));
     context.tasks.spawn_until_shutdown("template-review", review::run(shared.clone(), lookup, stored));
     context.tasks.spawn_until_shutdown("session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
-    context.tasks.spawn_until_shutdown("session-departures", departures::run(shared.clone()));
+    context.tasks.spawn_until_shutdown("session-departures", departures::run(shared.clone(), registry));
     context.tasks.spawn_until_shutdown("session-takeover", feed::take_over(shared.clone(), work.clone()));
     context.tasks.spawn_until_shutdown("session-feed", feed::run(shared.clone(), work));
     context.tasks.spawn_until_shutdown("session-readiness", async move {
@@ -107,12 +109,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 }
 
 /// Opens what this service owns and starts the copies of what it follows.
-async fn open(
-    context: &Context,
-    registry: &chassis::Channel,
-    work: &Work,
-    tenants: Arc<Tenants>,
-) -> anyhow::Result<Shared> {
+async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> anyhow::Result<Shared> {
     let settings = &context.settings;
     let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
     let database = chassis::database::connect_as::<store::Migrator>(&url, &context.settings.database).await?;
@@ -122,6 +119,7 @@ async fn open(
     let custody = Custody::new(Leases::start(context, "session-manager", &database).await?);
 
     let members = Arc::new(Members::new(settings.sessions.complete_applied));
+    let tenants = Arc::new(Tenants::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
     let (followed, completion) = (Arc::clone(&members), work.completion.clone());
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
         completion.mark(followed.apply(changes));
@@ -136,6 +134,7 @@ async fn open(
         templates,
         options,
         components,
+        registry: Registry::new(registry.clone()),
         members,
         tenants,
         compatibility,

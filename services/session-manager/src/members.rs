@@ -3,13 +3,13 @@
 //! The work per change is that of the change: nothing here looks at every component or every session.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
 use chassis::mirror::Change;
 use domain::{
-    completion::{Stakes, stake},
+    completion::{Stake, Stakes, stake},
     component::Component,
     id::ComponentId,
     session::Session,
@@ -91,12 +91,12 @@ impl Members {
         index.named.get(session).into_iter().flat_map(HashMap::values).cloned().collect()
     }
 
-    /// Whether any of these `nodes` keeps `session` from being over.
-    pub(crate) fn is_kept_by(&self, session: &Session, nodes: &BTreeSet<ComponentId>) -> bool {
+    /// The components in which `session` has a stake, in no order.
+    pub(crate) fn held_by(&self, session: &Session) -> Vec<(ComponentId, Stake)> {
         let index = self.index.lock();
         let named = index.named.get(&session.name).into_iter().flat_map(HashMap::values);
-        let mut own = named.filter(|component| nodes.contains(&component.id));
-        own.any(|component| stake(component, session, index.complete_applied).is_some())
+        let stake = |one| stake(one, session, index.complete_applied);
+        named.filter_map(|one| Some((one.id.clone(), stake(one)?))).collect()
     }
 }
 
@@ -196,7 +196,9 @@ mod tests {
             include_disabled: false,
         };
         let id = format!("{tenant}/{name}");
-        SessionRecord::new(create(wish, &Default::default(), id, Default::default()).unwrap())
+        SessionRecord::new(
+            create(wish, &Default::default(), Default::default(), id, Default::default()).unwrap(),
+        )
     }
 
     /// Applies changes one by one, each given as a component's new state or the id of one that is deleted, and

@@ -30,7 +30,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     while let Some(Stored { template, names }) = stored.recv().await {
         // The first thing that this service does is to learn the options, and it stores nothing before.
-        let Ok(options) = shared.options() else { continue };
+        let Ok(options) = shared.options_seen() else { continue };
         let rules = Rules { options: &options, compatibility: shared.compatibility };
         let boot_sets = template.boot_sets.iter().filter(|(name, _)| names.contains(*name));
         let known = lookup.known(Wanted::by(boot_sets.map(|(_, set)| set)).in_store()).await;

@@ -1,6 +1,6 @@
 //! The calls about sessions (BOS reference 2.9).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use chassis::{
     Fault,
@@ -34,10 +34,6 @@ use crate::{
 
 /// Sessions in one message of a list. Each may name every node of the machine.
 const PAGE: usize = 32;
-
-/// How long a status waits for the copy of the components to show what the session did to its members. It
-/// does so within milliseconds unless the registry cannot be reached; then what is known is better than nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct SessionRpc {
     pub(crate) shared: Shared,
@@ -141,7 +137,7 @@ impl SessionService for SessionRpc {
         let record = self.record(&tenant, &name).await?;
         let visible = self.shared.tenants.left(&record.session.tenant).await?;
         let left_out = self.shared.left_out.of(&record.session.id).await?.into_iter();
-        let seen = left_out.map(move |one| one.seen(visible.as_deref()));
+        let seen = left_out.map(move |one| one.seen(visible.as_deref().map(|nodes| &nodes.elements)));
         let messages = seen.flat_map(convert::session::left_out_to_wire);
         Ok(self.shared.sessions.respond(messages))
     }
@@ -155,8 +151,8 @@ impl SessionService for SessionRpc {
         let status = match record.final_status() {
             Some(status) => status.clone(),
             None => {
-                self.components_show(&record).await?;
                 let visible = self.shared.tenants.left(&record.session.tenant).await?;
+                self.shared.registry.shown_by(&self.shared.components).await?;
                 self.shared.status(&record.session, &visible)
             }
         };
@@ -170,7 +166,7 @@ impl SessionService for SessionRpc {
         let wire::SaveSessionStatusRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name).await?;
         let visible = self.shared.tenants.left(&record.session.tenant).await?;
-        self.components_show(&record).await?;
+        self.shared.registry.shown_by(&self.shared.components).await?;
         let (key, shared) = (Arc::clone(&record.key), self.shared.clone());
         let save = self.shared.sessions.write(move |draft| {
             let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
@@ -201,9 +197,10 @@ impl SessionRpc {
     async fn create(&self, request: wire::CreateSessionRequest) -> Result<wire::Session, Fault> {
         let wish = convert::session::wish_from_wire(request)?;
         self.shared.tenants.told(&wish.tenant).await?;
-        let options = self.shared.options()?;
+        let options = self.shared.registry.options().await?;
         // Ids of this version sort by the time they were made, which tells the later of two sessions.
-        let created = session::create(wish, &options, Uuid::now_v7().to_string(), now())?;
+        let created =
+            session::create(wish, &options, self.shared.compatibility, Uuid::now_v7().to_string(), now())?;
         self.shared.templates.fresh().await?;
         let template = self.shared.template(&created.tenant, &created.template_name);
         let template =
@@ -260,16 +257,6 @@ impl SessionRpc {
             .map_err(|finding| Invalid::new("", format!("Session template fails check: {finding}")))?;
         for finding in warnings {
             tracing::warn!(session = session.name, %finding, "a session may not do as wished");
-        }
-        Ok(())
-    }
-
-    /// Waits a moment for the copy of the components to show what the session did to its members.
-    async fn components_show(&self, record: &SessionRecord) -> Result<(), Fault> {
-        let assigned = self.shared.components.reached(record.session.assigned_revision);
-        let late = tokio::time::timeout(PATIENCE, assigned).await.is_err();
-        if late && self.shared.components.revision() == 0 {
-            return Err(Fault::unavailable("component registry", "it has not told its components yet"));
         }
         Ok(())
     }

@@ -10,6 +10,12 @@ pub(crate) const REGISTRY: &str = "component registry";
 /// The database, in texts for people.
 pub(crate) const DATABASE: &str = "database";
 
+/// The membership of a tenant while it is in doubt, in texts for people.
+pub(crate) const MEMBERSHIP: &str = "tenant membership";
+
+/// How often BOS asks an upstream before it gives up.
+const BOS_TRIES: u32 = 10;
+
 /// Why a session cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setback {
@@ -29,12 +35,14 @@ pub struct Outage {
 }
 
 impl Setback {
-    /// What the setback means for finding the members of a session where BOS is followed strictly: there an upstream
-    /// that does not answer ends the session (BOS reference 12, BUG-22).
+    /// What the setback means for finding the members of a session after `failures` earlier ones in a row where BOS is
+    /// followed strictly: there an upstream that does not answer after all retries ends the session (BOS reference 12,
+    /// BUG-22).
     #[must_use]
-    pub(crate) fn followed(self, compatibility: Compatibility) -> Self {
+    pub(crate) fn followed(self, compatibility: Compatibility, failures: u32) -> Self {
+        let last = compatibility.strict_bos && failures.saturating_add(1) >= BOS_TRIES;
         match self {
-            Self::Wait(outage) if compatibility.strict_bos && !outage.is_own() => {
+            Self::Wait(outage) if last && !outage.is_own() => {
                 Self::Fail(format!("{}: {}", outage.what, outage.error))
             }
             setback => setback,
@@ -68,9 +76,10 @@ impl Setback {
 }
 
 impl Outage {
-    /// Whether what does not answer is a part of the mesh, which BOS waits for too.
+    /// Whether the wait is for the mesh itself, as it is in BOS, or for a confirmation. The latter ends within seconds, and
+    /// without it a session would be judged by half of a set.
     fn is_own(&self) -> bool {
-        [REGISTRY, DATABASE].contains(&self.what)
+        [REGISTRY, DATABASE, MEMBERSHIP].contains(&self.what)
     }
 
     /// What it means that a call to a system outside the mesh failed. Whoever gets an answer that is definite
@@ -91,28 +100,48 @@ mod tests {
     #[test]
     fn an_outage_ends_a_session_only_where_bos_is_followed_strictly() {
         let mut rows = String::new();
-        for what in ["inventory", "image store", "tenant service", REGISTRY, DATABASE] {
-            for strict_bos in [false, true] {
+        for what in ["inventory", "image store", "tenant service", MEMBERSHIP, REGISTRY, DATABASE] {
+            for (strict_bos, failures) in [(false, 0), (false, u32::MAX), (true, 0), (true, 8), (true, 9)] {
                 let setback = Setback::Wait(Outage { what, error: "no answer".to_owned() });
-                let followed = match setback.followed(Compatibility { strict_bos }) {
+                let followed = match setback.followed(Compatibility { strict_bos }, failures) {
                     Setback::Wait(_) => "waits".to_owned(),
                     Setback::Fail(error) => format!("fails: {error}"),
                 };
                 let mode = if strict_bos { "strict" } else { "" };
-                rows += &format!("{what:18} {mode:6} {followed}\n");
+                rows += &format!("{what:18} {mode:6} after {failures}: {followed}\n");
             }
         }
         expect![[r#"
-            inventory                 waits
-            inventory          strict fails: inventory: no answer
-            image store               waits
-            image store        strict fails: image store: no answer
-            tenant service            waits
-            tenant service     strict fails: tenant service: no answer
-            component registry        waits
-            component registry strict waits
-            database                  waits
-            database           strict waits
+            inventory                 after 0: waits
+            inventory                 after 4294967295: waits
+            inventory          strict after 0: waits
+            inventory          strict after 8: waits
+            inventory          strict after 9: fails: inventory: no answer
+            image store               after 0: waits
+            image store               after 4294967295: waits
+            image store        strict after 0: waits
+            image store        strict after 8: waits
+            image store        strict after 9: fails: image store: no answer
+            tenant service            after 0: waits
+            tenant service            after 4294967295: waits
+            tenant service     strict after 0: waits
+            tenant service     strict after 8: waits
+            tenant service     strict after 9: fails: tenant service: no answer
+            tenant membership         after 0: waits
+            tenant membership         after 4294967295: waits
+            tenant membership  strict after 0: waits
+            tenant membership  strict after 8: waits
+            tenant membership  strict after 9: waits
+            component registry        after 0: waits
+            component registry        after 4294967295: waits
+            component registry strict after 0: waits
+            component registry strict after 8: waits
+            component registry strict after 9: waits
+            database                  after 0: waits
+            database                  after 4294967295: waits
+            database           strict after 0: waits
+            database           strict after 8: waits
+            database           strict after 9: waits
         "#]]
         .assert_eq(&rows);
     }

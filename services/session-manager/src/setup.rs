@@ -53,9 +53,10 @@ pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>
                     if !schedule.begin(&key) {
                         continue;
                     }
-                    let (setup, told) = (setup.clone(), schedule.told(&key));
+                    let setup = setup.clone();
+                    let (told, failures) = (schedule.told(&key), schedule.failures(&key));
                     under_way.spawn(async move {
-                        let outcome = setup.set_up(&key, told).await;
+                        let outcome = setup.set_up(&key, told, failures).await;
                         (key, outcome)
                     }.in_current_span());
                 }
@@ -89,7 +90,7 @@ struct Setup {
 }
 
 impl Setup {
-    async fn set_up(&self, key: &Arc<str>, told: Option<Told>) -> Outcome {
+    async fn set_up(&self, key: &Arc<str>, told: Option<Told>, failures: u32) -> Outcome {
         // Sessions that come to this replica are marked when they have been taken over.
         let Some(fence) = self.shared.custody.fence([&**key]) else { return Outcome::Settled };
         let Some(record) = self.shared.sessions.view().get(key) else { return Outcome::Settled };
@@ -98,7 +99,7 @@ impl Setup {
         if session.progress != Progress::Pending {
             return Outcome::Settled;
         }
-        let (written, outcome) = match self.assign(&record).await {
+        let (written, outcome) = match self.assign(&record, failures).await {
             Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
             Err(Setback::Fail(error)) => {
                 let failed = self.shared.fail(&record, error, record.fence.clone());
@@ -120,12 +121,12 @@ impl Setup {
     }
 
     /// Assigns what the session intends, which is found and written down first unless that was done before.
-    async fn assign(&self, record: &Seen) -> Result<Assigned, Setback> {
+    async fn assign(&self, record: &Seen, failures: u32) -> Result<Assigned, Setback> {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
                 let planned = self.plan(record).await;
-                planned.map_err(|setback| setback.followed(self.shared.compatibility))?
+                planned.map_err(|setback| setback.followed(self.shared.compatibility, failures))?
             }
         };
         // A call cannot be fenced: whoever slept leaves it to the replica that has the session now.

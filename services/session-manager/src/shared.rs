@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis::{
     Fault,
-    convert::time::now,
+    convert::time::{self, now},
     kinds::OptionsRecord,
     lease::{Custody, Fence},
     ledger::Ledger,
@@ -25,6 +25,7 @@ use crate::{
     convert,
     members::Members,
     record::{SessionRecord, key},
+    registry::Registry,
     store::{LeftOutMembers, Sessions, Templates},
     tenants::{Nodes, Tenants},
 };
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) templates: Ledger<Templates>,
     pub(crate) options: Mirror<OptionsRecord>,
     pub(crate) components: Mirror<Component>,
+    /// The owner of both, for requests that must not be judged by what a mirror does not show yet.
+    pub(crate) registry: Registry,
     pub(crate) members: Arc<Members>,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) compatibility: Compatibility,
@@ -47,11 +50,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The options as they were last seen.
+    /// The options as they were last seen, for what no request waits for.
     ///
     /// # Errors
     /// [`Fault::Unavailable`] before they were seen at all: the defaults may be far from what people set.
-    pub(crate) fn options(&self) -> Result<Options, Fault> {
+    pub(crate) fn options_seen(&self) -> Result<Options, Fault> {
         if self.options.revision() == 0 {
             return Err(Fault::unavailable("component registry", "it has not told the options yet"));
         }
@@ -64,12 +67,39 @@ impl Shared {
     }
 
     /// The extended status of `session` as far as the copy of the components tells. Only the `visible` ones count: a
-    /// node may have gone to another tenant since (BOS reference 3.8).
+    /// node may have gone to another tenant since (BOS reference 3.8). The status says since when some are in doubt.
     pub(crate) fn status(&self, session: &Session, visible: &Nodes) -> SessionStatus {
         let members = self.members.named(&session.name);
-        let is_visible = |id: &ComponentId| visible.as_ref().is_none_or(|nodes| nodes.contains(id));
+        let is_visible = |id: &ComponentId| visible.as_ref().is_none_or(|nodes| nodes.elements.contains(id));
         let components = members.iter().map(|component| &**component).filter(|one| is_visible(&one.id));
-        convert::session::status_to_wire(session_status(session, components, self.compatibility, now()))
+        let status = session_status(session, components, self.compatibility, now());
+        let in_doubt = |id: &ComponentId| visible.as_ref().and_then(|nodes| nodes.in_doubt.get(id).copied());
+        let in_doubt_since = members.iter().filter_map(|member| in_doubt(&member.id)).min();
+        SessionStatus {
+            members_in_doubt_since: in_doubt_since.map(time::to_wire),
+            ..convert::session::status_to_wire(status)
+        }
+    }
+
+    /// Says what a running session waits for, provided it still runs.
+    ///
+    /// # Errors
+    /// When the write is not taken or may not have been.
+    pub(crate) async fn note(
+        &self,
+        seen: &SessionRecord,
+        waiting_for: String,
+        fence: Fence,
+    ) -> Result<(), Fault> {
+        let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
+        let write = self.sessions.write_fenced(fence, move |draft| {
+            let record = draft.get(&key).filter(|record| record.is_still(&id, Progress::Running));
+            let Some(record) = record else { return Ok(()) };
+            let session = Session { waiting_for, ..record.session.clone() };
+            draft.put(SessionRecord::clone(&record).with(session));
+            Ok(())
+        });
+        write.await.map(|((), _revision)| ())
     }
 
     /// Ends a running session and saves its status as far as the nodes are `visible`, both in one write, provided it

@@ -16,19 +16,19 @@ use proto::{
     },
     session as wire,
 };
-use tokio::time::timeout;
 
-use crate::{convert::staging::staged_session, setback::REGISTRY, shared::Shared};
+use crate::{
+    convert::staging::staged_session,
+    setback::{MEMBERSHIP, REGISTRY},
+    shared::Shared,
+    tenants::in_doubt,
+};
 
 /// How long the registry gets for one answer. The gateway waits for half a minute in all.
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// How often the registry is asked. With every further time somebody has staged another session's state meanwhile.
 const ROUNDS: usize = 5;
-
-/// How long to wait for the copy of the components to show what was applied, so that whoever asks for the status of
-/// a session next sees it. It does so within milliseconds, unless the registry cannot be reached.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Applies what is staged.
 pub(crate) struct Staging {
@@ -60,12 +60,15 @@ impl Staging {
             return Err(Invalid::new("component_ids", reason).into());
         }
         let nodes = self.shared.tenants.told(&tenant).await?;
-        let is_visible = |id: &String| nodes.as_ref().is_none_or(|nodes| nodes.contains(id.as_str()));
+        if let Some(nodes) = nodes.as_deref()
+            && component_ids.iter().any(|id| nodes.in_doubt.contains_key(id.as_str()))
+        {
+            return Err(Fault::unavailable(MEMBERSHIP, in_doubt(nodes).unwrap_or_default()));
+        }
+        let is_visible =
+            |id: &String| nodes.as_ref().is_none_or(|nodes| nodes.elements.contains(id.as_str()));
         let (visible, mut ignored_ids): (Vec<_>, Vec<_>) = component_ids.into_iter().partition(is_visible);
         let applied = self.apply_visible(&tenant, visible).await?;
-        if timeout(PATIENCE, self.shared.components.reached(applied.revision)).await.is_err() {
-            tracing::warn!(revision = applied.revision, "the copy of the components is late");
-        }
         tracing::info!(
             tenant = tenant.as_str(),
             succeeded = applied.succeeded_ids.len(),
@@ -86,6 +89,8 @@ impl Staging {
             if answer.unknown.is_empty() {
                 return Ok(answer);
             }
+            // Another replica may have stored the session that staged them.
+            self.shared.sessions.fresh().await?;
             request.sessions.extend(self.look_up(tenant, answer.unknown)?);
         }
         Err(Fault::unavailable(REGISTRY, "what is staged keeps changing"))

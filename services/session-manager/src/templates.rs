@@ -121,7 +121,7 @@ impl SessionTemplateService for TemplateRpc {
     ) -> Result<Response<wire::ValidateSessionTemplateResponse>, Status> {
         let wire::ValidateSessionTemplateRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name).await?;
-        let options = self.shared.options()?;
+        let options = self.shared.registry.options().await?;
         let found = match self.lookup.findings(&record.template, Operation::Boot, self.rules(&options)).await
         {
             Ok(warnings) if warnings.is_empty() => "Valid".to_owned(),
@@ -153,7 +153,7 @@ impl TemplateRpc {
         check_limits(&template)?;
         self.shared.tenants.told(&template.tenant).await?;
         let template = prepare(template)?;
-        let options = self.shared.options()?;
+        let options = self.shared.registry.options().await?;
         let known = self.lookup.known(Wanted::by(template.boot_sets.values()).in_catalogue()).await;
         let nothing = SessionTemplate::default();
         let stored = decide(&nothing, template, &known, self.rules(&options))?;
@@ -175,7 +175,7 @@ impl TemplateRpc {
         let key = wanted_key(TemplateRecord::KIND, &change.tenant, &change.name)?;
         let name = change.name.clone();
         let patch = convert::template::patch_from_wire(change)?;
-        let options = self.shared.options()?;
+        let options = self.shared.registry.options().await?;
         let mut known = self.lookup.known(Wanted::default()).await;
         let until = Instant::now() + PATIENCE;
         loop {

@@ -115,7 +115,7 @@ impl Evaluator {
     /// Decides, sets the alarm for the moment at which the decision ends, and keeps what has to be reported.
     fn decide_one(&self, component: &Component, options: &Options, now: Timestamp) -> Option<Decided> {
         let decision = evaluate(component, &self.mirrors.evidence(component), options, now);
-        let decision = decision.followed(self.compatibility);
+        let decision = decision.followed(component, self.compatibility);
         match decision.until {
             Some(until) => self.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
             None => self.queue.unmark(&component.id),

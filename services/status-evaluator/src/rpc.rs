@@ -66,7 +66,7 @@ impl EvaluationService for EvaluationRpc {
         let decision = component.is_enabled().then(|| {
             let evidence = mirrors.evidence(&component);
             let decision = evaluate(&component, &evidence, &mirrors.options(), time::now());
-            let decision = decision.followed(self.compatibility);
+            let decision = decision.followed(&component, self.compatibility);
             convert::decision(&component.id, &decision)
         });
         Ok(Response::new(ExplainResponse {
@@ -110,7 +110,7 @@ fn what_if(
     let now = request.now.map_or_else(time::now, time::from_wire);
     let (power, configuration) = (request.power_state, request.configuration_state);
     let evidence = convert::evidence(power.as_ref(), configuration.as_ref(), component.generation);
-    let decision = evaluate(&component, &evidence, &options, now).followed(compatibility);
+    let decision = evaluate(&component, &evidence, &options, now).followed(&component, compatibility);
     Ok(EvaluateResponse { decision: Some(convert::decision(&component.id, &decision)) })
 }
 

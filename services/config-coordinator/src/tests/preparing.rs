@@ -255,9 +255,10 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     site.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_node_boots_from_an_image_that_is_not_projected() {
-    let site = Site::start(Options::default(), |settings| {
+/// Five nodes of which the last two have images that cannot be projected.
+async fn with_images(must_exist: bool) -> Site {
+    let options = Options { ims_images_must_exist: must_exist, ..Options::default() };
+    let site = Site::start(options, |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
         settings.configuration.driver = ConfigurationDriver::None;
         settings.images.catalogue = CatalogueDriver::Ims;
@@ -281,6 +282,21 @@ async fn no_node_boots_from_an_image_that_is_not_projected() {
     ] {
         site.registry.put(component);
     }
+    site
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn image_that_cannot_be_projected_boots_as_in_bos() {
+    let site = with_images(false).await;
+    prepared(&site, 5).await;
+    let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(heard, ["x1", "x2", "x3", "x4", "x5"]);
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_node_boots_from_an_unprojected_image_where_images_must_exist() {
+    let site = with_images(true).await;
     prepared(&site, 3).await;
     let mut told = String::new();
     for id in ["x4", "x5"] {

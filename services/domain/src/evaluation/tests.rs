@@ -700,11 +700,22 @@ fn who_does_what_is_wanted_is_let_go_of_unless_it_is_to_be_kept_that_way() {
 #[test]
 fn who_was_left_out_is_looked_at_again_unless_bos_is_followed_strictly() {
     let mut rows = String::new();
-    for words in ["power:missing", "off cfs:missing", "power:undefined:x", "off", "off want"] {
+    for words in [
+        "power:missing",
+        "off cfs:missing",
+        "power:undefined:x",
+        "off",
+        "off want",
+        "off want tries:3/0/0",
+        "off want tries:3/0/0 error:known",
+        "off want tries:1/0/0 refused:no last:powering_on:5 failed phase:powering_on",
+        "off want tries:3/0/0 refused:no last:powering_on:5 failed phase:powering_on",
+        "on tries:0/1/0 refused:no last:powering_off_gracefully:5 failed phase:powering_off",
+    ] {
         let (component, evidence) = scene(words);
         for strict_bos in [false, true] {
             let decision = evaluate(&component, &evidence, &Options::default(), NOW);
-            let decision = decision.followed(Compatibility { strict_bos });
+            let decision = decision.followed(&component, Compatibility { strict_bos });
             let mode = if strict_bos { "strict" } else { "" };
             writeln!(rows, "{words:20} {mode:6} {}", show(&decision)).expect("a string");
         }
@@ -720,6 +731,16 @@ fn who_was_left_out_is_looked_at_again_unless_bos_is_followed_strictly() {
         off                  strict off_as_wanted: '' settled
         off want                    power_on_needed: 'powering_on'
         off want             strict power_on_needed: 'powering_on'
+        off want tries:3/0/0        retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+        off want tries:3/0/0 strict retries_exhausted: 'powering_on' failed settled error 'The retry limit has been hit for this component, but no services have reported specific errors'
+        off want tries:3/0/0 error:known        retries_exhausted: 'powering_on' failed settled
+        off want tries:3/0/0 error:known strict retries_exhausted: 'powering_on' failed settled
+        off want tries:1/0/0 refused:no last:powering_on:5 failed phase:powering_on        power_on_needed: 'powering_on' error 'no'
+        off want tries:1/0/0 refused:no last:powering_on:5 failed phase:powering_on strict power_on_needed: 'powering_on' error 'Error encountered calling CAPMC to power on: no'
+        off want tries:3/0/0 refused:no last:powering_on:5 failed phase:powering_on        retries_exhausted: 'powering_on' failed settled error 'no'
+        off want tries:3/0/0 refused:no last:powering_on:5 failed phase:powering_on strict retries_exhausted: 'powering_on' failed settled error 'Error encountered calling CAPMC to power on: no'
+        on tries:0/1/0 refused:no last:powering_off_gracefully:5 failed phase:powering_off        power_off_needed: 'powering_off' error 'no'
+        on tries:0/1/0 refused:no last:powering_off_gracefully:5 failed phase:powering_off strict power_off_needed: 'powering_off' error 'no'
     "#]].assert_eq(&rows);
 }
 

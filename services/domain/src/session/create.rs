@@ -3,12 +3,16 @@
 use super::{Operation, Progress, Session};
 use crate::{
     bos_time,
+    compatibility::Compatibility,
     id::{Tenant, check_name},
     invalid::Invalid,
     limit::{Limit, names_nid},
     options::Options,
     time::Timestamp,
 };
+
+/// The refusal of BOS where a limit is required.
+const LIMIT_REQUIRED: &str = "session_limit_required option is set, but this session has no limit specified";
 
 /// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,11 +38,17 @@ pub struct NewSession {
 ///
 /// # Errors
 /// Names the field that breaks a limit or what the options ask for.
-pub fn create(wish: NewSession, options: &Options, id: String, now: Timestamp) -> Result<Session, Invalid> {
+pub fn create(
+    wish: NewSession,
+    options: &Options,
+    compatibility: Compatibility,
+    id: String,
+    now: Timestamp,
+) -> Result<Session, Invalid> {
     let name = if wish.name.is_empty() { id.clone() } else { wish.name };
     check_name("name", &name)?;
     check_name("template_name", &wish.template_name)?;
-    check_limit(&wish.limit, options)?;
+    check_limit(&wish.limit, options, compatibility)?;
     Ok(Session {
         name,
         tenant: wish.tenant,
@@ -60,12 +70,20 @@ pub fn create(wish: NewSession, options: &Options, id: String, now: Timestamp) -
     })
 }
 
-fn check_limit(text: &str, options: &Options) -> Result<(), Invalid> {
+/// Strictly, a limit that the options forbid is refused in the words of BOS, which names no field.
+fn check_limit(text: &str, options: &Options, compatibility: Compatibility) -> Result<(), Invalid> {
     let limit = Limit::parse(text)?;
     if options.session_limit_required && limit.is_empty() {
+        if compatibility.strict_bos {
+            return Err(Invalid::new("", LIMIT_REQUIRED));
+        }
         return Err(Invalid::new("limit", "option session_limit_required is set, but no limit was given"));
     }
     if options.reject_nids && names_nid(text) {
+        if compatibility.strict_bos {
+            let reason = format!("reject_nids: session limit appears to contain NIDs: {text}");
+            return Err(Invalid::new("", reason));
+        }
         let reason = format!("reject_nids: '{text}' has an item that looks like a numeric node id");
         return Err(Invalid::new("limit", reason));
     }
@@ -98,9 +116,10 @@ mod tests {
     #[test]
     fn a_wish_becomes_a_pending_session() {
         let options = Options::default();
-        assert_eq!(create(wish(), &options, "s-id".to_owned(), NOW), Ok(session("s")));
+        let create = |wish, id: &str| create(wish, &options, Compatibility::default(), id.to_owned(), NOW);
+        assert_eq!(create(wish(), "s-id"), Ok(session("s")));
         let unnamed = NewSession { name: String::new(), ..wish() };
-        let named = create(unnamed, &options, "5f2c".to_owned(), NOW).expect("valid");
+        let named = create(unnamed, "5f2c").expect("valid");
         assert_eq!((named.name, named.id), ("5f2c".to_owned(), "5f2c".to_owned()));
     }
 
@@ -130,8 +149,21 @@ mod tests {
                 "limit: reject_nids: 'g,!nid1' has an item that looks like a numeric node id",
             ),
         ] {
-            let refusal = create(wish, options, "id".to_owned(), NOW).err();
+            let refusal = create(wish, options, Compatibility::default(), "id".to_owned(), NOW).err();
             assert_eq!(refusal.map(|e| e.to_string()).unwrap_or_default(), expected);
+        }
+    }
+
+    #[test]
+    fn strict_refusals_have_the_words_of_bos() {
+        let options = Options { session_limit_required: true, reject_nids: true, ..Options::default() };
+        let strict = Compatibility { strict_bos: true };
+        for (wish, expected) in [
+            (wish(), "session_limit_required option is set, but this session has no limit specified"),
+            (limited("g,!nid1"), "reject_nids: session limit appears to contain NIDs: g,!nid1"),
+        ] {
+            let refusal = create(wish, &options, strict, "id".to_owned(), NOW).err();
+            assert_eq!(refusal, Some(Invalid::new("", expected)));
         }
     }
 }

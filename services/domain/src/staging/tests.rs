@@ -99,6 +99,11 @@ fn every_row_of_the_rule() {
         ("boot without initrd", text(&staged(Some("nk np .")), &own(Operation::Boot), &terms())),
         ("boot of nothing (BUG-26)", text(&staged(None), &own(Operation::Boot), &terms())),
         ("reboot of nothing, strict", text(&staged(None), &own(Operation::Reboot), &strict())),
+        ("session gone, strict", text(&staged(boots), &Standing::Gone, &strict())),
+        (
+            "shutdown with a kernel, strict",
+            text(&staged(Some("nk - .")), &own(Operation::Shutdown), &strict()),
+        ),
         ("boot", text(&staged(boots), &own(Operation::Boot), &terms())),
         ("boot, strict (BUG-35)", text(&staged(boots), &own(Operation::Boot), &strict())),
         ("reboot", text(&staged(boots), &own(Operation::Reboot), &terms())),
@@ -120,7 +125,7 @@ fn every_row_of_the_rule() {
         session of somebody else: Failed
             unchanged
         session of somebody else, strict: Failed
-            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session no longer exists (session: s3, tenant: a)' session='s3' of='' gen=8 assigned=id-3
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='Staged session no longer exists (session: s3, tenant: a)' session='s3' of='' gen=8 assigned=id-3
         shutdown with a kernel: Failed
             actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,-,. cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged session shuts down, but boot artifacts are staged (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
         boot without initrd: Failed
@@ -128,7 +133,11 @@ fn every_row_of_the_rule() {
         boot of nothing (BUG-26): Failed
             actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged boot artifacts are incomplete, kernel, kernel_parameters, initrd missing (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
         reboot of nothing, strict: Failed
-            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='the staged boot artifacts are incomplete, kernel, kernel_parameters, initrd missing (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='Staged operation is reboot but some boot artifacts have not been specified (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        session gone, strict: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='Staged session no longer exists (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
+        shutdown with a kernel, strict: Failed
+            actual=[tk,tp,ti~5 token:at @900] desired=[dk,dp,di cfg:conf token:dt @900] staged=[nk,-,. cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:failed] enabled=false error='Staged operation is shutdown but boot artifacts have been specified (session: s3, tenant: )' session='s3' of='' gen=8 assigned=id-3
         boot: Succeeded
             actual=[tk,tp,ti~5 token:at @900] desired=[nk,np,ni cfg:new @900] staged=[nk,np,ni cfg:new session:s3 of:'' id:id-3 applied @900] action=[apply_staged failed @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s3' of='' gen=8 assigned=id-3
         boot, strict (BUG-35): Succeeded

@@ -125,6 +125,7 @@ pub(crate) fn status_to_wire(status: SessionStatus) -> wire::SessionStatus {
         start_time: status.start_time,
         end_time: status.end_time,
         duration: status.duration,
+        members_in_doubt_since: None,
     }
 }
 

@@ -40,11 +40,17 @@ pub(super) struct Choice {
 
 /// Finds the members of a pending session.
 pub(super) async fn choose(shared: &Shared, peers: &Peers, session: &Session) -> Result<Choice, Setback> {
-    let options = shared.options().map_err(|fault| Setback::from_mesh(super::REGISTRY, fault))?;
+    let options = shared.registry.options().await;
+    let options = options.map_err(|fault| Setback::from_mesh(super::REGISTRY, fault))?;
+    // Another replica may have stored the template.
+    let fresh = shared.templates.fresh().await;
+    fresh.map_err(|fault| Setback::from_mesh(super::DATABASE, fault))?;
     let template = shared.template(&session.tenant, &session.template_name);
     let template =
         template.ok_or_else(|| Setback::Fail(no_template(&session.tenant, &session.template_name)))?;
     let found = memberships(shared, peers, session, &template, &options).await?;
+    let shown = shared.registry.shown_by(&shared.components).await;
+    shown.map_err(|fault| Setback::from_mesh(super::REGISTRY, fault))?;
     let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
     let (left_out, memberships) = match found {
         Ok(memberships) => (left_out(&memberships, is_component), Ok(memberships)),
@@ -88,13 +94,19 @@ async fn memberships(
     options: &Options,
 ) -> Result<Result<BTreeMap<String, Membership>, NoMembers>, Setback> {
     let limit = Limit::parse(&session.limit).map_err(|invalid| Setback::Fail(invalid.to_string()))?;
-    let tenant_nodes = peers.tenants.nodes(&session.tenant).await?;
+    let tenant_nodes = peers.tenants.confirmed_nodes(&session.tenant).await;
+    let tenant_nodes = tenant_nodes.map_err(|setback| match setback {
+        Setback::Fail(_) if shared.compatibility.strict_bos => {
+            Setback::Fail(format!("Data not found for tenant {}", session.tenant.as_str()))
+        }
+        setback => setback,
+    })?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
     let inventory = peers.inventories.read(deadline).await?;
     let selection = Selection {
         limit: &limit,
         include_disabled: session.include_disabled,
-        tenant_nodes: tenant_nodes.as_deref(),
+        tenant_nodes: tenant_nodes.as_deref().map(|nodes| &nodes.elements),
         compatibility: shared.compatibility,
     };
     Ok(membership::resolve(template, &inventory, selection))

@@ -53,6 +53,11 @@ impl Schedule {
         self.waiting.get(key)?.told.clone()
     }
 
+    /// How often in a row the session could not be set up.
+    pub(super) fn failures(&self, key: &str) -> u32 {
+        self.waiting.get(key).map_or(0, |waiting| waiting.failures)
+    }
+
     pub(super) fn end(&mut self, key: Arc<str>, outcome: Outcome) {
         let again = self.busy.remove(&key).unwrap_or_default();
         match outcome {

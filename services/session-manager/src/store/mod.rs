@@ -63,7 +63,9 @@ mod tests {
             include_disabled: true,
         };
         let now = Timestamp(1_732_119_012_345);
-        SessionRecord::new(create(wish, &Default::default(), format!("{name}-id"), now).unwrap())
+        SessionRecord::new(
+            create(wish, &Default::default(), Default::default(), format!("{name}-id"), now).unwrap(),
+        )
     }
 
     #[tokio::test]

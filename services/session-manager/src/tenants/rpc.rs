@@ -1,8 +1,8 @@
 //! The calls about tenants.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use chassis::Fault;
+use chassis::{Fault, convert::time};
 use domain::id::{ComponentId, Tenant};
 use proto::tenant::{GetTenantRequest, GetTenantResponse, Nodes, tenant_service_server::TenantService};
 use tonic::{Request, Response, Status};
@@ -23,14 +23,14 @@ impl TenantService for TenantRpc {
         let tenant = Tenant::parse(&name).map_err(Fault::Invalid)?;
         let nodes = self.tenants.told(&tenant).await?;
         let nodes = nodes.map(|own| {
-            let own_of = |mut among: Vec<String>| {
-                among.retain(|id| own.contains(id.as_str()));
-                among.sort_unstable();
-                among.dedup();
-                among
-            };
-            let all = || own.iter().map(ComponentId::as_str).map(str::to_owned).collect();
-            Nodes { ids: if among.is_empty() { all() } else { own_of(among) } }
+            let among: BTreeSet<String> = among.into_iter().collect();
+            let wanted = |id: &&ComponentId| among.is_empty() || among.contains(id.as_str());
+            let own_ids = own.elements.iter().filter(wanted).map(|id| id.as_str().to_owned()).collect();
+            let in_doubt = own.in_doubt.iter().filter(|(id, _)| wanted(id));
+            let (in_doubt_ids, since): (Vec<_>, Vec<_>) =
+                in_doubt.map(|(id, since)| (id.as_str().to_owned(), *since)).unzip();
+            let in_doubt_since = since.into_iter().min().map(time::to_wire);
+            Nodes { ids: own_ids, in_doubt_ids, in_doubt_since }
         });
         Ok(Response::new(GetTenantResponse { nodes }))
     }

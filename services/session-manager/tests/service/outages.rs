@@ -120,6 +120,17 @@ async fn an_outage_ends_a_session_where_bos_is_followed_strictly() {
 }
 
 #[tokio::test]
+async fn short_outage_ends_no_session_where_bos_is_followed_strictly() {
+    let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
+    world.template("t", &["n1"]).await;
+    world.peers.inventory_answers(false);
+    world.boot("s", "t").await.unwrap();
+    world.waiting("s").await;
+    world.peers.inventory_answers(true);
+    assert_eq!(world.running("s").await.components, ["n1"]);
+}
+
+#[tokio::test]
 async fn a_silent_store_is_given_as_long_as_the_options_say_now() {
     let (world, site) = world(60.0).await;
     let options =

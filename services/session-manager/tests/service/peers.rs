@@ -44,6 +44,8 @@ pub struct Peers {
     images: Arc<watch::Sender<(bool, usize)>>,
     /// Whether the inventory takes its time.
     inventory_held: Arc<watch::Sender<bool>>,
+    /// Whether the watches of components and options tell nothing.
+    watches_held: Arc<watch::Sender<bool>>,
     shutdown: CancellationToken,
 }
 
@@ -95,6 +97,7 @@ impl Peers {
             changed: Arc::new(watch::Sender::new(10)),
             images: Arc::default(),
             inventory_held: Arc::default(),
+            watches_held: Arc::default(),
             shutdown: CancellationToken::new(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -127,6 +130,10 @@ impl Peers {
         self.changed.send_replace(revision);
     }
 
+    pub fn component(&self, id: &str) -> Component {
+        self.state.lock().components[id].clone()
+    }
+
     pub fn set_options(&self, options: Options) {
         let mut state = self.state.lock();
         state.options = options;
@@ -142,6 +149,10 @@ impl Peers {
     /// meanwhile.
     pub fn hold_inventory(&self, hold: bool) {
         self.inventory_held.send_replace(hold);
+    }
+
+    pub fn hold_watches(&self, hold: bool) {
+        self.watches_held.send_replace(hold);
     }
 
     pub fn assigning(&self, assigning: Assigning) {
@@ -258,11 +269,14 @@ impl Peers {
         changed.mark_changed();
         let state = Arc::clone(&self.state);
         let ended = self.shutdown.clone().cancelled_owned();
-        let values = stream::unfold((changed, state, read), |(mut changed, state, read)| async move {
-            changed.changed().await.ok()?;
-            let value = read(&state.lock());
-            Some((value, (changed, state, read)))
-        });
+        let held = self.watches_held.subscribe();
+        let values =
+            stream::unfold((changed, state, read, held), |(mut changed, state, read, mut held)| async move {
+                changed.changed().await.ok()?;
+                held.wait_for(|held| !held).await.ok()?;
+                let value = read(&state.lock());
+                Some((value, (changed, state, read, held)))
+            });
         values.take_until(ended)
     }
 }
@@ -353,11 +367,15 @@ impl ComponentService for Peers {
         Ok(Response::new(responses.boxed()))
     }
 
+    /// The first component, with the revision.
     async fn list_components(
         &self,
         _: Request<ListComponentsRequest>,
     ) -> Result<Response<Self::ListComponentsStream>, Status> {
-        Err(Status::unimplemented(""))
+        let state = self.state.lock();
+        let components = state.components.values().take(1).cloned().collect();
+        let page = ListComponentsResponse { components, revision: state.revision() };
+        Ok(Response::new(stream::iter([Ok(page)]).boxed()))
     }
 
     async fn get_component(
@@ -374,11 +392,23 @@ impl ComponentService for Peers {
         Err(Status::unimplemented(""))
     }
 
+    /// Patches the components of a session that are in the scope.
     async fn patch_components(
         &self,
-        _: Request<PatchComponentsRequest>,
+        request: Request<PatchComponentsRequest>,
     ) -> Result<Response<PatchComponentsResponse>, Status> {
-        Err(Status::unimplemented(""))
+        let PatchComponentsRequest { selection, scope, .. } = request.into_inner();
+        let Some(patch_components_request::Selection::Many(many)) = selection else {
+            return Err(Status::unimplemented(""));
+        };
+        let patch = many.patch.unwrap();
+        for id in scope.unwrap().ids {
+            let is_own = self.component(&id).session.as_deref() == Some(&many.session);
+            if is_own {
+                self.change(&id, |one| (one.enabled, one.error) = (patch.enabled, patch.error.clone()));
+            }
+        }
+        Ok(Response::new(PatchComponentsResponse::default()))
     }
 
     async fn delete_component(
@@ -449,7 +479,9 @@ impl OptionsService for Peers {
         &self,
         _: Request<GetOptionsRequest>,
     ) -> Result<Response<GetOptionsResponse>, Status> {
-        Err(Status::unimplemented(""))
+        let state = self.state.lock();
+        let record = OptionsRecord { options: Some(state.options.clone()), revision: state.options_revision };
+        Ok(Response::new(GetOptionsResponse { record: Some(record) }))
     }
 
     async fn update_options(

@@ -10,7 +10,10 @@ use expect_test::expect;
 use proto::{
     component::{Phase, Status},
     option::Options,
-    session::{CreateSessionRequest, DeleteSessionsRequest, Operation, Progress, Session, SessionFilter},
+    session::{
+        ApplyStagedRequest, CreateSessionRequest, DeleteSessionsRequest, Operation, Progress, Session,
+        SessionFilter,
+    },
     tenant::{GetTenantRequest, GetTenantResponse},
 };
 
@@ -293,6 +296,89 @@ async fn a_tenants_status_counts_the_nodes_that_the_tenant_has() {
     counts((1, 1)).await;
     site.says(A, 404, "{}");
     counts((0, 0)).await;
+}
+
+/// A running session of the tenant `a` on `n1` and `n2`, in a world that polls the tenant service every second.
+async fn running_session() -> (World, Site) {
+    let (world, site) = world().await;
+    world.peers.set_options(Options { polling_frequency: Some(1), ..Options::default() });
+    has(&site, &["n1", "n2"]);
+    world.put_template(template("a", "t", &["n1", "n2"])).await.unwrap();
+    world.create(owned("a", "s", "t")).await.unwrap();
+    world.running("s").await;
+    (world, site)
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+fn in_doubt(session: &Session) -> bool {
+    session.waiting_for.starts_with("tenant membership: ")
+}
+
+#[tokio::test]
+async fn unconfirmed_absence_neither_ends_nor_begins_a_session() {
+    let (world, site) = running_session().await;
+    has(&site, &["n1", "n2", "n3"]);
+    world.put_template(template("a", "u", &["n3"])).await.unwrap();
+    world.a_has(&["n1", "n2", "n3"]).await;
+    for (answer, missing) in [(&[][..], &["n1", "n2", "n3"][..]), (&["n1"], &["n2", "n3"])] {
+        has(&site, answer);
+        let session = world.session_when("s", in_doubt).await;
+        assert_eq!(session.progress(), Progress::Running, "{session:?}");
+        assert!(
+            session.waiting_for.contains("nodes are missing from the tenant's list since"),
+            "{session:?}"
+        );
+        let status = world.status_of("a", "s").await.unwrap();
+        assert_eq!(status.managed_components_count, 2);
+        assert!(status.members_in_doubt_since.is_some());
+        let nodes = world.tenant("a", &[]).await.unwrap().nodes.unwrap();
+        assert_eq!((nodes.ids, nodes.in_doubt_ids), (strings(&["n1", "n2", "n3"]), strings(missing)));
+        let apply = ApplyStagedRequest { tenant: "a".to_owned(), component_ids: vec!["n2".to_owned()] };
+        let applied = asked(world.sessions.clone().apply_staged(apply)).await;
+        assert!(matches!(applied, Err(Fault::Unavailable { .. })), "{applied:?}");
+        let name = format!("begun-with-{}", answer.len());
+        world.create(owned("a", &name, "u")).await.unwrap();
+        let begun = world.waiting(&name).await;
+        assert!(in_doubt(&begun) && begun.components.is_empty(), "{begun:?}");
+        has(&site, &["n1", "n2", "n3"]);
+        assert_eq!(world.running(&name).await.components, ["n3"]);
+        world.session_when("s", |session| !in_doubt(session)).await;
+    }
+    let status = world.status_of("a", "s").await.unwrap();
+    assert_eq!(status.members_in_doubt_since, None);
+}
+
+#[tokio::test]
+async fn restarted_manager_expects_the_nodes_of_running_sessions() {
+    let (world, site) = running_session().await;
+    let world = world.restart(|_| has(&site, &[])).await;
+    let status = world.status_of("a", "s").await.unwrap();
+    assert_eq!(status.managed_components_count, 2);
+    let session = world.session_when("s", in_doubt).await;
+    assert_eq!(session.progress(), Progress::Running, "{session:?}");
+}
+
+#[tokio::test]
+async fn nodes_that_left_their_tenant_are_released() {
+    let (world, site) = running_session().await;
+    has(&site, &["n2"]);
+    let node = async || {
+        world.tenant("a", &[]).await.unwrap();
+        world.peers.component("n1")
+    };
+    let released = once(node, |one| one.enabled == Some(false)).await;
+    assert_eq!(
+        released.error.as_deref(),
+        Some("The node has left the tenant whose session was acting on it")
+    );
+    let session = world.session_when("s", |session| !in_doubt(session)).await;
+    assert_eq!(session.progress(), Progress::Running, "{session:?}");
+    assert_eq!(world.peers.component("n2").enabled, Some(true));
+    world.peers.settle("n2");
+    world.complete("s").await;
 }
 
 #[tokio::test]
