@@ -8,12 +8,16 @@ use std::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use domain::time::{Timestamp, began_by_our_clock};
 use futures_util::{Stream, StreamExt};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tonic::Status;
 
 use crate::{
@@ -90,7 +94,18 @@ struct Shared<R> {
     asked: watch::Sender<u64>,
     /// Up to which of these it is known.
     caught_up: watch::Sender<u64>,
+    /// When the watch was last seen to go on; none: the owner is not heard.
+    pulse: Mutex<Option<Instant>>,
+    /// Told whenever the copy becomes current.
+    resumed: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
+
+/// How often a watch without news is seen to go on.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// For how long the watch may not have been looked at before the copy is no longer current: the process slept, and what
+/// the owner reported meanwhile waits in the connection.
+const LAPSE: Duration = Duration::from_secs(6);
 
 impl<R> Clone for Mirror<R> {
     fn clone(&self) -> Self {
@@ -152,6 +167,8 @@ impl<R> Default for Mirror<R> {
             revision: watch::Sender::new(0),
             asked: watch::Sender::new(0),
             caught_up: watch::Sender::new(0),
+            pulse: Mutex::default(),
+            resumed: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -193,6 +210,21 @@ impl<R: Resource> Mirror<R> {
         *self.shared.revision.borrow()
     }
 
+    /// Whether the owner is heard now, so that the copy is what the owner has but for messages on their way. A copy
+    /// that is not current is history: it shows how things were when the owner was last heard.
+    pub fn is_current(&self) -> bool {
+        self.shared.pulse.lock().is_some_and(|seen| seen.elapsed() < LAPSE)
+    }
+
+    /// Calls `listener` whenever the copy becomes current, for the first time and after every gap; it must not wait.
+    pub fn on_current(&self, listener: impl Fn() + Send + Sync + 'static) {
+        let mut resumed = self.shared.resumed.lock();
+        if self.is_current() {
+            listener();
+        }
+        resumed.push(Box::new(listener));
+    }
+
     /// Tells `listener` of what is there, and of every change from then on.
     fn tell(&self, listener: Listener<R>) {
         let mut listeners = self.shared.listeners.lock();
@@ -228,6 +260,7 @@ impl<R: Mirrored> Follower<R> {
         loop {
             let before = self.resume;
             let Err(status) = self.follow_once().await else { continue };
+            *self.mirror.shared.pulse.lock() = None;
             // Not by the code alone: the transport has the same one for a message that is too large, and to start
             // over would bring that message again at once.
             if matches!(Fault::from(status.clone()), Fault::ResumeExpired(_)) {
@@ -247,6 +280,7 @@ impl<R: Mirrored> Follower<R> {
         let mut asked = shared.asked.subscribe();
         let known = *asked.borrow_and_update();
         let mut batches = R::watch(self.channel.clone(), self.resume).await?;
+        let mut seen = None;
         loop {
             tokio::select! {
                 biased;
@@ -255,11 +289,30 @@ impl<R: Mirrored> Follower<R> {
                     Some(batch) => self.apply(batch?),
                     None => return Err(Status::unavailable("the watch ended")),
                 },
+                () = sleep(BEAT), if self.live => {}
+            }
+            if self.live && !self.goes_on(&mut seen) {
+                return Ok(());
             }
             if self.live {
                 shared.caught_up.send_if_modified(|before| std::mem::replace(before, known) != known);
             }
         }
+    }
+
+    /// Notes that the watch goes on, which was `seen` before; false: the process slept since, and nobody knows how much
+    /// of what was reported is still on its way.
+    fn goes_on(&self, seen: &mut Option<Instant>) -> bool {
+        let now = Instant::now();
+        if seen.replace(now).is_some_and(|seen| now.duration_since(seen) >= LAPSE) {
+            return false;
+        }
+        let was_current = self.mirror.is_current();
+        *self.mirror.shared.pulse.lock() = Some(now);
+        if !was_current {
+            self.mirror.shared.resumed.lock().iter().for_each(|listener| listener());
+        }
+        true
     }
 
     fn start_over(&mut self) {

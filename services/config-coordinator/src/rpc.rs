@@ -13,6 +13,8 @@ use proto::{
         configuration_service_server::ConfigurationService,
     },
 };
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::store::ConfigurationStates;
@@ -22,6 +24,20 @@ const PAGE: usize = 500;
 
 pub(crate) struct ConfigurationRpc {
     pub(crate) states: Ledger<ConfigurationStates>,
+    /// Whether what was known before the start counts as unknown on record.
+    pub(crate) is_taken_over: watch::Receiver<bool>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl ConfigurationRpc {
+    /// Waits until nothing that was known before the start looks as if it were so now.
+    async fn taken_over(&self) -> Result<(), Status> {
+        let mut is_taken_over = self.is_taken_over.clone();
+        tokio::select! {
+            Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
+            () = self.shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -45,6 +61,7 @@ impl ConfigurationService for ConfigurationRpc {
         &self,
         request: Request<WatchConfigurationStatesRequest>,
     ) -> Result<Response<Self::WatchConfigurationStatesStream>, Status> {
+        self.taken_over().await?;
         self.states.serve_watch(request.into_inner().resume_revision).await
     }
 }

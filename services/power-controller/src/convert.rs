@@ -6,7 +6,7 @@ use chassis::{
 };
 use domain::{
     bos_time,
-    component::Action,
+    component::{Action, Component},
     evaluation::{self, NO_RESULTS_FROM, WAITING_FOR},
     id::ComponentId,
     power::Shown,
@@ -24,7 +24,7 @@ use crate::{driver::Reading, plan::Attempt};
 pub(crate) fn power_state(
     id: &ComponentId,
     reading: Reading,
-    generation: u64,
+    asked_for: AskedFor,
     observed_at: Timestamp,
 ) -> PowerState {
     PowerState {
@@ -32,8 +32,29 @@ pub(crate) fn power_state(
         reading: reading.reading.into(),
         error: reading.error,
         observed_at: Some(time::to_wire(observed_at)),
-        generation,
+        generation: asked_for.generation,
         revision: 0,
+        spent_power_ons: asked_for.spent_power_ons,
+    }
+}
+
+/// What a reading is evidence for: the component as it was when the upstream was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct AskedFor {
+    pub(crate) generation: u64,
+    /// Power-on attempts of the generation that were over.
+    pub(crate) spent_power_ons: u32,
+}
+
+impl AskedFor {
+    /// What a question that is asked now is for.
+    pub(crate) fn of(component: &Component) -> Self {
+        Self { generation: component.generation, spent_power_ons: component.spent_power_ons() }
+    }
+
+    /// What a stored reading was asked for.
+    pub(crate) fn by(state: &PowerState) -> Self {
+        Self { generation: state.generation, spent_power_ons: state.spent_power_ons }
     }
 }
 
@@ -201,7 +222,7 @@ pub(crate) fn shown(action: Action, member: &TransitionMember, at: Timestamp) ->
         error: String::new(),
         observed_at: Some(time::to_wire(at)),
         generation: member.generation,
-        revision: 0,
+        ..PowerState::default()
     })
 }
 

@@ -44,6 +44,11 @@ impl Takeover {
         self.lost.contains(&Shard::of(key))
     }
 
+    /// Whether any shard came.
+    pub fn gains_any(&self) -> bool {
+        !self.gained.is_empty()
+    }
+
     /// Whether another replica may have had what came, and may still be busy with it. What is shared with nobody was
     /// left by a run that is over.
     pub fn is_from_others(&self) -> bool {
@@ -119,6 +124,12 @@ impl Custody {
     pub fn takeovers(&self) -> impl Stream<Item = Takeover> + Send + use<> {
         let custody = self.clone();
         self.leases.changes().map(move |handover| custody.hand_over(handover.gained, handover.lost))
+    }
+
+    /// Whether the shards that came with `takeover` are still this replica's, taken or not.
+    pub fn holds(&self, takeover: &Takeover) -> bool {
+        let held = self.leases.held.borrow();
+        takeover.gained.iter().all(|(shard, epoch)| held.epoch(*shard) == Some(*epoch))
     }
 
     /// Shards as they come and go, for whoever has to forget what was known of them.

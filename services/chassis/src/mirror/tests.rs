@@ -129,3 +129,29 @@ async fn whoever_catches_up_knows_what_was_done_until_then() {
     }
     context.tasks.shutdown().cancel();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_is_current_while_its_owner_is_heard() {
+    let mirror = Mirror::<Wait>::default();
+    let follower = Follower::new(mirror.clone(), nobody());
+    let resumed = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&resumed);
+    mirror.on_current(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let resumed = || resumed.load(Ordering::SeqCst);
+    let mut seen = None;
+    assert!(!mirror.is_current());
+    assert!(follower.goes_on(&mut seen) && mirror.is_current());
+    tokio::time::advance(BEAT).await;
+    assert!(follower.goes_on(&mut seen) && mirror.is_current());
+    assert_eq!(resumed(), 1);
+
+    tokio::time::advance(LAPSE).await;
+    assert!(!mirror.is_current());
+    assert!(!follower.goes_on(&mut seen), "what was reported meanwhile is still on its way");
+    assert!(!mirror.is_current());
+    // The watch was begun again and has caught up.
+    assert!(follower.goes_on(&mut None) && mirror.is_current());
+    assert_eq!(resumed(), 2);
+}

@@ -1,6 +1,7 @@
 //! The whole service with a power control service and a registry around it.
 
 mod crossing;
+mod evidence;
 mod follow;
 mod redfish;
 mod replicas;
