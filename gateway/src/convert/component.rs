@@ -253,6 +253,7 @@ mod tests {
             latest_assignment: "a".into(),
             power_error: "refused".into(),
             locked: true,
+            presence: Some(message::InventoryPresence::default()),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::{
     artifacts::BootArtifacts,
     id::{ComponentId, Tenant},
     options::Options,
+    presence::InventoryPresence,
     time::Timestamp,
 };
 
@@ -66,6 +67,8 @@ pub struct Component {
     pub power_error: Arc<str>,
     /// Whether the inventory locks the node against power operations.
     pub locked: bool,
+    /// Whether the inventory lists the node, asked since the generation began.
+    pub presence: InventoryPresence,
 }
 
 /// What the node said it booted.
@@ -272,12 +275,18 @@ impl Component {
             latest_assignment: Arc::default(),
             power_error: Arc::default(),
             locked: false,
+            presence: InventoryPresence::default(),
         }
     }
 
     /// Whether Reveille acts on the node.
     pub fn is_enabled(&self) -> bool {
         self.enabled == Some(true)
+    }
+
+    /// Whether the inventory lets the node be switched: it lists the node and does not lock it.
+    pub fn may_be_switched(&self) -> bool {
+        !self.locked && self.presence == InventoryPresence::Listed
     }
 
     /// The phase; a missing one is none.

@@ -12,6 +12,7 @@ use crate::{
     compatibility::Compatibility,
     component::{Action, Component, Phase},
     options::Options,
+    presence,
     report::StatusReport,
     status,
     text::text,
@@ -246,6 +247,7 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     }
     let status = progress(decision, component);
     let trouble = match status {
+        _ if !decision.settled && unlisted(component).is_some() => unlisted(component),
         status::POWER_ON_PENDING | status::POWER_OFF_PENDING if component.locked => Some(ERROR_LOCKED),
         status::POWER_ON_PENDING => preparation_error(component).or(power_error(component)),
         status::POWER_OFF_PENDING => power_error(component),
@@ -259,11 +261,17 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
 }
 
+/// Why the inventory keeps the component from being acted on.
+fn unlisted(component: &Component) -> Option<&str> {
+    presence::trouble(component).filter(|text| !text.is_empty())
+}
+
 /// Whether a text of our own says what stands in the way just now, and so goes when nothing does.
 fn passes(error: &str) -> bool {
     let texts = [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED, ERROR_LOCKED];
     let beginnings = [WAITING_FOR, NO_RESULTS_FROM, ERROR_CONFIGURATION_REFUSED];
-    texts.contains(&error) || beginnings.iter().any(|beginning| error.starts_with(beginning))
+    let known = texts.contains(&error) || presence::ERRORS.contains(&error);
+    known || beginnings.iter().any(|beginning| error.starts_with(beginning))
 }
 
 /// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.

@@ -29,6 +29,7 @@ pub mod membership;
 pub mod options;
 pub mod power;
 pub mod preparation;
+pub mod presence;
 pub mod repetition;
 pub mod report;
 pub mod session;

@@ -79,7 +79,10 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{BootPreparation, EventStats, view::bare};
+    use crate::{
+        component::{BootPreparation, EventStats, view::bare},
+        presence::InventoryPresence,
+    };
 
     #[test]
     fn what_was_prepared_may_have_been_sent_unless_it_is_not_counted() {
@@ -112,8 +115,13 @@ mod tests {
             ..bare()
         };
         for (revision, generation) in [(3, 8), (7, 8), (60, 61)] {
-            let expected =
-                Component { generation, preparation: None, power_error: "".into(), ..known.clone() };
+            let expected = Component {
+                generation,
+                preparation: None,
+                power_error: "".into(),
+                presence: InventoryPresence::default(),
+                ..known.clone()
+            };
             assert_eq!(begin_anew(&known, revision), expected, "{revision}");
         }
     }

@@ -6,6 +6,7 @@ use crate::{
     component::{Action, Component},
     evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
+    presence::InventoryPresence,
     status::{self, computed_status},
     time::{SKEW, Timestamp},
 };
@@ -52,6 +53,8 @@ pub enum PowerIdle {
     AwaitingPower,
     /// The inventory locks the node against power operations.
     Locked,
+    /// The inventory does not list the node, or has not answered yet whether it does.
+    NotListed,
 }
 
 /// Pause before a power-on that follows one which was refused or failed, for each attempt that was made. What
@@ -224,6 +227,9 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     }
     if component.locked {
         return nothing(PowerIdle::Locked);
+    }
+    if component.presence != InventoryPresence::Listed {
+        return nothing(PowerIdle::NotListed);
     }
     match computed_status(component) {
         status::POWER_ON_PENDING => power_on(component, options, now),

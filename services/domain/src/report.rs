@@ -242,7 +242,7 @@ pub fn status(
 ///
 /// # Errors
 /// When the generation has passed, when others have followed the attempt, or when an attempt would begin on a component
-/// that is disabled, locked, held or in a phase that does not ask for the action: its author decided on an older record.
+/// that is disabled, locked, not listed, held or in a phase that does not ask for the action: its author decided on an older record.
 pub fn action(
     component: &Component,
     report: &ActionReport,
@@ -289,7 +289,7 @@ fn asks_for(component: &Component, action: Action) -> bool {
         }
     };
     component.is_enabled()
-        && !component.locked
+        && component.may_be_switched()
         && component.status_override().is_empty()
         && component.phase() == phase
 }

@@ -9,6 +9,7 @@ use crate::{
     component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
     evaluation::passes_when_left_alone,
     id::{ComponentId, Tenant},
+    presence::InventoryPresence,
     status::{self, computed_status},
     time::Timestamp,
 };
@@ -196,6 +197,7 @@ pub(crate) fn cleared_actual_state() -> ActualState {
 pub(crate) fn begin_generation(component: &mut Component) {
     component.generation += 1;
     component.preparation = None;
+    component.presence = InventoryPresence::default();
     component.power_error = Arc::default();
 }
 

@@ -10,6 +10,7 @@ use domain::{
     },
     id::{ComponentId, Tenant},
     invalid::Invalid,
+    presence::InventoryPresence,
     status::computed_status,
     text::text,
 };
@@ -65,6 +66,7 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         latest_assignment: interner.share(&component.latest_assignment),
         power_error: interner.share(&component.power_error),
         locked: component.locked,
+        presence: component.presence.map(presence_from_wire).unwrap_or_default(),
     })
 }
 
@@ -135,7 +137,35 @@ fn with_artifacts(
         latest_assignment: component.latest_assignment.to_string(),
         power_error: component.power_error.to_string(),
         locked: component.locked,
+        presence: presence_to_wire(&component.presence),
     }
+}
+
+fn presence_from_wire(presence: wire::InventoryPresence) -> InventoryPresence {
+    let since = presence.since.map(time::from_wire).unwrap_or_default();
+    match presence.listing() {
+        wire::InventoryListing::Unspecified => {
+            InventoryPresence::Unknown { trouble: text(&presence.trouble) }
+        }
+        wire::InventoryListing::Listed => InventoryPresence::Listed,
+        wire::InventoryListing::Doubtful => InventoryPresence::Doubtful { since },
+        wire::InventoryListing::Absent => InventoryPresence::Absent { since },
+    }
+}
+
+fn presence_to_wire(presence: &InventoryPresence) -> Option<wire::InventoryPresence> {
+    let (listing, since, trouble) = match presence {
+        InventoryPresence::Unknown { trouble } if trouble.is_empty() => return None,
+        InventoryPresence::Unknown { trouble } => {
+            (wire::InventoryListing::Unspecified, None, trouble.to_string())
+        }
+        InventoryPresence::Listed => (wire::InventoryListing::Listed, None, String::new()),
+        InventoryPresence::Doubtful { since } => {
+            (wire::InventoryListing::Doubtful, Some(*since), String::new())
+        }
+        InventoryPresence::Absent { since } => (wire::InventoryListing::Absent, Some(*since), String::new()),
+    };
+    Some(wire::InventoryPresence { listing: listing.into(), since: since.map(time::to_wire), trouble })
 }
 
 /// Boot artifacts from the wire, shared as a whole and with their texts.

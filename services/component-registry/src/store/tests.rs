@@ -10,6 +10,7 @@ use domain::{
     component::{ActualState, Component, DesiredState},
     id::ComponentId,
     options::Options,
+    presence::InventoryPresence,
     time::Timestamp,
     write::newly_discovered,
 };
@@ -38,6 +39,7 @@ fn component(id: &str, wanted: BootArtifacts, booted: BootArtifacts) -> Componen
         }),
         assignment: "session-id".into(),
         locked: true,
+        presence: InventoryPresence::Absent { since: NOW },
         ..discovered
     }
 }

@@ -3,11 +3,12 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::{Action, Component, LastAction, Phase};
-use crate::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
+use crate::{artifacts::BootArtifacts, id::ComponentId, presence::InventoryPresence, time::Timestamp};
 
-/// A component with nothing but an id.
+/// A component with nothing but an id, which the inventory lists.
 pub(crate) fn bare() -> Component {
-    Component::new(ComponentId::parse("x1").expect("valid"))
+    let id = ComponentId::parse("x1").expect("valid");
+    Component { presence: InventoryPresence::Listed, ..Component::new(id) }
 }
 
 /// Artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
@@ -107,8 +108,17 @@ pub(crate) fn show(component: &Component) -> String {
     );
     part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.to_string()));
     part("locked", component.locked.then(String::new));
+    part("inventory", unlisted(&component.presence).map(str::to_owned));
     part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
     line
+}
+
+fn unlisted(presence: &InventoryPresence) -> Option<&'static str> {
+    match presence {
+        InventoryPresence::Unknown { .. } | InventoryPresence::Listed => None,
+        InventoryPresence::Doubtful { .. } => Some("doubtful"),
+        InventoryPresence::Absent { .. } => Some("absent"),
+    }
 }
 
 fn show_action(last: &LastAction) -> String {

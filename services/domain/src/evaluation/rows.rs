@@ -9,7 +9,7 @@ use crate::{
     component::{Action, Component, Phase},
     options::Options,
     power::CATCH_UP,
-    status,
+    presence, status,
     time::{SKEW, Timestamp},
 };
 
@@ -43,7 +43,8 @@ pub(super) fn judge(
 
 /// Nobody is waited for on behalf of a component that is not acted on.
 pub(crate) fn passes_when_left_alone(error: &str) -> bool {
-    [WAITING_FOR, NO_RESULTS_FROM].iter().any(|beginning| error.starts_with(beginning))
+    let waits = [WAITING_FOR, NO_RESULTS_FROM].iter().any(|beginning| error.starts_with(beginning));
+    waits || presence::ERRORS.contains(&error)
 }
 
 /// The component stays where it is and shows which peer it waits for, if that has trouble.

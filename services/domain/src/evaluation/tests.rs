@@ -10,6 +10,7 @@ use crate::{
         view::{action, artifacts, bare, phase},
     },
     options::Options,
+    presence::{ERROR_ABSENT, InventoryPresence},
 };
 
 const NOW: Timestamp = Timestamp(10_000_000);
@@ -20,6 +21,7 @@ const NOW: Timestamp = Timestamp(10_000_000);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
 /// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
+/// `unasked:trouble`, `doubtful`, `absent` for what the inventory says, `was-absent` said as an error;
 /// `silent:peer`, `cfs-silent:peer` for peers that do not answer.
 fn scene(words: &str) -> (Component, Evidence) {
     let mut component = Component {
@@ -102,6 +104,10 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         }
         "disabled" => component.enabled = Some(false),
         "locked" => component.locked = true,
+        "unasked" => component.presence = InventoryPresence::Unknown { trouble: value.into() },
+        "doubtful" => component.presence = InventoryPresence::Doubtful { since: NOW },
+        "absent" => component.presence = InventoryPresence::Absent { since: NOW },
+        "was-absent" => component.error = Some(ERROR_ABSENT.into()),
         "unsent" => component.power_error = format!("{WAITING_FOR}{value}").into(),
         "waited" => component.error = Some(format!("{WAITING_FOR}{value}").into()),
         word => panic!("what is {word}?"),
@@ -581,6 +587,46 @@ fn an_action_that_waits_for_its_upstream_is_waited_for_and_spends_nothing() {
                 retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
             on want last:powering_on:999999 unsent:PCS tries:1/0/0
                 boot_awaited: 'powering_on' error 'waiting for PCS' until +200002
+        "#]],
+    );
+}
+
+#[test]
+fn an_unlisted_node_says_so_until_it_is_listed_or_settled() {
+    check(
+        &[
+            "off want absent",
+            "off want doubtful",
+            "off want unasked",
+            "off want unasked:waiting-for-HSM",
+            "on absent",
+            "on want last:powering_on:5 absent",
+            "on want match cfs::x cfg:y absent",
+            "on want match cfs::x absent",
+            "off want was-absent",
+            "disabled was-absent",
+        ],
+        expect![[r#"
+            off want absent
+                power_on_needed: 'powering_on' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
+            off want doubtful
+                power_on_needed: 'powering_on' error 'the newest answer of the inventory lacks the node, so its power is left alone until the inventory has been asked again'
+            off want unasked
+                power_on_needed: 'powering_on'
+            off want unasked:waiting-for-HSM
+                power_on_needed: 'powering_on' error 'waiting-for-HSM'
+            on absent
+                power_off_needed: 'powering_off' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
+            on want last:powering_on:5 absent
+                boot_awaited: 'powering_on' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed' until +1199996
+            on want match cfs::x cfg:y absent
+                configuration_differs: 'configuring' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
+            on want match cfs::x absent
+                booted: '' settled
+            off want was-absent
+                power_on_needed: 'powering_on' error ''
+            disabled was-absent
+                not_enabled: '' error ''
         "#]],
     );
 }

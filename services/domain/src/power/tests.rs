@@ -238,6 +238,25 @@ fn an_effect_is_pending_until_it_is_seen_or_its_time_has_passed() {
 }
 
 #[test]
+fn only_a_listed_node_is_switched() {
+    let unlisted = [
+        InventoryPresence::default(),
+        InventoryPresence::Doubtful { since: NOW },
+        InventoryPresence::Absent { since: NOW },
+    ];
+    for presence in unlisted {
+        for phase in [Phase::PoweringOn, Phase::PoweringOff] {
+            let component = component(phase, Action::SessionSetup, 0, [0, 0, 0]);
+            let component = Component { presence: presence.clone(), ..component };
+            for power in readings() {
+                let decision = decide(&component, &power, &Options::default(), NOW);
+                assert_eq!(decision, nothing(PowerIdle::NotListed), "{presence:?} {phase:?} {power:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_locked_node_is_left_alone() {
     let asked = component(Phase::PoweringOff, Action::PoweringOffGracefully, 300_001, [0, 1, 0]);
     let rows = [

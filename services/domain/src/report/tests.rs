@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     compatibility::Compatibility,
     component::view::{artifacts, bare, show},
+    presence::InventoryPresence,
     session::Operation,
     staging::{Standing, Terms, Verdict, apply},
     write::{patch, put},
@@ -335,6 +336,16 @@ fn actions_nobody_asks_for_do_not_begin() {
     let begin = |component: &Component, what| text(action(component, &action_report(what, 5, ""), NOW));
     let rows = [
         ("disabled", Component { enabled: Some(false), ..on.clone() }, Action::PoweringOn),
+        (
+            "not listed",
+            Component { presence: InventoryPresence::Absent { since: NOW }, ..on.clone() },
+            Action::PoweringOn,
+        ),
+        (
+            "not asked for",
+            Component { presence: InventoryPresence::default(), ..on.clone() },
+            Action::PoweringOn,
+        ),
         ("locked meanwhile", Component { locked: true, ..on.clone() }, Action::PoweringOn),
         (
             "held",
