@@ -254,6 +254,8 @@ mod tests {
             power_error: "refused".into(),
             locked: true,
             presence: Some(message::InventoryPresence::default()),
+            decided_by: Some(message::DecisionVersion::default()),
+            turns: Some(message::PowerTurns::default()),
         }
     }
 

@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use crate::{
     artifacts::BootArtifacts,
+    evaluation::DecisionVersion,
     id::{ComponentId, Tenant},
     options::Options,
     presence::InventoryPresence,
     time::Timestamp,
+    turns::PowerTurns,
 };
 
 mod limits;
@@ -69,6 +71,10 @@ pub struct Component {
     pub locked: bool,
     /// Whether the inventory lists the node, asked since the generation began.
     pub presence: InventoryPresence,
+    /// Rules and options of the last decision about the current wish.
+    pub decided_by: DecisionVersion,
+    /// How often the power was turned for the current wish.
+    pub turns: PowerTurns,
 }
 
 /// What the node said it booted.
@@ -276,6 +282,8 @@ impl Component {
             power_error: Arc::default(),
             locked: false,
             presence: InventoryPresence::default(),
+            decided_by: DecisionVersion::default(),
+            turns: PowerTurns::default(),
         }
     }
 

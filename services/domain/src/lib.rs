@@ -40,4 +40,5 @@ pub mod target;
 pub mod template;
 pub mod text;
 pub mod time;
+pub mod turns;
 pub mod write;

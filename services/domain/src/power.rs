@@ -9,6 +9,7 @@ use crate::{
     presence::InventoryPresence,
     status::{self, computed_status},
     time::{SKEW, Timestamp},
+    turns::turned_too_often,
 };
 
 /// What to do about the power of a component now. Whether an earlier action is still unresolved is not part
@@ -55,6 +56,8 @@ pub enum PowerIdle {
     Locked,
     /// The inventory does not list the node, or has not answered yet whether it does.
     NotListed,
+    /// The power was switched off and on in turn too often for one wish.
+    TurnedTooOften,
 }
 
 /// Pause before a power-on that follows one which was refused or failed, for each attempt that was made. What
@@ -287,6 +290,9 @@ fn attempt(component: &Component, action: Action, options: &Options) -> PowerDec
     let done = component.attempts(action);
     if done >= component.retry_limit(options) {
         return nothing(PowerIdle::Exhausted);
+    }
+    if turned_too_often(component, action, options) {
+        return nothing(PowerIdle::TurnedTooOften);
     }
     PowerDecision::Act { action, attempt: done + 1 }
 }

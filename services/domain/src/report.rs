@@ -11,10 +11,10 @@ use crate::{
     component::{
         Action, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase, StagedState, Status,
     },
-    evaluation::WAITING_FOR,
+    evaluation::{DecisionVersion, WAITING_FOR},
     id::{ComponentId, Tenant},
     time::Timestamp,
-    write::{begin_generation, cleared_actual_state, hooked_merge},
+    write::{begin_generation, begin_wish, cleared_actual_state, hooked_merge},
 };
 
 /// What a session wants of a member. Written by the session manager.
@@ -56,6 +56,8 @@ pub struct StatusReport {
     pub action_failed: bool,
     /// What is wrong; `None`: the text stays.
     pub error: Option<Arc<str>>,
+    /// Rules and options that the decision was made with.
+    pub decided_by: DecisionVersion,
 }
 
 impl StatusReport {
@@ -152,7 +154,7 @@ pub fn assign(
     assigned.assignment.clone_from(&assignment.assignment_id);
     assigned.latest_assignment.clone_from(&assignment.assignment_id);
     assigned.session_tenant = Some(assignment.tenant.clone());
-    begin_generation(&mut assigned);
+    begin_wish(&mut assigned);
     Ok(Some(assigned))
 }
 
@@ -200,13 +202,14 @@ fn same_stage(stored: &StagedState, staged: &StagedState, id: &str) -> bool {
 /// stays enabled a generation begins: what has to be done about it from then on is not what was done before.
 ///
 /// # Errors
-/// When the component has changed in any way since it was evaluated.
+/// When the component has changed in any way since it was evaluated, or was decided on by newer rules or options for the
+/// same wish.
 pub fn status(
     component: &Component,
     report: &StatusReport,
     now: Timestamp,
 ) -> Result<Option<Component>, Stale> {
-    if report.revision != component.revision {
+    if report.revision != component.revision || report.decided_by.is_older_than(component.decided_by) {
         return Err(Stale);
     }
     if !report.changes(component) {
@@ -228,6 +231,7 @@ pub fn status(
         ..Component::new(component.id.clone())
     };
     let mut changed = hooked_merge(component, patch, |_| None, now);
+    changed.decided_by = report.decided_by;
     if moved && report.phase == Phase::None && !report.settled {
         begin_generation(&mut changed);
     }
@@ -310,7 +314,8 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
         ..Component::new(component.id.clone())
     };
     let merged = hooked_merge(component, patch, |_| None, now);
-    Component { power_error: report.error.clone(), ..merged }
+    let turns = component.turns.after(report.action);
+    Component { power_error: report.error.clone(), turns, ..merged }
 }
 
 /// Records what became of preparing a power-on. The token of the accepted boot data becomes part of the

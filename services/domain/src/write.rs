@@ -7,11 +7,12 @@ use crate::{
     artifacts::BootArtifacts,
     compatibility::Compatibility,
     component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
-    evaluation::passes_when_left_alone,
+    evaluation::{DecisionVersion, passes_when_left_alone},
     id::{ComponentId, Tenant},
     presence::InventoryPresence,
     status::{self, computed_status},
     time::Timestamp,
+    turns::PowerTurns,
 };
 
 /// The record that replaces `previous` when `incoming` is put in its place (BOS reference 2.6.3).
@@ -37,7 +38,7 @@ pub fn put(
     }
     let writer = record.session_tenant.take();
     keep_tenants(previous, &mut record, writer);
-    begin_generation(&mut record);
+    begin_wish(&mut record);
     record
 }
 
@@ -68,7 +69,7 @@ pub fn patch(
     }
     keep_tenants(Some(stored), &mut merged, writer);
     if begins {
-        begin_generation(&mut merged);
+        begin_wish(&mut merged);
     }
     // Nobody decides about it from now on, who would take the text away.
     if !merged.is_enabled() && passes_when_left_alone(merged.error_text()) {
@@ -191,6 +192,14 @@ pub(crate) fn cleared_actual_state() -> ActualState {
         bss_token: Some(Arc::default()),
         last_updated: None,
     }
+}
+
+/// Begins a generation because an operator or a session has said anew what is wanted: any version of the rules may decide
+/// about that, and turns of the power are counted from here.
+pub(crate) fn begin_wish(component: &mut Component) {
+    component.decided_by = DecisionVersion::default();
+    component.turns = PowerTurns::default();
+    begin_generation(component);
 }
 
 /// Begins a generation: evidence, preparations and refusals of the old one no longer count.

@@ -8,11 +8,13 @@ use domain::{
         Action, ActualState, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase,
         SessionReference, StagedState, Status,
     },
+    evaluation::DecisionVersion,
     id::{ComponentId, Tenant},
     invalid::Invalid,
     presence::InventoryPresence,
     status::computed_status,
     text::text,
+    turns::PowerTurns,
 };
 use proto::component as wire;
 
@@ -67,6 +69,8 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         power_error: interner.share(&component.power_error),
         locked: component.locked,
         presence: component.presence.map(presence_from_wire).unwrap_or_default(),
+        decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
+        turns: component.turns.map(turns_from_wire).unwrap_or_default(),
     })
 }
 
@@ -138,6 +142,8 @@ fn with_artifacts(
         power_error: component.power_error.to_string(),
         locked: component.locked,
         presence: presence_to_wire(&component.presence),
+        decided_by: decided_by_to_wire(component.decided_by),
+        turns: turns_to_wire(component.turns),
     }
 }
 
@@ -166,6 +172,26 @@ fn presence_to_wire(presence: &InventoryPresence) -> Option<wire::InventoryPrese
         InventoryPresence::Absent { since } => (wire::InventoryListing::Absent, Some(*since), String::new()),
     };
     Some(wire::InventoryPresence { listing: listing.into(), since: since.map(time::to_wire), trouble })
+}
+
+/// The version of a decision from the wire.
+pub fn decided_by_from_wire(version: wire::DecisionVersion) -> DecisionVersion {
+    DecisionVersion { rules: version.rules, options: version.options_revision }
+}
+
+/// The version of a decision as it goes out; `None`: nothing was decided.
+pub fn decided_by_to_wire(version: DecisionVersion) -> Option<wire::DecisionVersion> {
+    let wire = wire::DecisionVersion { rules: version.rules, options_revision: version.options };
+    (version != DecisionVersion::default()).then_some(wire)
+}
+
+fn turns_from_wire(turns: wire::PowerTurns) -> PowerTurns {
+    PowerTurns { count: turns.count, last: action_from_wire(turns.last_action) }
+}
+
+fn turns_to_wire(turns: PowerTurns) -> Option<wire::PowerTurns> {
+    let last_action = action_to_wire(turns.last?).into();
+    Some(wire::PowerTurns { count: turns.count, last_action })
 }
 
 /// Boot artifacts from the wire, shared as a whole and with their texts.

@@ -1,8 +1,8 @@
-//! Whether the inventory lists the nodes that are to be acted on.
+//! Whether the inventory lists the nodes that are to be acted on, and whose decisions about them count.
 
 use proto::component::{
-    AssignSessionRequest, Assignment, InventoryListing, InventoryPresence,
-    report_service_client::ReportServiceClient,
+    AssignSessionRequest, Assignment, DecisionVersion, InventoryListing, InventoryPresence, Phase,
+    ReportStatusesRequest, StatusReport, report_service_client::ReportServiceClient,
 };
 
 use super::*;
@@ -128,5 +128,31 @@ async fn members_of_a_session_are_listed_by_what_it_read() {
     site.assign(N0).await;
     assert_eq!(site.presence(N0).await.listing(), InventoryListing::Listed);
     assert_eq!(smd.count(QUERY), asked);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn older_rules_leave_newer_decisions_alone() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    let report = async |rules, phase: Phase| {
+        let revision = site.component(N0).await.unwrap().revision;
+        let decided_by = Some(DecisionVersion { rules, options_revision: 1 });
+        let report =
+            StatusReport { id: N0.into(), revision, phase: phase.into(), decided_by, ..Default::default() };
+        let request = ReportStatusesRequest { reports: vec![report] };
+        site.reports().report_statuses(request).await.unwrap().into_inner().stale_ids
+    };
+    assert!(report(7, Phase::PoweringOn).await.is_empty());
+    assert_eq!(report(6, Phase::PoweringOff).await, [N0]);
+    assert_eq!(report(0, Phase::PoweringOff).await, [N0]);
+    // What is wanted is said anew.
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    assert!(report(6, Phase::PoweringOff).await.is_empty());
     site.stop().await;
 }

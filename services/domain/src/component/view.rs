@@ -3,7 +3,10 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::{Action, Component, LastAction, Phase};
-use crate::{artifacts::BootArtifacts, id::ComponentId, presence::InventoryPresence, time::Timestamp};
+use crate::{
+    artifacts::BootArtifacts, evaluation::DecisionVersion, id::ComponentId, presence::InventoryPresence,
+    time::Timestamp,
+};
 
 /// A component with nothing but an id, which the inventory lists.
 pub(crate) fn bare() -> Component {
@@ -109,6 +112,12 @@ pub(crate) fn show(component: &Component) -> String {
     part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.to_string()));
     part("locked", component.locked.then(String::new));
     part("inventory", unlisted(&component.presence).map(str::to_owned));
+    let DecisionVersion { rules, options } = component.decided_by;
+    part(
+        "decided",
+        (component.decided_by != DecisionVersion::default()).then(|| format!("{rules}/{options}")),
+    );
+    part("turns", (component.turns.count > 0).then(|| component.turns.count.to_string()));
     part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
     line
 }

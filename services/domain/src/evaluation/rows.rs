@@ -65,7 +65,7 @@ fn stay(component: &Component, reason: Reason) -> Decision {
     }
 }
 
-fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
+pub(super) fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
     Decision {
         status_override: status::ON_HOLD.to_owned(),
         error: Some(error.to_owned()),

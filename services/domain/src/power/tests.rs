@@ -3,7 +3,10 @@ use std::fmt::Write as _;
 use expect_test::expect;
 
 use super::*;
-use crate::component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare};
+use crate::{
+    component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare},
+    turns::PowerTurns,
+};
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
@@ -253,6 +256,18 @@ fn only_a_listed_node_is_switched() {
                 assert_eq!(decision, nothing(PowerIdle::NotListed), "{presence:?} {phase:?} {power:?}");
             }
         }
+    }
+}
+
+#[test]
+fn power_is_not_turned_more_often_than_one_wish_explains() {
+    let off = component(Phase::PoweringOff, Action::PoweringOn, 0, [0, 0, 0]);
+    for (count, expected) in
+        [(11, act(Action::PoweringOffGracefully, 1)), (12, nothing(PowerIdle::TurnedTooOften))]
+    {
+        let turns = PowerTurns { count, last: Some(Action::PoweringOn) };
+        let component = Component { turns, ..off.clone() };
+        assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected);
     }
 }
 

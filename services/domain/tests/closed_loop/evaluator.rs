@@ -1,7 +1,10 @@
 //! The status evaluator: decides where nodes stand.
 
 use domain::{
-    evaluation::{ConfigurationObservation, Decision, Evidence, PowerObservation, PowerReading, evaluate},
+    evaluation::{
+        ConfigurationObservation, Decision, DecisionVersion, Evidence, PowerObservation, PowerReading,
+        evaluate,
+    },
     status,
 };
 
@@ -33,7 +36,7 @@ impl Mesh {
             assert!(until > self.time(), "a wait ends in the future");
             self.at(node, until.0, Event::Decide(Service::Evaluator));
         }
-        if let Some(report) = decision.report(&component) {
+        if let Some(report) = decision.report(&component, DecisionVersion::current(1)) {
             self.after(node, MESSAGE, Event::StatusReported(report));
         }
     }
