@@ -253,6 +253,9 @@ mod tests {
             latest_assignment: "a".into(),
             power_error: "refused".into(),
             locked: true,
+            presence: Some(message::InventoryPresence::default()),
+            decided_by: Some(message::DecisionVersion::default()),
+            turns: Some(message::PowerTurns::default()),
         }
     }
 

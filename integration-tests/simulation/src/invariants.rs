@@ -166,12 +166,12 @@ pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I3: nothing is done to a node that is disabled, held, or locked, or does not want it.
+/// I3: nothing is done to a node that is disabled, held, locked, not listed, or does not want it.
 pub fn on_the_right_node(seen: &Acceptance) -> Result<(), String> {
     let may_be = |record: &&Arc<Component>| {
         let held =
             record.status.as_ref().and_then(|status| status.status_override.as_deref()) == Some("on_hold");
-        record.is_enabled() && !held && !record.locked
+        record.is_enabled() && !held && record.may_be_switched()
     };
     match seen.records.iter().find(may_be) {
         Some(_) => Ok(()),

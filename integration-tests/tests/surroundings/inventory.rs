@@ -1,12 +1,15 @@
 //! An inventory that cannot be asked, that locks nodes, and that tells of changes.
 
-use domain::evaluation::ERROR_LOCKED;
+use domain::{
+    evaluation::ERROR_LOCKED,
+    presence::{ERROR_ABSENT, ERROR_DOUBTFUL},
+};
 use integration_tests::eventually;
 use proto::session::{GetSessionRequest, Session, session_service_client::SessionServiceClient};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use upstreams::{
-    Effect, NodeChange, Plan, PowerCommand,
+    Effect, NodeChange, NodeFaults, Plan, PowerCommand,
     Service::{Bss, Hsm, Pcs},
     Trouble,
 };
@@ -150,5 +153,55 @@ async fn a_lock_that_the_inventory_tells_of_is_shown_at_once() {
     scene.were_asked(held, &[]);
     scene.upstreams.change(held, &locked(false)).unwrap();
     scene.succeeds(&name).await;
+    scene.end().await;
+}
+
+fn unlisted() -> NodeFaults {
+    NodeFaults { hsm_missing: true, ..NodeFaults::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_enabled_by_hand_is_not_switched_unless_listed() {
+    let scene = Scene::of(Plan { up: true, ..Plan::generated(NODES as u32) }, brisk).await;
+    let ids = scene.first(1);
+    scene.faults(&ids, unlisted());
+    let off = json!({
+        "enabled": true,
+        "desired_state": {
+            "boot_artifacts": {"kernel": "", "kernel_parameters": "", "initrd": ""},
+            "configuration": "",
+        },
+    });
+    let path = format!("/v2/components/{}", ids[0]);
+    scene.mesh.bos.expect(Method::PATCH, &path, Some(&off)).await;
+    scene.show(&ids, &[ERROR_DOUBTFUL]).await;
+    scene.are(&ids, "power_off_pending").await;
+    scene.show(&ids, &[ERROR_ABSENT]).await;
+    scene.were_asked(&ids, &[]);
+    scene.faults(&ids, NodeFaults::default());
+    scene.are(&ids, "stable").await;
+    scene.show(&ids, &[""]).await;
+    scene.were_asked(&ids, &["Soft-Off"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_removed_during_a_session_says_so_until_it_is_back() {
+    let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+    scene.upstreams.trouble(Trouble::status(Bss, 503));
+    let name = scene.boot().await;
+    let ids = scene.upstreams.ids();
+    scene.show(&ids, &["waiting for BSS"]).await;
+    let (gone, kept) = ids.split_at(1);
+    scene.faults(gone, unlisted());
+    scene.mesh.bos.options(&json!({"discovery_frequency": 1})).await;
+    scene.show(gone, &[ERROR_DOUBTFUL]).await;
+    scene.upstreams.clear_troubles(None);
+    scene.are(kept, "stable").await;
+    scene.show(gone, &["the inventory"]).await;
+    scene.were_asked(gone, &[]);
+    scene.faults(gone, NodeFaults::default());
+    scene.succeeds(&name).await;
+    scene.were_asked(&ids, &["On"]);
     scene.end().await;
 }

@@ -7,7 +7,9 @@ use chassis::{
     Fault,
     convert::{
         Interner,
-        component::{action_from_wire, artifacts_from_wire, phase_from_wire, reference_from_wire},
+        component::{
+            action_from_wire, artifacts_from_wire, decided_by_from_wire, phase_from_wire, reference_from_wire,
+        },
     },
 };
 use domain::{
@@ -133,6 +135,7 @@ pub(crate) fn status_reports(
             settled: report.settled,
             action_failed: report.action_failed,
             error: report.error.map(|error| interner.share(&error)),
+            decided_by: report.decided_by.map(decided_by_from_wire).unwrap_or_default(),
         })
     });
     reports.collect()

@@ -7,7 +7,7 @@
 //! It acts on nothing outside and decides nothing about where a component should go.
 //!
 //! - `rpc`: what is served; `store`: what is kept; `convert`: between both and the rules
-//! - `inventory`: what the machine is made of; `discovery`, `locks`: what of it becomes part of the records;
+//! - `inventory`: what the machine is made of; `discovery`, `locks`, `presence`: what of it becomes part of the records;
 //!   `hints`: when to look sooner
 //! - `expiry`: forgets what nodes reported too long ago; `compaction`: and what nothing refers to any more
 
@@ -18,6 +18,7 @@ mod expiry;
 mod hints;
 mod inventory;
 mod locks;
+mod presence;
 mod rpc;
 mod store;
 
@@ -67,7 +68,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let settings = &context.settings;
     let driver = Driver::new(settings)?;
     let subscription = subscription::wanted(&driver, &settings.inventory.notifications);
-    let (inventory, questions) = Inventory::new();
+    let driver = Arc::new(driver);
+    let (inventory, questions) = Inventory::new(Arc::clone(&driver));
     let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
     let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let leases = Leases::start(&context, "component-registry", &database).await?;
@@ -98,6 +100,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     tasks.spawn_until_shutdown("discovery", discovery::run(Arc::clone(&registry)));
     let period = Duration::from_secs_f64(settings.inventory.lock_poll_seconds);
     tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
+    tasks.spawn_until_shutdown("presence", presence::run(Arc::clone(&registry)));
     if let Some((peer, wanted)) = subscription {
         let subscribe = move || subscription::run(peer.clone(), wanted.clone());
         tasks.spawn_until_shutdown("subscription", leases.clone().while_holding(FOR_ALL, subscribe));
@@ -131,6 +134,11 @@ impl Registry {
         };
         self.options.write(fill_in).await?;
         Ok(())
+    }
+
+    /// How long an answer of the inventory may take to begin.
+    pub(crate) fn answer_within(&self) -> Duration {
+        Duration::from_secs(self.options_in_force().hsm_read_timeout.into())
     }
 
     /// The options in force.

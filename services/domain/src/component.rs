@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use crate::{
     artifacts::{self, BootArtifacts},
+    evaluation::DecisionVersion,
     id::{ComponentId, Tenant},
     options::Options,
+    presence::InventoryPresence,
     time::Timestamp,
+    turns::PowerTurns,
 };
 
 mod limits;
@@ -105,6 +108,12 @@ pub struct LateReport {
     pub boot_artifacts: Arc<BootArtifacts>,
     /// When the report arrived for the first time.
     pub reported_at: Timestamp,
+    /// Whether the inventory lists the node, asked since the generation began.
+    pub presence: InventoryPresence,
+    /// Rules and options of the last decision about the current wish.
+    pub decided_by: DecisionVersion,
+    /// How often the power was turned for the current wish.
+    pub turns: PowerTurns,
 }
 
 /// What the node said it booted.
@@ -314,12 +323,20 @@ impl Component {
             prepared_token: None,
             boot: None,
             late_report: None,
+            presence: InventoryPresence::default(),
+            decided_by: DecisionVersion::default(),
+            turns: PowerTurns::default(),
         }
     }
 
     /// Whether Reveille acts on the node.
     pub fn is_enabled(&self) -> bool {
         self.enabled == Some(true)
+    }
+
+    /// Whether the inventory lets the node be switched: it lists the node and does not lock it.
+    pub fn may_be_switched(&self) -> bool {
+        !self.locked && self.presence == InventoryPresence::Listed
     }
 
     /// The phase; a missing one is none.

@@ -11,18 +11,22 @@ use crate::{
     compatibility::Compatibility,
     component::{Action, Component, Phase},
     options::Options,
+    presence,
     report::StatusReport,
     status,
     text::text,
     time::Timestamp,
+    turns::{ERROR_TURNED_TOO_OFTEN, turned_too_often},
 };
 
 mod reason;
 mod rows;
+mod version;
 
 pub use reason::Reason;
 pub use rows::awaits_configuration;
 pub(crate) use rows::{off_is_doubted_until, passes_when_left_alone};
+pub use version::{DecisionVersion, RULES_VERSION};
 
 /// The power upstream answered and left the node out.
 pub const ERROR_POWER_MISSING: &str = "Component information was not returned by pcs";
@@ -205,9 +209,9 @@ impl Decision {
         refused.then(|| format!("{BOS_POWER_ON_REFUSED}{error}"))
     }
 
-    /// What the registry is to be told about `component`, on which the decision was made; `None`: its record
-    /// says all of it.
-    pub fn report(&self, component: &Component) -> Option<StatusReport> {
+    /// What the registry is to be told about `component`, on which the decision was made with what `decided_by` says;
+    /// `None`: its record says all of it.
+    pub fn report(&self, component: &Component, decided_by: DecisionVersion) -> Option<StatusReport> {
         let report = StatusReport {
             id: component.id.clone(),
             revision: component.revision,
@@ -216,6 +220,7 @@ impl Decision {
             settled: self.settled,
             action_failed: self.action_failed,
             error: self.error.as_deref().map(text),
+            decided_by,
         };
         Some(report).filter(|report| report.changes(component))
     }
@@ -239,6 +244,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     }
     show_trouble(&mut decision, component);
     give_up_when_exhausted(&mut decision, component, options, now);
+    hold_when_turned_too_often(&mut decision, component, options);
     if decision.reason.is_success() && !options.disable_components_on_completion {
         // It stays enabled, and whatever it does from now on is judged again.
         decision.settled = false;
@@ -266,6 +272,7 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     }
     let status = progress(decision, component);
     let trouble = match status {
+        _ if !decision.settled && unlisted(component).is_some() => unlisted(component),
         status::POWER_ON_PENDING | status::POWER_OFF_PENDING if component.locked => Some(ERROR_LOCKED),
         status::POWER_ON_PENDING => preparation_error(component).or(power_error(component)),
         status::POWER_OFF_PENDING => power_error(component),
@@ -279,11 +286,23 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
 }
 
+/// Why the inventory keeps the component from being acted on.
+fn unlisted(component: &Component) -> Option<&str> {
+    presence::trouble(component).filter(|text| !text.is_empty())
+}
+
 /// Whether a text of our own says what stands in the way just now, and so goes when nothing does.
 fn passes(error: &str) -> bool {
-    let texts = [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED, ERROR_LOCKED];
+    let texts = [
+        ERROR_POWER_MISSING,
+        ERROR_CONFIGURATION_MISSING,
+        ERROR_POWER_UNDEFINED,
+        ERROR_LOCKED,
+        ERROR_TURNED_TOO_OFTEN,
+    ];
     let beginnings = [WAITING_FOR, NO_RESULTS_FROM, ERROR_CONFIGURATION_REFUSED];
-    texts.contains(&error) || beginnings.iter().any(|beginning| error.starts_with(beginning))
+    let known = texts.contains(&error) || presence::ERRORS.contains(&error);
+    known || beginnings.iter().any(|beginning| error.starts_with(beginning))
 }
 
 /// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.
@@ -330,6 +349,19 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
     let text = decision.error.as_deref().unwrap_or(component.error_text());
     if text.is_empty() {
         decision.error = Some(ERROR_RETRIES_EXHAUSTED.to_owned());
+    }
+}
+
+/// Holds a component whose power would be turned once more than one wish can explain. It stays enabled, and goes on when
+/// an operator or a session says anew what is wanted.
+fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, options: &Options) {
+    let coming = match progress(decision, component) {
+        status::POWER_ON_PENDING => Action::PoweringOn,
+        status::POWER_OFF_PENDING => Action::PoweringOffGracefully,
+        _ => return,
+    };
+    if !decision.settled && turned_too_often(component, coming, options) {
+        *decision = rows::hold(component, Reason::TurnedTooOften, ERROR_TURNED_TOO_OFTEN);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{
     component::{Action, Component},
+    evaluation::DecisionVersion,
     write::begin_generation,
 };
 
@@ -72,6 +73,7 @@ pub fn may_have_been_sent(
 pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);
+    anew.decided_by = DecisionVersion::default();
     begin_generation(&mut anew);
     anew
 }
@@ -79,7 +81,10 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{BootPreparation, EventStats, view::bare};
+    use crate::{
+        component::{BootPreparation, EventStats, view::bare},
+        presence::InventoryPresence,
+    };
 
     #[test]
     fn what_was_prepared_may_have_been_sent_unless_it_is_not_counted() {
@@ -109,11 +114,18 @@ mod tests {
             preparation,
             power_error: "refused".into(),
             error: Some("trouble".into()),
+            decided_by: DecisionVersion { rules: 1, options: 9 },
             ..bare()
         };
         for (revision, generation) in [(3, 8), (7, 8), (60, 61)] {
-            let expected =
-                Component { generation, preparation: None, power_error: "".into(), ..known.clone() };
+            let expected = Component {
+                generation,
+                preparation: None,
+                power_error: "".into(),
+                presence: InventoryPresence::default(),
+                decided_by: DecisionVersion::default(),
+                ..known.clone()
+            };
             assert_eq!(begin_anew(&known, revision), expected, "{revision}");
         }
     }

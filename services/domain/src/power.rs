@@ -6,8 +6,10 @@ use crate::{
     component::{Action, Component},
     evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
+    presence::InventoryPresence,
     status::{self, computed_status},
     time::{SKEW, Timestamp},
+    turns::turned_too_often,
 };
 
 /// What to do about the power of a component now. Whether an earlier action is still unresolved is not part
@@ -52,6 +54,10 @@ pub enum PowerIdle {
     AwaitingPower,
     /// The inventory locks the node against power operations.
     Locked,
+    /// The inventory does not list the node, or has not answered yet whether it does.
+    NotListed,
+    /// The power was switched off and on in turn too often for one wish.
+    TurnedTooOften,
 }
 
 /// Pause before a power-on that follows one which was refused or failed, for each attempt that was made. What
@@ -249,6 +255,9 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     if component.locked {
         return nothing(PowerIdle::Locked);
     }
+    if component.presence != InventoryPresence::Listed {
+        return nothing(PowerIdle::NotListed);
+    }
     match computed_status(component) {
         status::POWER_ON_PENDING => power_on(component, options, now),
         status::POWER_OFF_PENDING => again(component, Action::PoweringOffGracefully, options, now),
@@ -317,6 +326,9 @@ fn attempt(component: &Component, action: Action, options: &Options) -> PowerDec
     let done = component.attempts(action);
     if done >= component.retry_limit(options) {
         return nothing(PowerIdle::Exhausted);
+    }
+    if turned_too_often(component, action, options) {
+        return nothing(PowerIdle::TurnedTooOften);
     }
     PowerDecision::Act { action, attempt: done + 1 }
 }

@@ -7,6 +7,7 @@ use crate::{
     component::{Action, Component},
     evaluation::{PowerObservation, off_is_doubted_until},
     options::Options,
+    presence::InventoryPresence,
     status::{self, computed_status},
     time::Timestamp,
 };
@@ -82,6 +83,8 @@ pub enum PreparationIdle {
     NotEnabled,
     /// The component does not wait to be switched on.
     NotPending,
+    /// The inventory does not list the node, or has not answered yet whether it does.
+    NotListed,
     /// Everything is in place.
     Prepared,
     /// No attempt is left (BOS reference 5.15).
@@ -134,6 +137,9 @@ pub fn decide(
     // An override may be any text, so also the word that is looked for.
     if !component.status_override().is_empty() || computed_status(component) != status::POWER_ON_PENDING {
         return nothing(PreparationIdle::NotPending);
+    }
+    if component.presence != InventoryPresence::Listed {
+        return nothing(PreparationIdle::NotListed);
     }
     let spent = component.attempts(Action::PoweringOn);
     if spent >= component.retry_limit(options) {
@@ -188,6 +194,7 @@ mod tests {
             status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
             event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
             generation: 7,
+            presence: InventoryPresence::Listed,
             ..bare()
         }
     }
@@ -197,6 +204,10 @@ mod tests {
     /// Off, and read after every attempt was over.
     fn off(component: &Component) -> PowerEvidence {
         PowerEvidence { observation: PowerObservation::Off, spent_power_ons: component.spent_power_ons() }
+    }
+
+    fn unlisted() -> InventoryPresence {
+        InventoryPresence::Absent { since: NOW }
     }
 
     fn decided(component: &Component) -> PreparationDecision {
@@ -286,6 +297,12 @@ mod tests {
             ("misleading", at(Phase::None, "power_on_pending"), PreparationIdle::NotPending),
             ("being switched off", at(Phase::PoweringOff, ""), PreparationIdle::NotPending),
             ("stable", at(Phase::None, ""), PreparationIdle::NotPending),
+            ("not listed", Component { presence: unlisted(), ..pending() }, PreparationIdle::NotListed),
+            (
+                "not asked for",
+                Component { presence: InventoryPresence::default(), ..pending() },
+                PreparationIdle::NotListed,
+            ),
         ];
         for (name, component, reason) in rows {
             assert_eq!(decided(&component), nothing(reason), "{name}");

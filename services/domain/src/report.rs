@@ -12,10 +12,10 @@ use crate::{
         Action, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction, NumberedToken,
         Phase, StagedState, Status,
     },
-    evaluation::WAITING_FOR,
+    evaluation::{DecisionVersion, WAITING_FOR},
     id::{ComponentId, Tenant},
     time::Timestamp,
-    write::{begin_generation, cleared_actual_state, hooked_merge},
+    write::{begin_generation, begin_wish, cleared_actual_state, hooked_merge},
 };
 
 /// What a session wants of a member. Written by the session manager.
@@ -57,6 +57,8 @@ pub struct StatusReport {
     pub action_failed: bool,
     /// What is wrong; `None`: the text stays.
     pub error: Option<Arc<str>>,
+    /// Rules and options that the decision was made with.
+    pub decided_by: DecisionVersion,
 }
 
 impl StatusReport {
@@ -155,7 +157,7 @@ pub fn assign(
     assigned.assignment.clone_from(&assignment.assignment_id);
     assigned.latest_assignment.clone_from(&assignment.assignment_id);
     assigned.session_tenant = Some(assignment.tenant.clone());
-    begin_generation(&mut assigned);
+    begin_wish(&mut assigned);
     Ok(Some(assigned))
 }
 
@@ -203,13 +205,14 @@ fn same_stage(stored: &StagedState, staged: &StagedState, id: &str) -> bool {
 /// stays enabled a generation begins: what has to be done about it from then on is not what was done before.
 ///
 /// # Errors
-/// When the component has changed in any way since it was evaluated.
+/// When the component has changed in any way since it was evaluated, or was decided on by newer rules or options for the
+/// same wish.
 pub fn status(
     component: &Component,
     report: &StatusReport,
     now: Timestamp,
 ) -> Result<Option<Component>, Stale> {
-    if report.revision != component.revision {
+    if report.revision != component.revision || report.decided_by.is_older_than(component.decided_by) {
         return Err(Stale);
     }
     if !report.changes(component) {
@@ -231,6 +234,7 @@ pub fn status(
         ..Component::new(component.id.clone())
     };
     let mut changed = hooked_merge(component, patch, |_| None, now);
+    changed.decided_by = report.decided_by;
     if moved && report.phase == Phase::None && !report.settled {
         begin_generation(&mut changed);
     }
@@ -245,7 +249,7 @@ pub fn status(
 ///
 /// # Errors
 /// When the generation has passed, when others have followed the attempt, or when an attempt would begin on a component
-/// that is disabled, locked, held or in a phase that does not ask for the action: its author decided on an older record.
+/// that is disabled, locked, not listed, held or in a phase that does not ask for the action: its author decided on an older record.
 pub fn action(
     component: &Component,
     report: &ActionReport,
@@ -292,7 +296,7 @@ fn asks_for(component: &Component, action: Action) -> bool {
         }
     };
     component.is_enabled()
-        && !component.locked
+        && component.may_be_switched()
         && component.status_override().is_empty()
         && component.phase() == phase
 }
@@ -313,11 +317,13 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
         ..Component::new(component.id.clone())
     };
     let merged = hooked_merge(component, patch, |_| None, now);
-    let boot = match report.action {
-        Action::PoweringOn => begun_boot(component, report),
-        _ => component.boot.clone(),
+    let boot = if report.action == Action::PoweringOn {
+        begun_boot(component, report)
+    } else {
+        component.boot.clone()
     };
-    Component { power_error: report.error.clone(), boot, ..merged }
+    let turns = component.turns.after(report.action);
+    Component { power_error: report.error.clone(), boot, turns, ..merged }
 }
 
 /// The boot that begins with a power-on. Whatever the node reported before belongs to an earlier one: the node is off.

@@ -9,7 +9,7 @@ use crate::{
     id::Tenant,
     session::{Operation, Session},
     time::Timestamp,
-    write::{KnownToken, apply_hooks, begin_generation, cleared_actual_state},
+    write::{KnownToken, apply_hooks, begin_wish, cleared_actual_state},
 };
 
 /// What a staged session is to whoever wants it applied.
@@ -150,7 +150,7 @@ pub fn apply(
     record.staged_state = Some(left(staged, terms.clear_stage).into());
     own(&mut record, reference, standing, &terms.tenant);
     apply_hooks(&mut record, tokens, now);
-    begin_generation(&mut record);
+    begin_wish(&mut record);
     (if judged.is_ok() { Verdict::Succeeded } else { Verdict::Failed }, Some(record))
 }
 

@@ -9,10 +9,12 @@ use crate::{
     component::{
         Action, ActualState, Component, DesiredState, EventStats, LastAction, LateReport, StagedState, Status,
     },
-    evaluation::passes_when_left_alone,
+    evaluation::{DecisionVersion, passes_when_left_alone},
     id::{ComponentId, Tenant},
+    presence::InventoryPresence,
     status::{self, computed_status},
     time::Timestamp,
+    turns::PowerTurns,
 };
 
 /// What the registry knows of a token.
@@ -57,7 +59,7 @@ pub fn put(
     }
     let writer = record.session_tenant.take();
     keep_tenants(previous, &mut record, writer);
-    begin_generation(&mut record);
+    begin_wish(&mut record);
     record
 }
 
@@ -95,7 +97,7 @@ pub fn patch(
     keep_tenants(Some(stored), &mut merged, writer);
     reported.note(&mut merged);
     if begins {
-        begin_generation(&mut merged);
+        begin_wish(&mut merged);
     }
     // Nobody decides about it from now on, who would take the text away.
     if !merged.is_enabled() && passes_when_left_alone(merged.error_text()) {
@@ -271,10 +273,19 @@ pub(crate) fn cleared_actual_state() -> ActualState {
     }
 }
 
+/// Begins a generation because an operator or a session has said anew what is wanted: any version of the rules may decide
+/// about that, and turns of the power are counted from here.
+pub(crate) fn begin_wish(component: &mut Component) {
+    component.decided_by = DecisionVersion::default();
+    component.turns = PowerTurns::default();
+    begin_generation(component);
+}
+
 /// Begins a generation: evidence, preparations and refusals of the old one no longer count.
 pub(crate) fn begin_generation(component: &mut Component) {
     component.generation += 1;
     component.preparation = None;
+    component.presence = InventoryPresence::default();
     component.power_error = Arc::default();
 }
 

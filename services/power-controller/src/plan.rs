@@ -171,7 +171,7 @@ pub(crate) fn standing(
         let again = PowerDecision::Act { action, attempt: member.attempt };
         return if decision == again { Standing::Due } else { Standing::Gone };
     }
-    let stands_in_the_way = component.locked || !component.status_override().is_empty();
+    let stands_in_the_way = !component.may_be_switched() || !component.status_override().is_empty();
     match power {
         PowerObservation::On | PowerObservation::Off if !power::would_change(action, power) => Standing::Gone,
         PowerObservation::On | PowerObservation::Off if !stands_in_the_way => Standing::Due,

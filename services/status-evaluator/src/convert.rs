@@ -1,6 +1,9 @@
 //! Between the wire and the rules: evidence in, decisions and reports out.
 
-use chassis::convert::{component::phase_to_wire, observation, time};
+use chassis::convert::{
+    component::{decided_by_to_wire, phase_to_wire},
+    observation, time,
+};
 use domain::{
     evaluation::{Decision, Evidence},
     id::ComponentId,
@@ -49,6 +52,7 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
         settled: report.settled,
         action_failed: report.action_failed,
         error: report.error.as_deref().map(str::to_owned),
+        decided_by: decided_by_to_wire(report.decided_by),
     }
 }
 
@@ -56,7 +60,7 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
 mod tests {
     use domain::{
         component::{Component, Phase},
-        evaluation::Reason,
+        evaluation::{DecisionVersion, Reason},
         time::Timestamp,
     };
     use expect_test::expect;
@@ -87,9 +91,17 @@ mod tests {
                 error: Some(
                     "cfs configuration failed",
                 ),
+                decided_by: Some(
+                    DecisionVersion {
+                        rules: 3,
+                        options_revision: 7,
+                    },
+                ),
             }
         "#]]
-        .assert_debug_eq(&report(&made.report(&component).unwrap()));
+        .assert_debug_eq(&report(
+            &made.report(&component, DecisionVersion { rules: 3, options: 7 }).unwrap(),
+        ));
         expect![[r#"
             Decision {
                 id: "x1",

@@ -1,6 +1,11 @@
 //! The loop: what is marked is decided, what a decision changes is reported.
 
-use std::{collections::HashSet, pin::pin, time::Duration};
+use std::{
+    collections::HashSet,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use chassis::{
     Channel,
@@ -12,7 +17,7 @@ use chassis::{
 use domain::{
     compatibility::Compatibility,
     component::Component,
-    evaluation::{Decision, evaluate},
+    evaluation::{Decision, DecisionVersion, evaluate},
     id::ComponentId,
     options::Options,
     report::StatusReport,
@@ -43,6 +48,8 @@ pub(crate) struct Evaluator {
     registry: ReportServiceClient<Channel>,
     announced: broadcast::Sender<Announced>,
     compatibility: Compatibility,
+    /// Whether it was logged that components are left to a newer version.
+    yields: AtomicBool,
 }
 
 /// A decision that changes the component it was made on, and how the registry is told.
@@ -60,7 +67,8 @@ impl Evaluator {
         announced: broadcast::Sender<Announced>,
         compatibility: Compatibility,
     ) -> Self {
-        Self { mirrors, queue, leases, registry, announced, compatibility }
+        let yields = AtomicBool::default();
+        Self { mirrors, queue, leases, registry, announced, compatibility, yields }
     }
 
     pub(crate) async fn run(self) {
@@ -99,13 +107,15 @@ impl Evaluator {
     }
 
     fn decide(&self, ids: Vec<ComponentId>, now: Timestamp) -> Vec<Decided> {
+        // Options that change in between have the older revision, and are decided with once more.
+        let version = self.mirrors.version();
         let options = self.mirrors.options();
         let mut decided = Vec::new();
         for id in ids {
             let ours = self.leases.holds(id.as_str());
             let component = self.mirrors.component(id.as_str());
             match component.filter(|component| ours && component.is_enabled()) {
-                Some(component) => decided.extend(self.decide_one(&component, &options, now)),
+                Some(component) => decided.extend(self.decide_one(&component, &options, version, now)),
                 None => self.queue.unmark(&id),
             }
         }
@@ -113,15 +123,40 @@ impl Evaluator {
     }
 
     /// Decides, sets the alarm for the moment at which the decision ends, and keeps what has to be reported.
-    fn decide_one(&self, component: &Component, options: &Options, now: Timestamp) -> Option<Decided> {
+    fn decide_one(
+        &self,
+        component: &Component,
+        options: &Options,
+        version: DecisionVersion,
+        now: Timestamp,
+    ) -> Option<Decided> {
+        if version.is_older_than(component.decided_by) {
+            self.queue.unmark(&component.id);
+            self.log_newer(component, version);
+            return None;
+        }
         let decision = evaluate(component, &self.mirrors.evidence(component), options, now);
         let decision = decision.followed(component, self.compatibility);
         match decision.until {
             Some(until) => self.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
             None => self.queue.unmark(&component.id),
         }
-        let report = decision.report(component)?;
+        let report = decision.report(component, version)?;
         Some(Decided { decision, report })
+    }
+
+    /// Logs once that newer rules have decided about components. Newer options of the same rules are on their way to the
+    /// mirror.
+    fn log_newer(&self, component: &Component, version: DecisionVersion) {
+        let (newer, ours) = (component.decided_by.rules, version.rules);
+        if newer > ours && !self.yields.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                component = %component.id,
+                newer,
+                ours,
+                "components decided by newer rules are left alone; enable them again to have this version decide"
+            );
+        }
     }
 
     /// Reports in one call. Those that come back stale have changed meanwhile: the change is on its way to

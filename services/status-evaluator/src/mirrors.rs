@@ -9,7 +9,12 @@ use chassis::{
     resource::Resource,
     work::WorkQueue,
 };
-use domain::{component::Component, evaluation::Evidence, id::ComponentId, options::Options};
+use domain::{
+    component::Component,
+    evaluation::{DecisionVersion, Evidence},
+    id::ComponentId,
+    options::Options,
+};
 use proto::{configuration::ConfigurationState, power::PowerState};
 
 use crate::convert;
@@ -87,6 +92,11 @@ impl Mirrors {
     /// The options in force; the defaults until somebody changes one.
     pub(crate) fn options(&self) -> Options {
         self.options.in_force()
+    }
+
+    /// Version of the decisions that are made now.
+    pub(crate) fn version(&self) -> DecisionVersion {
+        DecisionVersion::current(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
     }
 
     /// What is known about `component` besides its record. A reading counts as long as its author is heard, who withdraws

@@ -3,6 +3,7 @@
 use domain::{
     component::{BootPreparation, DesiredState, Status},
     id::ComponentId,
+    presence::InventoryPresence,
 };
 use proto::power::TransitionMember;
 
@@ -14,6 +15,7 @@ fn component(change: impl FnOnce(&mut Component)) -> Arc<Component> {
     let mut component = Component::new(ComponentId::parse(NODE).expect("an id"));
     component.enabled = Some(true);
     component.generation = 3;
+    component.presence = InventoryPresence::Listed;
     component.desired_state = Some(DesiredState {
         bss_token: Some("t1".into()),
         configuration: Some("c1".into()),
@@ -75,6 +77,12 @@ fn every_bad_action_breaks_what_it_should() {
         (
             "disabled",
             Acceptance { records: record(|one| one.enabled = Some(false)), ..good() },
+            1,
+            vec!["I3"],
+        ),
+        (
+            "not listed",
+            Acceptance { records: record(|one| one.presence = InventoryPresence::default()), ..good() },
             1,
             vec!["I3"],
         ),

@@ -8,10 +8,13 @@ use domain::{
         Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction,
         LateReport, NumberedToken, Phase, SessionReference, StagedState, Status,
     },
+    evaluation::DecisionVersion,
     id::{ComponentId, Tenant},
     invalid::Invalid,
+    presence::InventoryPresence,
     status::computed_status,
     text::text,
+    turns::PowerTurns,
 };
 use proto::component as wire;
 
@@ -79,6 +82,9 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
                 reported_at: late.reported_at.map(time::from_wire).unwrap_or_default(),
             })
         }),
+        presence: component.presence.map(presence_from_wire).unwrap_or_default(),
+        decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
+        turns: component.turns.map(turns_from_wire).unwrap_or_default(),
     })
 }
 
@@ -169,7 +175,57 @@ fn with_artifacts(
             boot_artifacts: Some(artifacts_to_wire(&late.boot_artifacts)),
             reported_at: Some(time::to_wire(late.reported_at)),
         }),
+        presence: presence_to_wire(&component.presence),
+        decided_by: decided_by_to_wire(component.decided_by),
+        turns: turns_to_wire(component.turns),
     }
+}
+
+fn presence_from_wire(presence: wire::InventoryPresence) -> InventoryPresence {
+    let since = presence.since.map(time::from_wire).unwrap_or_default();
+    match presence.listing() {
+        wire::InventoryListing::Unspecified => {
+            InventoryPresence::Unknown { trouble: text(&presence.trouble) }
+        }
+        wire::InventoryListing::Listed => InventoryPresence::Listed,
+        wire::InventoryListing::Doubtful => InventoryPresence::Doubtful { since },
+        wire::InventoryListing::Absent => InventoryPresence::Absent { since },
+    }
+}
+
+fn presence_to_wire(presence: &InventoryPresence) -> Option<wire::InventoryPresence> {
+    let (listing, since, trouble) = match presence {
+        InventoryPresence::Unknown { trouble } if trouble.is_empty() => return None,
+        InventoryPresence::Unknown { trouble } => {
+            (wire::InventoryListing::Unspecified, None, trouble.to_string())
+        }
+        InventoryPresence::Listed => (wire::InventoryListing::Listed, None, String::new()),
+        InventoryPresence::Doubtful { since } => {
+            (wire::InventoryListing::Doubtful, Some(*since), String::new())
+        }
+        InventoryPresence::Absent { since } => (wire::InventoryListing::Absent, Some(*since), String::new()),
+    };
+    Some(wire::InventoryPresence { listing: listing.into(), since: since.map(time::to_wire), trouble })
+}
+
+/// The version of a decision from the wire.
+pub fn decided_by_from_wire(version: wire::DecisionVersion) -> DecisionVersion {
+    DecisionVersion { rules: version.rules, options: version.options_revision }
+}
+
+/// The version of a decision as it goes out; `None`: nothing was decided.
+pub fn decided_by_to_wire(version: DecisionVersion) -> Option<wire::DecisionVersion> {
+    let wire = wire::DecisionVersion { rules: version.rules, options_revision: version.options };
+    (version != DecisionVersion::default()).then_some(wire)
+}
+
+fn turns_from_wire(turns: wire::PowerTurns) -> PowerTurns {
+    PowerTurns { count: turns.count, last: action_from_wire(turns.last_action) }
+}
+
+fn turns_to_wire(turns: PowerTurns) -> Option<wire::PowerTurns> {
+    let last_action = action_to_wire(turns.last?).into();
+    Some(wire::PowerTurns { count: turns.count, last_action })
 }
 
 /// Boot artifacts from the wire, shared as a whole and with their texts.

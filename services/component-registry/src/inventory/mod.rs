@@ -22,6 +22,8 @@ use upstream::machine::MachineFile;
 
 pub(crate) use reader::{Inventory, run};
 
+use crate::presence::BATCH;
+
 /// What an inventory that cannot be asked is called.
 const INVENTORY: &str = "inventory";
 
@@ -95,6 +97,23 @@ impl Driver {
             Self::Simulated(fleet) => Ok(fleet.picture().await?.locked),
             Self::Hsm(hsm) => hsm.locked(answer_within).await.map(Arc::new).map_err(unavailable),
             Self::File(_) => Ok(self.picture(answer_within).await?.locked),
+        }
+    }
+
+    /// Reads which of `ids` are listed; `None`: the inventory tells that only with everything else.
+    ///
+    /// # Errors
+    /// As [`Self::picture`].
+    async fn listed(
+        &self,
+        ids: &[Arc<str>],
+        answer_within: Duration,
+    ) -> Result<Option<HashSet<String>>, Fault> {
+        match self {
+            Self::Hsm(hsm) if ids.len() < BATCH => {
+                hsm.listed(ids, answer_within).await.map(Some).map_err(unavailable)
+            }
+            Self::Hsm(_) | Self::Simulated(_) | Self::File(_) => Ok(None),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! The one task that reads the inventory, so that those who ask at the same time share one answer.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::Fault;
-use tokio::sync::{mpsc, oneshot, watch};
+use chassis::{Fault, resource::Resource};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
 
 use super::{Driver, INVENTORY, Locked, Picture};
-use crate::Registry;
+use crate::{Registry, presence::Listing};
 
 /// Questions that may wait. Whoever comes then waits for a place.
 const WAITING: usize = 1024;
@@ -15,12 +18,20 @@ const WAITING: usize = 1024;
 pub(crate) struct Inventory {
     questions: mpsc::Sender<Question>,
     locked: watch::Receiver<Option<Arc<Locked>>>,
+    listing: watch::Receiver<Option<Arc<Listing>>>,
+    driver: Arc<Driver>,
 }
 
 /// The other end of an [`Inventory`].
 pub(crate) struct Questions {
     waiting: mpsc::Receiver<Question>,
+    known: Known,
+}
+
+/// The last answers, for those who follow them.
+struct Known {
     locked: watch::Sender<Option<Arc<Locked>>>,
+    listing: watch::Sender<Option<Arc<Listing>>>,
 }
 
 type Answer<T> = Result<T, Fault>;
@@ -35,10 +46,11 @@ enum Question {
 
 impl Inventory {
     /// An inventory, and the questions that [`run`] answers.
-    pub(crate) fn new() -> (Self, Questions) {
+    pub(crate) fn new(driver: Arc<Driver>) -> (Self, Questions) {
         let (questions, waiting) = mpsc::channel(WAITING);
-        let (known, locked) = watch::channel(None);
-        (Self { questions, locked }, Questions { waiting, locked: known })
+        let known = Known { locked: watch::Sender::new(None), listing: watch::Sender::new(None) };
+        let (locked, listing) = (known.locked.subscribe(), known.listing.subscribe());
+        (Self { questions, locked, listing, driver }, Questions { waiting, known })
     }
 
     /// A picture whose reading began after this call.
@@ -62,6 +74,28 @@ impl Inventory {
         self.locked.clone()
     }
 
+    /// Components that were listed when the inventory was last read as a whole; `None`: it was not yet.
+    pub(crate) fn listing(&self) -> watch::Receiver<Option<Arc<Listing>>> {
+        self.listing.clone()
+    }
+
+    /// Which of `ids` the inventory lists now, asked for by id where it can be.
+    ///
+    /// # Errors
+    /// As [`Self::picture`].
+    pub(crate) async fn listed(
+        &self,
+        ids: Vec<Arc<str>>,
+        answer_within: Duration,
+    ) -> Answer<HashSet<Arc<str>>> {
+        if let Some(listed) = self.driver.listed(&ids, answer_within).await? {
+            return Ok(ids.into_iter().filter(|id| listed.contains(&**id)).collect());
+        }
+        let picture = self.picture().await?;
+        let listed: HashSet<&str> = picture.hardware().map(|item| &*item.id).collect();
+        Ok(ids.into_iter().filter(|id| listed.contains(&**id)).collect())
+    }
+
     async fn ask<T>(&self, question: fn(oneshot::Sender<Answer<T>>) -> Question) -> Answer<T> {
         let (answer, answered) = oneshot::channel();
         let stopping = || Fault::unavailable(INVENTORY, "the service is stopping");
@@ -77,7 +111,7 @@ impl Inventory {
 /// them wait twice as long as one answer may take.
 pub(crate) async fn run(
     registry: Arc<Registry>,
-    driver: Driver,
+    driver: Arc<Driver>,
     mut questions: Questions,
 ) -> anyhow::Result<Infallible> {
     let mut asked = Vec::new();
@@ -86,9 +120,8 @@ pub(crate) async fn run(
             let received = questions.waiting.recv_many(&mut asked, WAITING).await;
             anyhow::ensure!(received > 0, "nobody can ask for the inventory any more");
         }
-        let option = registry.options_in_force().hsm_read_timeout;
         let asking = Asking::from(std::mem::take(&mut asked));
-        let outcome = asking.answer(&driver, Duration::from_secs(option.into()), &questions.locked).await;
+        let outcome = asking.answer(&driver, &registry, &questions.known).await;
         if let Err(fault) = outcome {
             asked = questions.refuse_pictures(&fault);
         }
@@ -133,19 +166,18 @@ impl From<Vec<Question>> for Asking {
 }
 
 impl Asking {
-    /// Reads as much as is asked for, makes known who is locked, and answers. A picture has the locks in it.
+    /// Reads as much as is asked for, makes known which components are listed and locked, and answers. A picture has the locks in it.
     ///
     /// # Errors
     /// What those who asked were told too.
-    async fn answer(
-        self,
-        driver: &Driver,
-        answer_within: Duration,
-        known: &watch::Sender<Option<Arc<Locked>>>,
-    ) -> Result<(), Fault> {
-        let Self { pictures, locks } = self;
+    async fn answer(self, driver: &Driver, registry: &Registry, known: &Known) -> Result<(), Fault> {
+        let (Self { pictures, locks }, answer_within) = (self, registry.answer_within());
         let locked = if !pictures.is_empty() {
+            let read_at = Instant::now();
             let picture = driver.picture(answer_within).await.map(Arc::new);
+            if let Ok(picture) = &picture {
+                known.listing.send_replace(Some(Arc::new(listing(picture, registry, read_at))));
+            }
             settle(pictures, &picture);
             picture.map(|picture| Arc::clone(&picture.locked))
         } else if !locks.is_empty() {
@@ -154,11 +186,19 @@ impl Asking {
             return Ok(());
         };
         let told = locked.map(|locked| {
-            known.send_replace(Some(locked));
+            known.locked.send_replace(Some(locked));
         });
         settle(locks, &told);
         told
     }
+}
+
+/// Components of the registry that the picture lists. They share the memory of their ids.
+fn listing(picture: &Picture, registry: &Registry, read_at: Instant) -> Listing {
+    let hardware: HashSet<&str> = picture.hardware().map(|item| &*item.id).collect();
+    let components = registry.components.view().all();
+    let listed = components.iter().filter(|component| hardware.contains(component.key()));
+    Listing { read_at, ids: listed.map(|component| component.shared_key()).collect() }
 }
 
 fn settle<T: Clone>(asking: Vec<oneshot::Sender<Answer<T>>>, answer: &Answer<T>) {

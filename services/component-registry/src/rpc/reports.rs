@@ -4,6 +4,7 @@ use chassis::{Fault, convert::time, ledger::Draft};
 use domain::{
     boot_token::superseded,
     component::Component,
+    presence::InventoryPresence,
     report::{self, Stale},
     time::Timestamp,
 };
@@ -26,14 +27,21 @@ impl ReportService for Registry {
         request: Request<AssignSessionRequest>,
     ) -> Result<Response<AssignSessionResponse>, Status> {
         let assignments = convert::assignments(request.into_inner(), &mut self.interner.lock())?;
+        let listing = self.freshly_listed();
         let assign = move |draft: &mut Draft<'_, Component>| {
             let now = time::now();
+            let is_listed = |id: &str| listing.as_ref().is_some_and(|listing| listing.ids.contains(id));
             let mut assigned = Vec::new();
             for (ids, assignment) in &assignments {
                 for id in ids {
                     let Some(component) = draft.get(id) else { continue };
                     match report::assign(&component, assignment, now) {
-                        Ok(Some(changed)) => draft.put(changed),
+                        Ok(Some(mut changed)) => {
+                            if changed.generation > component.generation && is_listed(id) {
+                                changed.presence = InventoryPresence::Listed;
+                            }
+                            draft.put(changed);
+                        }
                         Ok(None) => {}
                         Err(Stale) => continue,
                     }

@@ -7,10 +7,13 @@ use chassis::{
 };
 use domain::{
     artifacts::BootArtifacts,
-    component::{ActualState, Component, DesiredState},
+    component::{Action, ActualState, Component, DesiredState},
+    evaluation::DecisionVersion,
     id::ComponentId,
     options::Options,
+    presence::InventoryPresence,
     time::Timestamp,
+    turns::PowerTurns,
     write::newly_discovered,
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
@@ -38,6 +41,9 @@ fn component(id: &str, wanted: BootArtifacts, booted: BootArtifacts) -> Componen
         }),
         assignment: "session-id".into(),
         locked: true,
+        presence: InventoryPresence::Absent { since: NOW },
+        decided_by: DecisionVersion { rules: 2, options: 9 },
+        turns: PowerTurns { count: 4, last: Some(Action::PoweringOn) },
         ..discovered
     }
 }

@@ -161,6 +161,13 @@ impl State {
     fn answer(&mut self, method: &str, path: &str, body: &Bytes) -> Response {
         let answer = match (method, path) {
             ("GET", "/State/Components") => json!({"Components": self.components}),
+            ("POST", "/State/Components/Query") => {
+                let query: Value = serde_json::from_slice(body).unwrap();
+                let asked = query["ComponentIDs"].as_array().unwrap();
+                let listed: Vec<_> =
+                    self.components.iter().filter(|one| asked.contains(&one["ID"])).collect();
+                json!({"Components": listed})
+            }
             ("GET", "/groups") => self.groups.clone(),
             ("GET", "/partitions") => self.partitions.clone(),
             ("GET", "/locks/status") => {

@@ -11,6 +11,7 @@ use domain::{
     component::{Component, EventStats, Phase},
     id::ComponentId,
     options::Options,
+    presence::InventoryPresence,
     report::{self, PreparationReport},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
@@ -152,6 +153,7 @@ impl Registry {
 pub(crate) fn component(id: &str) -> Component {
     let mut component = Component::new(ComponentId::parse(id).unwrap());
     component.enabled = Some(true);
+    component.presence = InventoryPresence::Listed;
     component.generation = 7;
     component.event_stats = Some(EventStats::zeros());
     component.session = Some("s1".into());

@@ -3,11 +3,15 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::{Action, Component, LastAction, Phase};
-use crate::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
+use crate::{
+    artifacts::BootArtifacts, evaluation::DecisionVersion, id::ComponentId, presence::InventoryPresence,
+    time::Timestamp,
+};
 
-/// A component with nothing but an id.
+/// A component with nothing but an id, which the inventory lists.
 pub(crate) fn bare() -> Component {
-    Component::new(ComponentId::parse("x1").expect("valid"))
+    let id = ComponentId::parse("x1").expect("valid");
+    Component { presence: InventoryPresence::Listed, ..Component::new(id) }
 }
 
 /// Artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
@@ -115,8 +119,23 @@ pub(crate) fn show(component: &Component) -> String {
     part("late", component.late_report.as_ref().map(|late| format!("'{}'", late.token)));
     part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.to_string()));
     part("locked", component.locked.then(String::new));
+    part("inventory", unlisted(&component.presence).map(str::to_owned));
+    let DecisionVersion { rules, options } = component.decided_by;
+    part(
+        "decided",
+        (component.decided_by != DecisionVersion::default()).then(|| format!("{rules}/{options}")),
+    );
+    part("turns", (component.turns.count > 0).then(|| component.turns.count.to_string()));
     part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
     line
+}
+
+fn unlisted(presence: &InventoryPresence) -> Option<&'static str> {
+    match presence {
+        InventoryPresence::Unknown { .. } | InventoryPresence::Listed => None,
+        InventoryPresence::Doubtful { .. } => Some("doubtful"),
+        InventoryPresence::Absent { .. } => Some("absent"),
+    }
 }
 
 fn show_action(last: &LastAction) -> String {

@@ -45,6 +45,8 @@ pub enum Reason {
     BootAwaited,
     /// On, but not with what is wanted: to be switched off first (row 12).
     RebootNeeded,
+    /// The power was switched off and on in turn too often for one wish: held until there is a new one.
+    TurnedTooOften,
     /// No attempt is left for the action that would come next: given up.
     RetriesExhausted,
     /// Had failed before; stays so until somebody enables it again.
@@ -76,6 +78,7 @@ impl Reason {
             Self::ConfigurationUnknown => "configuration_unknown",
             Self::BootAwaited => "boot_awaited",
             Self::RebootNeeded => "reboot_needed",
+            Self::TurnedTooOften => "turned_too_often",
             Self::RetriesExhausted => "retries_exhausted",
             Self::AlreadyFailed => "already_failed",
         }

@@ -9,7 +9,7 @@ use crate::{
     component::{Action, Component, Phase},
     options::Options,
     power::CATCH_UP,
-    status,
+    presence, status,
     time::{SKEW, Timestamp},
 };
 
@@ -69,7 +69,8 @@ fn proven_on(
 
 /// Nobody is waited for on behalf of a component that is not acted on.
 pub(crate) fn passes_when_left_alone(error: &str) -> bool {
-    [WAITING_FOR, NO_RESULTS_FROM].iter().any(|beginning| error.starts_with(beginning))
+    let waits = [WAITING_FOR, NO_RESULTS_FROM].iter().any(|beginning| error.starts_with(beginning));
+    waits || presence::ERRORS.contains(&error)
 }
 
 /// The component stays where it is and shows which peer it waits for, if that has trouble.
@@ -90,7 +91,7 @@ fn stay(component: &Component, reason: Reason) -> Decision {
     }
 }
 
-fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
+pub(super) fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
     Decision {
         status_override: status::ON_HOLD.to_owned(),
         error: Some(error.to_owned()),

@@ -10,6 +10,8 @@ use crate::{
         view::{action, artifacts, bare, phase},
     },
     options::Options,
+    presence::{ERROR_ABSENT, InventoryPresence},
+    turns::PowerTurns,
 };
 
 const NOW: Timestamp = Timestamp(10_000_000);
@@ -21,6 +23,8 @@ const NOW: Timestamp = Timestamp(10_000_000);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
 /// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
+/// `unasked:trouble`, `doubtful`, `absent` for what the inventory says, `was-absent` said as an error,
+/// `turns:count:last action`;
 /// `silent:peer`, `cfs-silent:peer` for peers that do not answer.
 fn scene(words: &str) -> (Component, Evidence) {
     let mut component = Component {
@@ -112,6 +116,15 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         }
         "disabled" => component.enabled = Some(false),
         "locked" => component.locked = true,
+        "unasked" => component.presence = InventoryPresence::Unknown { trouble: value.into() },
+        "doubtful" => component.presence = InventoryPresence::Doubtful { since: NOW },
+        "absent" => component.presence = InventoryPresence::Absent { since: NOW },
+        "was-absent" => component.error = Some(ERROR_ABSENT.into()),
+        "turns" => {
+            let (count, last) = value.split_once(':').expect("count:last action");
+            component.turns =
+                PowerTurns { count: count.parse().expect("a number"), last: Some(action(last)) };
+        }
         "unsent" => component.power_error = format!("{WAITING_FOR}{value}").into(),
         "waited" => component.error = Some(format!("{WAITING_FOR}{value}").into()),
         word => panic!("what is {word}?"),
@@ -596,6 +609,80 @@ fn an_action_that_waits_for_its_upstream_is_waited_for_and_spends_nothing() {
 }
 
 #[test]
+fn an_unlisted_node_says_so_until_it_is_listed_or_settled() {
+    check(
+        &[
+            "off want absent",
+            "off want doubtful",
+            "off want unasked",
+            "off want unasked:waiting-for-HSM",
+            "on absent",
+            "on want last:powering_on:5 absent",
+            "on want match cfs::x cfg:y absent",
+            "on want match cfs::x absent",
+            "off want was-absent",
+            "disabled was-absent",
+        ],
+        expect![[r#"
+            off want absent
+                power_on_needed: 'powering_on' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
+            off want doubtful
+                power_on_needed: 'powering_on' error 'the newest answer of the inventory lacks the node, so its power is left alone until the inventory has been asked again'
+            off want unasked
+                power_on_needed: 'powering_on'
+            off want unasked:waiting-for-HSM
+                power_on_needed: 'powering_on' error 'waiting-for-HSM'
+            on absent
+                power_off_needed: 'powering_off' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
+            on want last:powering_on:5 absent
+                boot_awaited: 'powering_on' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed' until +1199996
+            on want match cfs::x cfg:y absent
+                configuration_differs: 'configuring' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
+            on want match cfs::x absent
+                booted: '' settled
+            off want was-absent
+                power_on_needed: 'powering_on' error ''
+            disabled was-absent
+                not_enabled: '' error ''
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_turned_too_often_is_held_until_a_new_wish() {
+    check(
+        &[
+            "off want turns:11:powering_off_gracefully",
+            "off want turns:12:powering_off_gracefully",
+            "off want turns:12:powering_on",
+            "off want turns:12:powering_off_gracefully limit:4",
+            "on turns:12:powering_on",
+            "on turns:12:powering_off_gracefully",
+            "on want match cfs::x turns:99:powering_on over:on_hold",
+            "on last:powering_on:5 turns:12:powering_on over:failed",
+        ],
+        expect![[r#"
+            off want turns:11:powering_off_gracefully
+                power_on_needed: 'powering_on'
+            off want turns:12:powering_off_gracefully
+                turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until it is enabled or given to a session again'
+            off want turns:12:powering_on
+                power_on_needed: 'powering_on'
+            off want turns:12:powering_off_gracefully limit:4
+                power_on_needed: 'powering_on'
+            on turns:12:powering_on
+                turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until it is enabled or given to a session again'
+            on turns:12:powering_off_gracefully
+                power_off_needed: 'powering_off'
+            on want match cfs::x turns:99:powering_on over:on_hold
+                booted: '' settled
+            on last:powering_on:5 turns:12:powering_on over:failed
+                already_failed: 'powering_off' failed settled
+        "#]],
+    );
+}
+
+#[test]
 fn a_locked_node_says_so_while_its_power_is_to_be_changed() {
     check(
         &[
@@ -801,7 +888,7 @@ fn only_differences_are_reported() {
     for (words, expected) in rows {
         let (component, evidence) = scene(words);
         let decision = evaluate(&component, &evidence, &Options::default(), NOW);
-        assert_eq!(decision.report(&component).is_some(), expected, "{words}");
+        assert_eq!(decision.report(&component, DecisionVersion::default()).is_some(), expected, "{words}");
     }
 }
 

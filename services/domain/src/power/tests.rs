@@ -3,7 +3,10 @@ use std::fmt::Write as _;
 use expect_test::expect;
 
 use super::*;
-use crate::component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare};
+use crate::{
+    component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare},
+    turns::PowerTurns,
+};
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
@@ -235,6 +238,37 @@ fn an_effect_is_pending_until_it_is_seen_or_its_time_has_passed() {
         powering_off_forcefully, Undefined { error: "" }: pending, pending 300000, pending 1, settled, pending 10000, settled
         powering_off_forcefully, Undefined { error: "controller does not respond" }: pending, pending 300000, pending 1, settled, pending 10000, settled
     "#]].assert_eq(&rows);
+}
+
+#[test]
+fn only_a_listed_node_is_switched() {
+    let unlisted = [
+        InventoryPresence::default(),
+        InventoryPresence::Doubtful { since: NOW },
+        InventoryPresence::Absent { since: NOW },
+    ];
+    for presence in unlisted {
+        for phase in [Phase::PoweringOn, Phase::PoweringOff] {
+            let component = component(phase, Action::SessionSetup, 0, [0, 0, 0]);
+            let component = Component { presence: presence.clone(), ..component };
+            for power in readings() {
+                let decision = decide(&component, &power, &Options::default(), NOW);
+                assert_eq!(decision, nothing(PowerIdle::NotListed), "{presence:?} {phase:?} {power:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn power_is_not_turned_more_often_than_one_wish_explains() {
+    let off = component(Phase::PoweringOff, Action::PoweringOn, 0, [0, 0, 0]);
+    for (count, expected) in
+        [(11, act(Action::PoweringOffGracefully, 1)), (12, nothing(PowerIdle::TurnedTooOften))]
+    {
+        let turns = PowerTurns { count, last: Some(Action::PoweringOn) };
+        let component = Component { turns, ..off.clone() };
+        assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected);
+    }
 }
 
 #[test]

@@ -4,8 +4,10 @@ use super::*;
 use crate::{
     compatibility::Compatibility,
     component::view::{artifacts, bare, show},
+    presence::InventoryPresence,
     session::Operation,
     staging::{Standing, Terms, Verdict, apply},
+    turns::PowerTurns,
     write::{patch, put},
 };
 
@@ -209,6 +211,7 @@ fn status_report(phase: Phase) -> StatusReport {
         settled: false,
         action_failed: false,
         error: None,
+        decided_by: DecisionVersion::default(),
     }
 }
 
@@ -331,11 +334,59 @@ fn the_first_report_of_an_attempt_counts_it() {
 }
 
 #[test]
+fn older_rules_leave_newer_decisions_alone() {
+    let version = |rules, options| DecisionVersion { rules, options };
+    let decided = Component { decided_by: version(2, 5), ..stored(Phase::PoweringOn, Action::SessionSetup) };
+    let rows = [
+        (version(0, 0), false),
+        (version(1, 9), false),
+        (version(2, 4), false),
+        (version(2, 5), true),
+        (version(2, 6), true),
+        (version(2, 0), true),
+        (version(3, 1), true),
+    ];
+    for (decided_by, taken) in rows {
+        let report = StatusReport { decided_by, ..status_report(Phase::PoweringOff) };
+        let outcome = status(&decided, &report, NOW);
+        assert_eq!(outcome.is_ok(), taken, "{decided_by:?}");
+        let recorded = outcome.ok().flatten().map(|changed| changed.decided_by);
+        assert_eq!(recorded, taken.then_some(decided_by));
+    }
+    // Any version may decide about a new wish.
+    let assigned = assign(&decided, &assignment(), NOW).unwrap().unwrap();
+    let old = StatusReport { revision: assigned.revision, ..status_report(Phase::PoweringOff) };
+    assert!(status(&assigned, &old, NOW).is_ok());
+}
+
+#[test]
+fn turns_survive_a_finished_phase_and_end_with_a_new_wish() {
+    let called = stored(Phase::PoweringOff, Action::PoweringOn);
+    let called = Component { turns: PowerTurns { count: 4, last: Some(Action::PoweringOn) }, ..called };
+    let off = action(&called, &action_report(Action::PoweringOffGracefully, 2, ""), NOW).unwrap().unwrap();
+    assert_eq!(off.turns, PowerTurns { count: 5, last: Some(Action::PoweringOffGracefully) });
+    let stable = status(&off, &status_report(Phase::None), NOW).unwrap().unwrap();
+    assert_eq!((stable.event_stats.as_ref(), stable.turns), (Some(&EventStats::zeros()), off.turns));
+    let assigned = assign(&stable, &assignment(), NOW).unwrap().unwrap();
+    assert_eq!(assigned.turns, PowerTurns::default());
+}
+
+#[test]
 fn actions_nobody_asks_for_do_not_begin() {
     let on = stored(Phase::PoweringOn, Action::SessionSetup);
     let begin = |component: &Component, what| text(action(component, &action_report(what, 5, ""), NOW));
     let rows = [
         ("disabled", Component { enabled: Some(false), ..on.clone() }, Action::PoweringOn),
+        (
+            "not listed",
+            Component { presence: InventoryPresence::Absent { since: NOW }, ..on.clone() },
+            Action::PoweringOn,
+        ),
+        (
+            "not asked for",
+            Component { presence: InventoryPresence::default(), ..on.clone() },
+            Action::PoweringOn,
+        ),
         ("locked meanwhile", Component { locked: true, ..on.clone() }, Action::PoweringOn),
         (
             "held",

@@ -2,7 +2,10 @@
 
 use domain::{
     component::Phase,
-    evaluation::{ConfigurationObservation, Decision, Evidence, PowerObservation, PowerReading, evaluate},
+    evaluation::{
+        ConfigurationObservation, Decision, DecisionVersion, Evidence, PowerObservation, PowerReading,
+        evaluate,
+    },
     status,
 };
 
@@ -34,7 +37,7 @@ impl Mesh {
             assert!(until > self.time(), "a wait ends in the future");
             self.at(node, until.0, Event::Decide(Service::Evaluator));
         }
-        if let Some(report) = decision.report(&component) {
+        if let Some(report) = decision.report(&component, DecisionVersion::current(1)) {
             self.after(node, MESSAGE, Event::StatusReported(report));
         }
     }

@@ -23,6 +23,7 @@ mod hardware;
 mod mesh;
 mod node;
 mod registry;
+mod two_minds;
 mod world;
 
 use fault::Fault;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use domain::{
     component::{Action, Component},
+    presence::InventoryPresence,
     report::{self, ActionReport, Assignment, PreparationReport},
 };
 
@@ -25,6 +26,8 @@ impl Mesh {
     pub(crate) fn store(&mut self, node: usize, mut changed: Component) {
         let stored = &mut self.nodes[node].stored;
         changed.revision = stored.revision + 1;
+        // The inventory lists every node of this world.
+        changed.presence = InventoryPresence::Listed;
         assert!(changed.generation >= stored.generation);
         for action in [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully] {
             assert!(changed.attempts(action) <= changed.retry_limit(&self.options), "{changed:?}");

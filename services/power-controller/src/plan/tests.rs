@@ -1,5 +1,8 @@
 use chassis::convert::component::action_to_wire;
-use domain::component::{BootPreparation, EventStats, LastAction, Phase, Status};
+use domain::{
+    component::{BootPreparation, EventStats, LastAction, Phase, Status},
+    presence::InventoryPresence,
+};
 use expect_test::expect;
 
 use super::*;
@@ -161,6 +164,7 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
             attempt: on.unwrap() + 1,
             error: std::sync::Arc::default(),
         }),
+        presence: InventoryPresence::Listed,
         ..Component::new(id("x1"))
     }
 }

@@ -15,6 +15,7 @@ use domain::{
     component::{Action, BootPreparation, Component, EventStats, LastAction, Phase, Status},
     id::ComponentId,
     options::Options,
+    presence::InventoryPresence,
     time::Timestamp,
 };
 use futures_util::StreamExt;
@@ -165,6 +166,7 @@ fn node(id: &str, phase: Phase) -> Component {
         }),
         event_stats: Some(EventStats::zeros()),
         preparation: Some(BootPreparation { generation: 1, attempt: 1, error: std::sync::Arc::default() }),
+        presence: InventoryPresence::Listed,
         ..Component::new(ComponentId::parse(id).unwrap())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use domain::{component::Action, evaluation::WAITING_FOR};
+use domain::{component::Action, evaluation::WAITING_FOR, presence::InventoryPresence};
 
 use super::*;
 use crate::testing::pcs::Trouble;
@@ -217,6 +217,22 @@ async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_i
         timestamp(begun.last_action_at()) > timestamp(counted.last_action_at()),
         "its time runs from when it was taken"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+    mesh.power_on(&["x1", "x2"]);
+    mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
+    let since = chassis::convert::time::now();
+    mesh.registry.change("x1", |one| one.presence = InventoryPresence::Doubtful { since });
+    let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
+    until("the other node to be asked for alone", without_it).await;
+    mesh.pcs.trouble("create", None);
+    assert_eq!(mesh.until_taken(1).await, ["On x2"]);
+    mesh.registry.change("x1", |one| one.presence = InventoryPresence::Listed);
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

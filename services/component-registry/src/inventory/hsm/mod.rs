@@ -1,14 +1,15 @@
 //! The hardware state manager as an inventory (BOS reference 6.2).
 //!
-//! Everything is asked for as a whole: no list of ids is ever sent, because in one the ids `all` and `s0` stand
-//! for everything.
+//! What sessions are made of is asked for as a whole. Only the presence of nodes that are to be acted on is asked for by
+//! their ids.
 
 mod answers;
 
-use std::time::Duration;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::settings;
 use parking_lot::Mutex;
+use serde_json::json;
 use upstream::{Failure, Peer, Request};
 
 use super::{Locked, Picture};
@@ -16,6 +17,9 @@ use answers::{Components, Group, Locks, Partition, Unusable};
 
 /// What it is called in texts and metrics.
 const NAME: &str = "HSM";
+
+/// Ids that stand for everything in a query by ids (BOS reference 6.2).
+const EVERYTHING: [&str; 2] = ["all", "s0"];
 
 /// The hardware state manager.
 pub(crate) struct Hsm {
@@ -59,6 +63,24 @@ impl Hsm {
     pub(super) async fn locked(&self, answer_within: Duration) -> Result<Locked, Failure> {
         let locks = Request::get("locks", "/locks/status").query("type", "Node").query("locked", "True");
         Ok(self.peer.json::<Locks>(locks.answer_within(answer_within)).await?.ids())
+    }
+
+    /// Which of `ids` are listed. The ids that stand for everything in a query are left out of it.
+    pub(super) async fn listed(
+        &self,
+        ids: &[Arc<str>],
+        answer_within: Duration,
+    ) -> Result<HashSet<String>, Failure> {
+        let ids: Vec<&str> = ids.iter().map(|id| &**id).filter(|id| !EVERYTHING.contains(id)).collect();
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let query = Request::post("presence", "/State/Components/Query")
+            .json(&json!({"ComponentIDs": ids}))
+            .items(ids.len())
+            .answer_within(answer_within);
+        let answer = self.peer.json::<Components>(query).await?;
+        Ok(answer.usable(&mut Unusable::default()).into_iter().map(|item| item.id).collect())
     }
 
     fn tell(&self, unusable: Unusable) {

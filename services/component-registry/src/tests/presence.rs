@@ -1,0 +1,158 @@
+//! Whether the inventory lists the nodes that are to be acted on, and whose decisions about them count.
+
+use proto::component::{
+    AssignSessionRequest, Assignment, DecisionVersion, InventoryListing, InventoryPresence, Phase,
+    ReportStatusesRequest, StatusReport, report_service_client::ReportServiceClient,
+};
+
+use super::*;
+
+const QUERY: &str = "POST /hsm/v2/State/Components/Query";
+
+impl Site {
+    async fn presence(&self, id: &str) -> InventoryPresence {
+        self.component(id).await.and_then(|component| component.presence).unwrap_or_default()
+    }
+
+    async fn until(&self, id: &str, listing: InventoryListing) {
+        eventually(async || self.presence(id).await.listing() == listing).await;
+    }
+
+    fn reports(&self) -> ReportServiceClient<Channel> {
+        ReportServiceClient::new(self.channel.clone())
+    }
+
+    /// Puts a component by hand, enabled.
+    async fn put_enabled(&self, id: &str) {
+        let put = Component { id: id.into(), enabled: Some(true), ..Component::default() };
+        let request = PutComponentsRequest { components: vec![put], ..PutComponentsRequest::default() };
+        self.components().put_components(request).await.unwrap();
+    }
+
+    async fn assign(&self, id: &str) {
+        let assignment = Assignment {
+            ids: vec![id.into()],
+            boot_artifacts: Some(proto::component::BootArtifacts::default()),
+            ..Assignment::default()
+        };
+        let request = AssignSessionRequest {
+            assignment_id: "a1".into(),
+            session: "s1".into(),
+            assignments: vec![assignment],
+            ..AssignSessionRequest::default()
+        };
+        self.reports().assign_session(request).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn enabled_node_is_asked_for_by_its_id() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    let listings = smd.count("GET /hsm/v2/State/Components");
+    assert_eq!(site.presence(N0).await, InventoryPresence::default(), "nobody acts on it");
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    // It was removed since, and is enabled anew.
+    smd.lists(json!([]));
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Doubtful).await;
+    assert_eq!((smd.count(QUERY), smd.count("GET /hsm/v2/State/Components")), (2, listings));
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn unlisted_node_goes_on_once_it_is_listed() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    site.put_enabled(N1).await;
+    site.until(N1, InventoryListing::Doubtful).await;
+    smd.add_node(N1);
+    site.notify(&[]).await;
+    site.until(N1, InventoryListing::Listed).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn silent_inventory_is_waited_for_by_name() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    smd.trouble("/State/Components/Query", Trouble::Status(503));
+    site.enable(N0, true).await;
+    eventually(async || !site.presence(N0).await.trouble.is_empty()).await;
+    let presence = site.presence(N0).await;
+    assert_eq!(presence.listing(), InventoryListing::Unspecified);
+    assert!(presence.trouble.starts_with("waiting for HSM at "), "{}", presence.trouble);
+    smd.mend();
+    site.until(N0, InventoryListing::Listed).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn listing_puts_in_doubt_what_it_lacks_unless_it_is_empty() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    let listed = site.component(N0).await.unwrap();
+    smd.lists(json!([]));
+    site.hardware().await.unwrap();
+    smd.lists(json!([{"ID": N0, "Type": "Node"}, {"ID": N1, "Type": "Node"}]));
+    site.notify(&[]).await;
+    site.discovered(N1).await;
+    assert_eq!(site.component(N0).await.unwrap(), listed);
+    smd.lists(json!([{"ID": N1, "Type": "Node"}]));
+    site.hardware().await.unwrap();
+    site.until(N0, InventoryListing::Doubtful).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn members_of_a_session_are_listed_by_what_it_read() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    site.put_enabled(N1).await;
+    site.until(N1, InventoryListing::Doubtful).await;
+    let asked = smd.count(QUERY);
+    site.hardware().await.unwrap();
+    site.assign(N0).await;
+    assert_eq!(site.presence(N0).await.listing(), InventoryListing::Listed);
+    assert_eq!(smd.count(QUERY), asked);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn older_rules_leave_newer_decisions_alone() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    let report = async |rules, phase: Phase| {
+        let revision = site.component(N0).await.unwrap().revision;
+        let decided_by = Some(DecisionVersion { rules, options_revision: 1 });
+        let report =
+            StatusReport { id: N0.into(), revision, phase: phase.into(), decided_by, ..Default::default() };
+        let request = ReportStatusesRequest { reports: vec![report] };
+        site.reports().report_statuses(request).await.unwrap().into_inner().stale_ids
+    };
+    assert!(report(7, Phase::PoweringOn).await.is_empty());
+    assert_eq!(report(6, Phase::PoweringOff).await, [N0]);
+    assert_eq!(report(0, Phase::PoweringOff).await, [N0]);
+    // What is wanted is said anew.
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    assert!(report(6, Phase::PoweringOff).await.is_empty());
+    site.stop().await;
+}

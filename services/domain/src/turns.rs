@@ -1,0 +1,104 @@
+//! How often the power of a node was turned against its last action under one wish.
+//!
+//! Boots that fail turn a node off and on again, as often as its retry policy allows. More turns than that mean that two
+//! minds decide about the node, such as two versions with different rules, or this mesh and somebody outside it.
+
+use crate::{
+    component::{Action, Component},
+    options::Options,
+};
+
+/// Turns of the power of one node since an operator or a session last said what is wanted of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PowerTurns {
+    /// Actions that began in the direction opposite to the action before.
+    pub count: u32,
+    /// The last power action that began.
+    pub last: Option<Action>,
+}
+
+/// Turns beyond those of retried boots, three times off and on again: enough for a node that was changed by hand, loses its
+/// power, or is replaced while it is kept as wanted.
+const SPARE_TURNS: u32 = 6;
+
+/// The node was switched off and on in turn too often.
+pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
+     wanted of it; it is held until it is enabled or given to a session again";
+
+impl PowerTurns {
+    /// The turns once `action` has begun.
+    #[must_use]
+    pub(crate) fn after(self, action: Action) -> Self {
+        let Some(on) = turns_on(action) else { return self };
+        let turns = u32::from(self.last.and_then(turns_on).is_some_and(|last| last != on));
+        Self { count: self.count.saturating_add(turns), last: Some(action) }
+    }
+}
+
+/// Whether `action` would turn the power of the node once more than one wish can explain. Each attempt at a boot is at
+/// most one off and one on, so no policy for retries comes here by itself.
+pub(crate) fn turned_too_often(component: &Component, action: Action, options: &Options) -> bool {
+    let limit = component.retry_limit(options).saturating_mul(2).saturating_add(SPARE_TURNS);
+    component.turns.after(action).count > limit
+}
+
+/// Whether the action switches on; `None`: it does not change the power.
+fn turns_on(action: Action) -> Option<bool> {
+    match action {
+        Action::PoweringOn => Some(true),
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => Some(false),
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::view::bare;
+
+    const ON: Action = Action::PoweringOn;
+    const ASK: Action = Action::PoweringOffGracefully;
+    const CUT: Action = Action::PoweringOffForcefully;
+
+    #[test]
+    fn only_opposite_actions_are_turns() {
+        let rows: [(&[Action], u32); 6] = [
+            (&[], 0),
+            (&[ON], 0),
+            (&[ON, ON, ON], 0),
+            (&[ASK, CUT, ON], 1),
+            (&[ON, CUT, ON, ASK], 3),
+            (&[ON, Action::SessionSetup, ASK], 1),
+        ];
+        for (actions, count) in rows {
+            let turns = actions.iter().fold(PowerTurns::default(), |turns, action| turns.after(*action));
+            assert_eq!(turns.count, count, "{actions:?}");
+        }
+    }
+
+    #[test]
+    fn retried_boots_never_reach_the_limit() {
+        for policy in [0, 1, 3, 10, u32::MAX] {
+            let mut component = Component { retry_policy: Some(policy), ..bare() };
+            for attempt in 1..=policy.min(50) {
+                for action in [ASK, CUT, ON] {
+                    let held = turned_too_often(&component, action, &Options::default());
+                    assert!(!held, "{policy}: {action:?} {attempt}");
+                    component.turns = component.turns.after(action);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_turns_forbid_the_next_but_not_a_repeat() {
+        let at = |count| Component { turns: PowerTurns { count, last: Some(ON) }, ..bare() };
+        let options = Options { default_retry_policy: 3, ..Options::default() };
+        assert!(!turned_too_often(&at(11), ASK, &options));
+        assert!(turned_too_often(&at(12), ASK, &options));
+        assert!(turned_too_often(&at(12), CUT, &options));
+        assert!(!turned_too_often(&at(12), ON, &options));
+    }
+}

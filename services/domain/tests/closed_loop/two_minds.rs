@@ -1,0 +1,172 @@
+//! Two evaluators that disagree take turns over one node. However long that goes on, few power actions come of it.
+
+use domain::{
+    artifacts::BootArtifacts,
+    component::{Action, ActualState, Component, DesiredState},
+    evaluation::{
+        ConfigurationObservation, DecisionVersion, Evidence, PowerObservation, RULES_VERSION, evaluate,
+    },
+    id::ComponentId,
+    options::Options,
+    power::{self, PowerDecision},
+    preparation::{self, PreparationDecision},
+    presence::InventoryPresence,
+    report::{self, ActionReport, PreparationReport},
+    status,
+    time::Timestamp,
+    write,
+};
+
+use crate::world::image;
+
+/// Time between two turns, milliseconds.
+const TURN: i64 = 5_000;
+const TURNS: i64 = 400;
+
+/// One node that does at once what it is told, and its record.
+struct Scene {
+    record: Component,
+    powered: bool,
+    actions: u32,
+    now: i64,
+    options: Options,
+}
+
+/// Reads the record as its own rules would: `inverted` wants the node off where the record wants it on.
+#[derive(Clone, Copy)]
+struct Mind {
+    version: DecisionVersion,
+    inverted: bool,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let id = ComponentId::parse("x1").unwrap();
+        let options = Options { disable_components_on_completion: false, ..Options::default() };
+        let found = write::newly_discovered(id, Timestamp(0));
+        let mut scene = Self { record: found, powered: false, actions: 0, now: 0, options };
+        scene.wish();
+        scene
+    }
+
+    /// An operator enables the node, with what it should run.
+    fn wish(&mut self) {
+        let desired = DesiredState { boot_artifacts: Some(image(1).into()), ..DesiredState::default() };
+        let patch = Component {
+            enabled: Some(true),
+            desired_state: Some(desired),
+            ..Component::new(self.record.id.clone())
+        };
+        let changed = write::patch(&self.record, patch, |_| None, Timestamp(self.now));
+        self.store(changed);
+    }
+
+    fn store(&mut self, changed: Component) {
+        let revision = self.record.revision + 1;
+        self.record = Component { revision, presence: InventoryPresence::Listed, ..changed };
+    }
+
+    fn evidence(&self) -> Evidence {
+        let power = if self.powered { PowerObservation::On } else { PowerObservation::Off };
+        let desired = self.record.desired_configuration().map(str::to_owned);
+        let configuration = ConfigurationObservation::Known { desired, status: "configured".to_owned() };
+        Evidence { power, configuration, power_trouble: String::new(), configuration_trouble: String::new() }
+    }
+
+    fn judged_by(&mut self, mind: Mind) {
+        let mut seen = self.record.clone();
+        if mind.inverted {
+            seen.desired_state.as_mut().unwrap().boot_artifacts = Some(BootArtifacts::empty().into());
+        }
+        let decision = evaluate(&seen, &self.evidence(), &self.options, Timestamp(self.now));
+        let Some(report) = decision.report(&seen, mind.version) else { return };
+        if let Ok(Some(changed)) = report::status(&self.record, &report, Timestamp(self.now)) {
+            self.store(changed);
+        }
+    }
+
+    fn act(&mut self) {
+        let now = Timestamp(self.now);
+        if let PreparationDecision::Prepare(wanted) =
+            preparation::decide(&self.record, None, &self.options, now)
+        {
+            let (id, generation) = (self.record.id.clone(), self.record.generation);
+            let attempt = wanted.attempt;
+            let (bss_token, error) = ("token".into(), "".into());
+            let report = PreparationReport { id, generation, attempt, bss_token, error, refused: false };
+            let prepared = report::preparation(&self.record, &report, now).unwrap().unwrap();
+            self.store(prepared);
+        }
+        let power = self.evidence().power;
+        let PowerDecision::Act { action, attempt } = power::decide(&self.record, &power, &self.options, now)
+        else {
+            return;
+        };
+        let (id, generation) = (self.record.id.clone(), self.record.generation);
+        let report = ActionReport { id, generation, action, attempt, error: "".into(), failed: false };
+        let begun = report::action(&self.record, &report, now).unwrap().unwrap();
+        self.store(begun);
+        self.actions += 1;
+        self.powered = action == Action::PoweringOn;
+        if self.powered {
+            let boot_artifacts = Some(image(1).into());
+            let actual = ActualState { boot_artifacts, ..ActualState::default() };
+            let patch = Component { actual_state: Some(actual), ..Component::new(self.record.id.clone()) };
+            let reported = write::patch(&self.record, patch, |_| None, now);
+            self.store(reported);
+        }
+    }
+
+    /// Takes turns and returns how many actions came of them.
+    fn play(&mut self, minds: [Mind; 2]) -> u32 {
+        let before = self.actions;
+        for turn in 0..TURNS {
+            // Each decides as often as it finds something to say, until it is the other one's turn.
+            for _ in 0..5 {
+                self.judged_by(minds[usize::from(turn % 2 == 1)]);
+                self.act();
+            }
+            self.now += TURN;
+        }
+        self.actions - before
+    }
+}
+
+fn mind(rules: u32, inverted: bool) -> Mind {
+    Mind { version: DecisionVersion { rules, options: 1 }, inverted }
+}
+
+#[test]
+fn one_mind_boots_the_node_once() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.play([mind(RULES_VERSION, false); 2]), 1);
+    assert_eq!(status::computed_status(&scene.record), status::STABLE);
+}
+
+#[test]
+fn newer_rules_prevail_over_older_ones() {
+    for inverted in [false, true] {
+        for versions in [(1, 2), (2, 1)] {
+            let mut scene = Scene::new();
+            let minds = [mind(versions.0, inverted), mind(versions.1, !inverted)];
+            let actions = scene.play(minds);
+            assert!(actions <= 2, "{versions:?} {inverted}: {actions}");
+            let newer_wants_on = (versions.0 > versions.1) != inverted;
+            assert_eq!(scene.powered, newer_wants_on, "{versions:?} {inverted}");
+        }
+    }
+}
+
+#[test]
+fn minds_of_one_version_end_in_a_hold() {
+    let mut scene = Scene::new();
+    let minds = [mind(1, false), mind(1, true)];
+    let limit = 2 * scene.options.default_retry_policy + 6;
+    let actions = scene.play(minds);
+    assert!((2..=limit + 1).contains(&actions), "{actions}");
+    assert_eq!(scene.play(minds), 0, "{:?}", scene.record);
+    assert_eq!(scene.record.error_text(), domain::turns::ERROR_TURNED_TOO_OFTEN);
+    assert_eq!(status::computed_status(&scene.record), status::ON_HOLD);
+    scene.wish();
+    assert!(scene.play(minds) > 0, "a new wish releases the node");
+}
