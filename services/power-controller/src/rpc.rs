@@ -2,7 +2,7 @@
 
 use chassis::{
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, Selection, Watched},
+    ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
     resource::Batch,
 };
 use proto::{
@@ -47,7 +47,7 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
-        self.states.serve_watch(request.into_inner().resume_revision).await
+        self.states.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;

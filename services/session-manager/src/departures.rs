@@ -12,8 +12,10 @@ use std::{
 
 use chassis::{Fault, lease::Fence};
 use domain::{
+    completion::stake,
+    component::Component,
     id::{ComponentId, Tenant},
-    session::Progress,
+    session::{Progress, Session},
 };
 use futures_util::future::join_all;
 use tokio::time::sleep;
@@ -58,11 +60,22 @@ async fn look_at(shared: &Shared, tenant: Tenant, sessions: Vec<Mine>) {
 async fn complete_abandoned(shared: &Shared, tenant: &Tenant, sessions: Vec<Mine>) -> Result<(), Fault> {
     let Some(nodes) = shared.tenants.told(tenant).await? else { return Ok(()) };
     for (record, fence) in sessions {
-        if is_abandoned(shared, &record, &nodes) {
+        if is_abandoned(shared, &record, &nodes) && !is_kept(shared, &record.session, &nodes).await? {
             shared.complete(&record, Some(Arc::clone(&nodes)), fence).await?;
         }
     }
     Ok(())
+}
+
+/// Whether the registry itself says that one of the `nodes` of its tenant keeps the session.
+async fn is_kept(shared: &Shared, session: &Session, nodes: &BTreeSet<ComponentId>) -> Result<bool, Fault> {
+    if shared.is_just_restored() {
+        return Ok(true);
+    }
+    let keeps = |component: &Component| {
+        nodes.contains(&component.id) && stake(component, session, shared.complete_applied).is_some()
+    };
+    shared.confirmation.is_kept(session, keeps).await
 }
 
 /// Whether nothing that keeps the session is among the `nodes` of its tenant, as far as the copy of the components

@@ -9,6 +9,7 @@ mod answers;
 pub mod catalogue;
 mod cleanup;
 mod completion;
+mod confirmation;
 mod convert;
 mod departures;
 mod feed;
@@ -47,6 +48,7 @@ use proto::{
 pub use setback::{Outage, Setback};
 
 use crate::{
+    confirmation::Confirmation,
     feed::Work,
     lookup::Lookup,
     members::Members,
@@ -141,5 +143,7 @@ async fn open(
         compatibility,
         custody,
         most_complete,
+        complete_applied: settings.sessions.complete_applied,
+        confirmation: Confirmation::new(registry.clone()),
     })
 }
