@@ -278,6 +278,15 @@ pub fn completion_stays(was_complete: bool, is_complete: bool, name: &str) -> Re
     if was_complete && !is_complete { Err(format!("session {name} was complete and is not")) } else { Ok(()) }
 }
 
+/// I9: a session completes only when it has no enabled node. `history` is what one component was within the grace.
+pub fn completed_without_nodes(name: &str, id: &str, history: &[Arc<Component>]) -> Result<(), String> {
+    let is_kept = |record: &Arc<Component>| record.is_enabled() && *record.assignment == *id;
+    match history.last().filter(|_| history.iter().all(is_kept)) {
+        Some(record) => Err(format!("session {name} is complete although it has {}", in_short(record))),
+        None => Ok(()),
+    }
+}
+
 /// I10: what a fence keeps is written by the replica whose shard it is: whoever had it before changes nothing any more.
 /// `foreign` are the keys that somebody wrote whose shards another has taken.
 pub fn written_by_who_holds_it(kind: &str, foreign: &[String]) -> Result<(), String> {

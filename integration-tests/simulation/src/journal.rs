@@ -157,6 +157,25 @@ impl Journal {
         self.state.lock().set_back.insert(part);
     }
 
+    /// The components are from now on as a backup has them.
+    pub fn restored(&self, components: &BTreeMap<Arc<str>, Arc<Component>>) {
+        let mut state = self.state.lock();
+        state.components.clear();
+        for (id, component) in components {
+            state.components.entry(id.to_string()).or_default().push(Some(Arc::clone(component)));
+        }
+    }
+
+    /// I9: a watch has told that a session is complete.
+    pub fn completed(&self, name: &str, id: &str) {
+        let mut state = self.state.lock();
+        let histories = state.components.values().map(History::recent).collect::<Vec<_>>();
+        for history in histories {
+            state.judge("I9", invariants::completed_without_nodes(name, id, &history));
+        }
+        self.tell(&state);
+    }
+
     /// Only these transitions are still on record. Others that were not asked for yet are none any more.
     pub fn forget_unasked(&self, on_record: &BTreeSet<Arc<str>>) {
         let was_asked = |one: &Transition| one.delivery() != Delivery::Prepared;

@@ -227,6 +227,13 @@ impl FleetService for Upstreams {
         let world = Arc::clone(&self.world);
         let pages = pages.map(move |page| {
             let mut page = page?;
+            page.hardware.retain(|piece| {
+                let is_listed = !world.trouble.is(&piece.id, Oddity::Unlisted);
+                if !is_listed {
+                    world.trouble.count("left out of the inventory");
+                }
+                is_listed
+            });
             for piece in &mut page.hardware {
                 if world.trouble.is(&piece.id, Oddity::Locked) {
                     world.trouble.count("locked");

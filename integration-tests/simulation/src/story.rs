@@ -363,7 +363,11 @@ impl People {
             let Some(message) = message? else { break };
             for session in message.sessions {
                 let is_complete = session.progress() == Progress::Complete;
-                let was_complete = complete.insert(session.id.clone(), is_complete).unwrap_or(false);
+                let before = complete.insert(session.id.clone(), is_complete);
+                let was_complete = before.unwrap_or(false);
+                if is_complete && before == Some(false) {
+                    self.world.journal.completed(&session.name, &session.id);
+                }
                 if let Err(what) = invariants::completion_stays(was_complete, is_complete, &session.name) {
                     self.world.journal.violated("I9", what);
                 }

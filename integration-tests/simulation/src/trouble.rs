@@ -90,6 +90,8 @@ pub enum Oddity {
     OddWord,
     /// There is no word for its configuration.
     NoWord,
+    /// The inventory does not list it.
+    Unlisted,
 }
 
 /// Every oddity.

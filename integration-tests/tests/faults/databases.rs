@@ -103,7 +103,8 @@ async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does
 /// What must not be seen: a session that is complete while it has nodes that are enabled.
 async fn ended_too_early(mesh: &Processes, name: &str) -> Result<bool, String> {
     let read = async |path: String| {
-        let answer = mesh.bos.try_send(Method::GET, &path, None).await.map_err(|error| format!("{error:?}"))?;
+        let answer =
+            mesh.bos.try_send(Method::GET, &path, None).await.map_err(|error| format!("{error:?}"))?;
         if answer.status == 200 { Ok(answer.body) } else { Err(answer.status.to_string()) }
     };
     let session = read(format!("/v2/sessions/{name}")).await?;
@@ -136,10 +137,12 @@ async fn session_of_a_restored_backup_completes_only_with_its_nodes() {
         if progress == "running" { Ok(()) } else { Err(progress) }
     })
     .await;
-    eventually_shown("the end of the session, once more", async || match ended_too_early(&mesh, "restored").await {
-        Ok(true) => Ok(()),
-        Err(early) if early.starts_with("EARLY") => panic!("{early}"),
-        other => Err(other),
+    eventually_shown("the end of the session, once more", async || {
+        match ended_too_early(&mesh, "restored").await {
+            Ok(true) => Ok(()),
+            Err(early) if early.starts_with("EARLY") => panic!("{early}"),
+            other => Err(other),
+        }
     })
     .await;
 }

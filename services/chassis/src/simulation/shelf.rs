@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How far back a disk can be set.
-const REMEMBERED: Duration = Duration::from_secs(1);
+const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// Everything of one kind.
 pub(crate) struct Shelf<R> {
