@@ -6,7 +6,10 @@ use std::{
 };
 
 use chassis::lease::SHARDS;
-use domain::component::Component;
+use domain::{
+    component::{Component, Phase},
+    status,
+};
 use proto::{
     component::Action,
     power::{Delivery, PowerReading, PowerState, Transition},
@@ -164,6 +167,34 @@ pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
         Some(open) => Err(format!("{}: {:?} while {open:?}", seen.node, seen.action)),
         None => Ok(()),
     }
+}
+
+/// I2: nothing is asked for nodes of which the power service holds another transition.
+pub fn nothing_held(
+    id: &str,
+    action: Action,
+    other: &str,
+    is_foreign: bool,
+    pending: &[String],
+) -> Result<(), String> {
+    let whose = if is_foreign { "foreign" } else { "opposite" };
+    match pending.first() {
+        Some(node) => Err(format!("{node}: {action:?} as {id} while the {whose} {other} is open")),
+        None => Ok(()),
+    }
+}
+
+/// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens with
+/// which it has booted so far.
+pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) -> Result<(), String> {
+    let desired = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
+    let Some(token) = desired.filter(|token| !token.is_empty()) else { return Ok(()) };
+    let is_stable = component.status.as_ref().is_some_and(|status| status.phase == Some(Phase::None))
+        && status::computed_status(component) == status::STABLE;
+    if is_stable && !booted.contains(token) {
+        return Err(format!("{} is stable before it has booted {token}", component.id.as_str()));
+    }
+    Ok(())
 }
 
 /// I3: nothing is done to a node that is disabled, held, or locked, or does not want it.

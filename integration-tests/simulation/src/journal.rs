@@ -42,6 +42,8 @@ struct State {
     options: Option<Arc<OptionsRecord>>,
     boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
     configured: BTreeMap<String, VecDeque<(Instant, String)>>,
+    /// The tokens with which each node has booted.
+    booted: BTreeMap<String, BTreeSet<String>>,
     attempts: BTreeMap<Asked, Vec<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Those whose database has lost commits.
@@ -86,6 +88,13 @@ impl Journal {
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
             state.told(part, batch);
             batch.changed.iter().for_each(|one| state.judge("I17", invariants::own_failures(one)));
+            for one in &batch.changed {
+                let stable = {
+                    let booted = state.booted.entry(one.id.as_str().to_owned()).or_default();
+                    invariants::stable_by_own_report(one, booted)
+                };
+                state.judge("I5", stable);
+            }
             note(&mut state.components, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
             state.told(part, batch);
@@ -125,6 +134,11 @@ impl Journal {
         for node in nodes {
             remember(state.configured.entry(node.clone()).or_default(), name.to_owned());
         }
+    }
+
+    /// A node has booted with a token.
+    pub fn booted(&self, node: &str, token: &str) {
+        self.state.lock().booted.entry(node.to_owned()).or_default().insert(token.to_owned());
     }
 
     /// The power service took a transition.

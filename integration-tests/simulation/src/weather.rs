@@ -5,11 +5,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chassis::{ledger::ResumeToken, mirror::Mirrored, resource::Resource, simulation::Way};
 use domain::component::Component;
 use futures_util::StreamExt;
-use proto::power::{Delivery, Transition};
+use proto::{
+    power::{Delivery, Transition},
+    simulation::{CreateTransitionRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
+};
 use rand::{Rng, seq::IndexedRandom};
+use tonic::{Request, metadata::MetadataValue};
 
 use crate::{
-    host, invariants, trace,
+    host, invariants,
+    machine::FOREIGN,
+    trace,
     trouble::{CONCERNS, ODDITIES, Oddity, Odds},
     world::{OPERATOR, Part, Replica, SERVICES, World},
 };
@@ -59,6 +65,14 @@ pub enum Fault {
     Shrink,
     /// A client opens a watch and reads nothing for a while.
     Stall,
+    /// Somebody else has nodes switched by the power service.
+    Foreign,
+    /// The power service takes actions on a node and performs them later.
+    LateWorkers,
+    /// The power service gives the ids of transitions to the wrong callers.
+    SwappedReplies,
+    /// Reports of a node are delivered once more, also when it has booted again.
+    OldReports,
 }
 
 impl Fault {
@@ -209,6 +223,13 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             world.trouble.set_odd(&node, Oddity::Unlisted, true);
             later(world, lasts, move |world| world.trouble.set_odd(&node, Oddity::Unlisted, false));
         }
+        Fault::Foreign => switch(world, nodes),
+        Fault::LateWorkers => odd(world, any(world, nodes), Oddity::Late, lasts * 4),
+        Fault::OldReports => odd(world, any(world, nodes), Oddity::Echoes, lasts * 4),
+        Fault::SwappedReplies => {
+            world.trouble.set_swaps(true);
+            later(world, lasts, |world| world.trouble.set_swaps(false));
+        }
         Fault::Stall => {
             world.trouble.count("watch that nobody reads for a while");
             tokio::spawn(stall(Arc::clone(world), lasts));
@@ -217,6 +238,26 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             odds(world, lasts, Odds { pauses_before: 0.01, pauses_after: 0.02, ..Odds::default() })
         }
     }
+}
+
+fn odd(world: &Arc<World>, node: String, oddity: Oddity, lasts: Duration) {
+    trace::note(|| format!("{node} is {oddity:?} for {lasts:?}"));
+    world.trouble.count(format!("{oddity:?} node"));
+    world.trouble.set_odd(&node, oddity, true);
+    later(world, lasts, move |world| world.trouble.set_odd(&node, oddity, false));
+}
+
+/// Somebody else asks the power service for an action on a node.
+fn switch(world: &Arc<World>, nodes: &[String]) {
+    let operations = [TransitionOperation::On, TransitionOperation::SoftOff, TransitionOperation::ForceOff];
+    let (node, operation) = (any(world, nodes), any(world, &operations));
+    let Ok(channel) = world.channel(Part::Machine) else { return };
+    tokio::spawn(async move {
+        let wish = CreateTransitionRequest { operation: operation.into(), ids: vec![node] };
+        let mut request = Request::new(wish);
+        request.metadata_mut().insert(FOREIGN, MetadataValue::from_static("true"));
+        FleetServiceClient::new(channel).create_transition(request).await.map(drop)
+    });
 }
 
 /// Opens a watch of components, reads nothing for a while, and then judges what it is sent.

@@ -163,6 +163,14 @@ fn shards_that_are_nobodys_or_too_many_are_found() {
 }
 
 #[test]
+fn action_on_held_nodes_is_found() {
+    let held = [NODE.to_owned()];
+    assert!(nothing_held("a", Action::PoweringOn, "b", true, &[]).is_ok());
+    assert!(nothing_held("a", Action::PoweringOn, "b", true, &held).is_err());
+    assert!(nothing_held("a", Action::PoweringOn, "b", false, &held).is_err());
+}
+
+#[test]
 fn completion_with_enabled_nodes_is_found() {
     let owned = component(|one| one.assignment = "id".into());
     let settled = component(|one| (one.assignment, one.enabled) = ("id".into(), Some(false)));
