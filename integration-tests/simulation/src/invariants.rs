@@ -6,7 +6,10 @@ use std::{
 };
 
 use chassis::lease::SHARDS;
-use domain::component::Component;
+use domain::{
+    component::{Component, Phase},
+    status,
+};
 use proto::{
     component::Action,
     power::{Delivery, PowerReading, PowerState, Transition},
@@ -166,6 +169,34 @@ pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
+/// I2: nothing is asked for nodes of which the power service holds another transition.
+pub fn nothing_held(
+    id: &str,
+    action: Action,
+    other: &str,
+    is_foreign: bool,
+    pending: &[String],
+) -> Result<(), String> {
+    let whose = if is_foreign { "foreign" } else { "opposite" };
+    match pending.first() {
+        Some(node) => Err(format!("{node}: {action:?} as {id} while the {whose} {other} is open")),
+        None => Ok(()),
+    }
+}
+
+/// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens with
+/// which it has booted so far.
+pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) -> Result<(), String> {
+    let desired = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
+    let Some(token) = desired.filter(|token| !token.is_empty()) else { return Ok(()) };
+    let is_stable = component.status.as_ref().is_some_and(|status| status.phase == Some(Phase::None))
+        && status::computed_status(component) == status::STABLE;
+    if is_stable && !booted.contains(token) {
+        return Err(format!("{} is stable before it has booted {token}", component.id.as_str()));
+    }
+    Ok(())
+}
+
 /// I3: nothing is done to a node that is disabled, held, locked, not listed, or does not want it.
 pub fn on_the_right_node(seen: &Acceptance) -> Result<(), String> {
     let may_be = |record: &&Arc<Component>| {
@@ -276,6 +307,15 @@ pub fn watch_moves_on(delivered: u64, revision: u64, changed: &[u64]) -> Result<
 /// I9: a session that is complete stays so.
 pub fn completion_stays(was_complete: bool, is_complete: bool, name: &str) -> Result<(), String> {
     if was_complete && !is_complete { Err(format!("session {name} was complete and is not")) } else { Ok(()) }
+}
+
+/// I9: a session completes only when it has no enabled node. `history` is what one component was within the grace.
+pub fn completed_without_nodes(name: &str, id: &str, history: &[Arc<Component>]) -> Result<(), String> {
+    let is_kept = |record: &Arc<Component>| record.is_enabled() && *record.assignment == *id;
+    match history.last().filter(|_| history.iter().all(is_kept)) {
+        Some(record) => Err(format!("session {name} is complete although it has {}", in_short(record))),
+        None => Ok(()),
+    }
 }
 
 /// I10: what a fence keeps is written by the replica whose shard it is: whoever had it before changes nothing any more.

@@ -42,6 +42,8 @@ struct State {
     options: Option<Arc<OptionsRecord>>,
     boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
     configured: BTreeMap<String, VecDeque<(Instant, String)>>,
+    /// The tokens with which each node has booted.
+    booted: BTreeMap<String, BTreeSet<String>>,
     attempts: BTreeMap<Asked, Vec<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Those whose database has lost commits.
@@ -86,6 +88,13 @@ impl Journal {
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
             state.told(part, batch);
             batch.changed.iter().for_each(|one| state.judge("I17", invariants::own_failures(one)));
+            for one in &batch.changed {
+                let stable = {
+                    let booted = state.booted.entry(one.id.as_str().to_owned()).or_default();
+                    invariants::stable_by_own_report(one, booted)
+                };
+                state.judge("I5", stable);
+            }
             note(&mut state.components, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
             state.told(part, batch);
@@ -127,6 +136,11 @@ impl Journal {
         }
     }
 
+    /// A node has booted with a token.
+    pub fn booted(&self, node: &str, token: &str) {
+        self.state.lock().booted.entry(node.to_owned()).or_default().insert(token.to_owned());
+    }
+
     /// The power service took a transition.
     pub fn accepted(&self, upstream_id: &str, action: proto::component::Action, nodes: &[String]) {
         let mut state = self.state.lock();
@@ -155,6 +169,25 @@ impl Journal {
     /// The database of a part has lost commits.
     pub fn set_back(&self, part: Part) {
         self.state.lock().set_back.insert(part);
+    }
+
+    /// The components are from now on as a backup has them.
+    pub fn restored(&self, components: &BTreeMap<Arc<str>, Arc<Component>>) {
+        let mut state = self.state.lock();
+        state.components.clear();
+        for (id, component) in components {
+            state.components.entry(id.to_string()).or_default().push(Some(Arc::clone(component)));
+        }
+    }
+
+    /// I9: a watch has told that a session is complete.
+    pub fn completed(&self, name: &str, id: &str) {
+        let mut state = self.state.lock();
+        let histories = state.components.values().map(History::recent).collect::<Vec<_>>();
+        for history in histories {
+            state.judge("I9", invariants::completed_without_nodes(name, id, &history));
+        }
+        self.tell(&state);
     }
 
     /// Only these transitions are still on record. Others that were not asked for yet are none any more.

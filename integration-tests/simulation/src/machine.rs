@@ -1,6 +1,6 @@
 //! The machine: the nodes of the simulator and the upstreams around them, which do not always do what they should.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{Context, Listener, channel::LARGEST_MESSAGE, simulation::Defect};
@@ -11,7 +11,7 @@ use proto::{
         Action, ActualState, Component, PatchComponentsRequest, PatchEach,
         component_service_client::ComponentServiceClient, patch_components_request::Selection,
     },
-    power::PowerReading,
+    power::{PowerReading, TaskOutcome},
     simulation::{
         CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
         GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
@@ -23,12 +23,16 @@ use proto::{
         fleet_service_server::{FleetService, FleetServiceServer},
     },
 };
+use rand::Rng;
 use simulator::{FleetRpc, reporter::Report};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use tonic::{Request, Response, Status};
 
 use crate::{
-    trace,
+    invariants, trace,
     trouble::{Concern, Oddity},
     world::{Part, Replica, World},
 };
@@ -47,22 +51,46 @@ pub async fn start(context: Context, listener: Listener, world: Arc<World>) -> a
     let (fleet, reports) = simulator::fleet(&context)?;
     let registry =
         chassis::channel(&context.settings.component_registry.url).context("component_registry.url")?;
-    let upstreams = Upstreams { fleet, world, before: Arc::default() };
+    let (fleet_of_late, world_of_late) = (fleet.clone(), Arc::clone(&world));
+    let reporting = report(registry, reports, Arc::clone(&world));
+    let upstreams =
+        Upstreams { fleet, world, before: Arc::default(), taken: Arc::default(), waiting: Arc::default() };
     let mut server = chassis::Server::default();
     server.add(FleetServiceServer::new(upstreams).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
-    context.tasks.spawn_until_shutdown("node-reports", report(registry, reports));
+    context.tasks.spawn_until_shutdown("node-reports", reporting);
+    context.tasks.spawn_until_shutdown("late-workers", perform_late(fleet_of_late, world_of_late));
     ready.now();
     Ok(())
+}
+
+/// Lets the workers of the power service die and resume.
+async fn perform_late(fleet: FleetRpc, world: Arc<World>) -> anyhow::Result<Infallible> {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fleet.hold(world.trouble.odd(Oddity::Late).collect());
+    }
 }
 
 /// Lets every node that booted say so, again and again, as long as it is up.
 async fn report(
     registry: chassis::Channel,
     mut reports: mpsc::UnboundedReceiver<Report>,
+    world: Arc<World>,
 ) -> anyhow::Result<()> {
     while let Some(report) = reports.recv().await {
+        world.journal.booted(&report.id, &report.boot.token);
         let registry = ComponentServiceClient::new(registry.clone());
+        if world.trouble.is(&report.id, Oddity::Echoes) {
+            let after = world.trouble.draw(|chance| chance.random_range(5..200));
+            world.trouble.count("report delivered once more");
+            let (mut registry, report) = (registry.clone(), report.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_secs(after)).await;
+                trace::note(|| format!("a report of {} of {after} s ago arrives", report.id));
+                registry.patch_components(patch(&report)).await.map(drop)
+            });
+        }
         tokio::spawn(async move {
             let ended = report.ended.clone();
             tokio::select! {
@@ -75,19 +103,22 @@ async fn report(
     std::future::pending().await
 }
 
+/// What a node says once it has booted.
+fn patch(report: &Report) -> PatchComponentsRequest {
+    let actual_state = ActualState { bss_token: Some(report.boot.token.to_string()), ..Default::default() };
+    let patch =
+        Component { id: report.id.to_string(), actual_state: Some(actual_state), ..Default::default() };
+    PatchComponentsRequest {
+        selection: Some(Selection::Each(PatchEach { patches: vec![patch] })),
+        guard_actual_state: true,
+        ..Default::default()
+    }
+}
+
 async fn repeat(mut registry: ComponentServiceClient<chassis::Channel>, report: Report) {
     let mut refusals = 0;
     loop {
-        let actual_state =
-            ActualState { bss_token: Some(report.boot.token.to_string()), ..Default::default() };
-        let patch =
-            Component { id: report.id.to_string(), actual_state: Some(actual_state), ..Default::default() };
-        let request = PatchComponentsRequest {
-            selection: Some(Selection::Each(PatchEach { patches: vec![patch] })),
-            guard_actual_state: true,
-            ..Default::default()
-        };
-        let call = registry.patch_components(request);
+        let call = registry.patch_components(patch(&report));
         let pause = match chassis::within(Duration::from_secs(30), call).await {
             Ok(_) => {
                 trace::note(|| format!("{} has reported", report.id));
@@ -111,7 +142,26 @@ struct Upstreams {
     world: Arc<World>,
     /// The power that nodes had, since when, oldest first: for those who see it late.
     before: Arc<Mutex<BTreeMap<String, Readings>>>,
+    /// Every transition that was taken.
+    taken: Arc<Mutex<Vec<Taken>>>,
+    /// The id of a transition whose caller is to get another one's.
+    waiting: Arc<Mutex<Option<(String, oneshot::Sender<String>)>>>,
 }
+
+/// A transition that the power service took.
+#[derive(Clone)]
+struct Taken {
+    id: String,
+    action: Action,
+    nodes: Vec<String>,
+    is_foreign: bool,
+}
+
+/// The metadata of a call that is none of ours.
+pub const FOREIGN: &str = "foreign";
+
+/// How long a caller waits for the id of another one's transition.
+const SWAP: Duration = Duration::from_secs(2);
 
 /// Each since when, oldest first.
 type Readings = Vec<(Instant, PowerReading)>;
@@ -158,7 +208,73 @@ impl Upstreams {
         let id = &answer.get_ref().transition_id;
         trace::note(|| format!("machine takes {action:?} of {ids:?} as {id}"));
         self.world.journal.accepted(id, action, &ids);
+        self.judge_held(id, action, &ids).await;
+        self.take_note(id, action, ids, false);
         Ok(answer)
+    }
+
+    fn take_note(&self, id: &str, action: Action, nodes: Vec<String>, is_foreign: bool) {
+        self.taken.lock().push(Taken { id: id.to_owned(), action, nodes, is_foreign });
+    }
+
+    /// Somebody else has nodes switched.
+    async fn start_foreign(
+        &self,
+        request: Request<CreateTransitionRequest>,
+        action: Action,
+    ) -> Result<Response<CreateTransitionResponse>, Status> {
+        let ids = request.get_ref().ids.clone();
+        let answer = self.fleet.create_transition(request).await?;
+        self.world.trouble.count("foreign transition");
+        let id = &answer.get_ref().transition_id;
+        trace::note(|| format!("machine takes {action:?} of {ids:?} from somebody else as {id}"));
+        self.take_note(id, action, ids, true);
+        Ok(answer)
+    }
+
+    /// I2: nothing is asked for a node while the power service holds a foreign or an opposite transition of it.
+    async fn judge_held(&self, id: &str, action: Action, nodes: &[String]) {
+        let is_on = |action: Action| action == Action::PoweringOn;
+        let taken = self.taken.lock().clone();
+        let others = taken.into_iter().filter(|one| one.nodes.iter().any(|node| nodes.contains(node)));
+        for one in others.filter(|one| one.is_foreign || is_on(one.action) != is_on(action)) {
+            let request = GetTransitionRequest { transition_id: one.id.clone() };
+            let Ok(answer) = self.fleet.get_transition(Request::new(request)).await else { continue };
+            let pending = answer
+                .into_inner()
+                .tasks
+                .into_iter()
+                .filter(|task| task.outcome() == TaskOutcome::Unspecified && nodes.contains(&task.id));
+            let pending: Vec<_> = pending.map(|task| task.id).collect();
+            let held = invariants::nothing_held(id, action, &one.id, one.is_foreign, &pending);
+            if let Err(what) = held {
+                self.world.journal.violated("I2", what);
+            }
+        }
+    }
+
+    /// The id that a caller is told: that of another call, where replies are swapped or repeated.
+    async fn told_id(&self, own: String) -> String {
+        if !self.world.trouble.swaps() {
+            return own;
+        }
+        let waiting = self.waiting.lock().take();
+        if let Some((other, swap)) = waiting {
+            if swap.send(own.clone()).is_ok() {
+                self.world.trouble.count("replies of two calls swapped");
+                return other;
+            }
+            return own;
+        }
+        let (swap, swapped) = oneshot::channel();
+        *self.waiting.lock() = Some((own.clone(), swap));
+        match tokio::time::timeout(SWAP, swapped).await {
+            Ok(Ok(other)) => other,
+            Ok(Err(_)) | Err(_) => {
+                self.waiting.lock().take_if(|(waiting, _)| *waiting == own);
+                own
+            }
+        }
     }
 
     fn odd(&self, node: &str, oddity: Oddity) -> bool {
@@ -227,6 +343,13 @@ impl FleetService for Upstreams {
         let world = Arc::clone(&self.world);
         let pages = pages.map(move |page| {
             let mut page = page?;
+            page.hardware.retain(|piece| {
+                let is_listed = !world.trouble.is(&piece.id, Oddity::Unlisted);
+                if !is_listed {
+                    world.trouble.count("left out of the inventory");
+                }
+                is_listed
+            });
             for piece in &mut page.hardware {
                 if world.trouble.is(&piece.id, Oddity::Locked) {
                     world.trouble.count("locked");
@@ -271,6 +394,9 @@ impl FleetService for Upstreams {
             self.world.trouble.count("batch with an unknown node refused");
             return Err(Status::invalid_argument(format!("ids: {unknown} is not a node of the fleet")));
         }
+        if request.metadata().contains_key(FOREIGN) {
+            return self.start_foreign(request, action).await;
+        }
         if Defect::LateCalls.is_planted() {
             let itself = self.clone();
             tokio::spawn(async move {
@@ -284,7 +410,9 @@ impl FleetService for Upstreams {
         }
         let asked = self.world.journal.asked(action, &ids);
         let caller = asked.and_then(|transition| self.world.holder(Part::Power, &transition));
-        let answer = self.start(request, action).await?;
+        let mut answer = self.start(request, action).await?;
+        let own = answer.get_ref().transition_id.clone();
+        answer.get_mut().transition_id = self.told_id(own).await;
         if Defect::OwnInitiative.is_planted() {
             let operation = TransitionOperation::ForceOff.into();
             let own = CreateTransitionRequest { operation, ids };
@@ -308,7 +436,13 @@ impl FleetService for Upstreams {
     ) -> Result<Response<GetTransitionResponse>, Status> {
         let mut answer = self.take(Concern::PowerRecords, self.fleet.get_transition(request)).await?;
         let failed = answer.get_mut().tasks.iter_mut().filter(|task| !task.error.is_empty());
-        failed.filter(|_| Defect::WrongNode.is_planted()).for_each(|task| task.error.push('9'));
+        let failed = failed.filter(|_| Defect::WrongNode.is_planted());
+        failed.for_each(|task| task.error.push('9'));
+        if Defect::EarlyEnds.is_planted() {
+            let answer = answer.get_mut();
+            answer.ended = true;
+            answer.tasks.iter_mut().for_each(|task| task.set_outcome(TaskOutcome::Succeeded));
+        }
         Ok(answer)
     }
 

@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{Channel, within};
+use chassis::{
+    Channel,
+    ledger::{ResumeToken, named_incarnation},
+    within,
+};
 use parking_lot::Mutex;
 use proto::{
     component::{
@@ -329,12 +333,12 @@ impl People {
     /// I9: follows every session, and sees that none that was complete goes on, unless the database may have lost that it
     /// was. It resumes where it broke off; where deletions were forgotten since, it is told so and begins anew.
     pub async fn follow_sessions(&self) -> anyhow::Result<()> {
-        let (mut complete, mut resume) = (BTreeMap::new(), 0);
+        let (mut complete, mut resume) = (BTreeMap::new(), ResumeToken::default());
         loop {
             let Err(ended) = self.follow_on(&mut complete, &mut resume).await;
             if ended.code() == Code::OutOfRange {
                 self.world.trouble.count("watch resumed too late");
-                resume = 0;
+                resume = ResumeToken::default();
                 if self.world.journal.was_set_back(Part::Sessions) {
                     complete.clear();
                 }
@@ -347,26 +351,32 @@ impl People {
     async fn follow_on(
         &self,
         complete: &mut BTreeMap<String, bool>,
-        resume: &mut u64,
+        resume: &mut ResumeToken,
     ) -> Result<Infallible, Status> {
         let mut sessions = self.sessions().map_err(|error| Status::internal(error.to_string()))?;
-        let request = WatchSessionsRequest { resume_revision: *resume };
-        let mut messages = sessions.watch_sessions(request).await?.into_inner();
+        let request = WatchSessionsRequest { resume_revision: resume.revision };
+        let answer = sessions.watch_sessions(resume.request(request)).await?;
+        resume.incarnation = named_incarnation(answer.metadata());
+        let mut messages = answer.into_inner();
         let over = tokio::time::Instant::now() + WINDOW;
         while let Ok(message) = tokio::time::timeout_at(over, messages.message()).await {
             let Some(message) = message? else { break };
             for session in message.sessions {
                 let is_complete = session.progress() == Progress::Complete;
-                let was_complete = complete.insert(session.id.clone(), is_complete).unwrap_or(false);
+                let before = complete.insert(session.id.clone(), is_complete);
+                let was_complete = before.unwrap_or(false);
+                if is_complete && before == Some(false) {
+                    self.world.journal.completed(&session.name, &session.id);
+                }
                 if let Err(what) = invariants::completion_stays(was_complete, is_complete, &session.name) {
                     self.world.journal.violated("I9", what);
                 }
             }
             let changed = message.deletions.iter().map(|deletion| deletion.revision).collect::<Vec<_>>();
-            if let Err(what) = invariants::watch_moves_on(*resume, message.revision, &changed) {
+            if let Err(what) = invariants::watch_moves_on(resume.revision, message.revision, &changed) {
                 self.world.journal.violated("I8", format!("watch of sessions: {what}"));
             }
-            *resume = message.revision;
+            resume.revision = message.revision;
         }
         Err(Status::unavailable("the window was closed"))
     }

@@ -90,6 +90,12 @@ pub enum Oddity {
     OddWord,
     /// There is no word for its configuration.
     NoWord,
+    /// The inventory does not list it.
+    Unlisted,
+    /// The power service takes what it is asked for it and performs it later.
+    Late,
+    /// Its reports are delivered once more, after a while.
+    Echoes,
 }
 
 /// Every oddity.
@@ -135,6 +141,8 @@ struct State {
     odds_since: Option<Instant>,
     moods: BTreeMap<Concern, Mood>,
     odd: BTreeMap<String, BTreeSet<Oddity>>,
+    /// The power service gives the ids of transitions to the wrong callers.
+    swaps: bool,
     /// Boot data that the boot script server refuses: those whose kernel contains this.
     refused_kernel: Option<String>,
     counted: BTreeMap<String, u64>,
@@ -151,6 +159,7 @@ impl Trouble {
             odds_since: None,
             moods: BTreeMap::new(),
             odd: BTreeMap::new(),
+            swaps: false,
             refused_kernel: None,
             counted: BTreeMap::new(),
             over: None,
@@ -209,6 +218,23 @@ impl Trouble {
         self.state.lock().odd.get(node).is_some_and(|oddities| oddities.contains(&oddity))
     }
 
+    /// The nodes that are odd in some way.
+    pub fn odd(&self, oddity: Oddity) -> impl Iterator<Item = String> {
+        let state = self.state.lock();
+        let odd = state.odd.iter().filter(|(_, oddities)| oddities.contains(&oddity));
+        odd.map(|(node, _)| node.clone()).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Has the power service give the ids of transitions to the wrong callers, or no longer.
+    pub fn set_swaps(&self, swaps: bool) {
+        self.state.lock().swaps = swaps;
+    }
+
+    /// Whether the power service gives the ids of transitions to the wrong callers.
+    pub fn swaps(&self) -> bool {
+        self.state.lock().swaps
+    }
+
     /// Refuses boot data with such kernels.
     pub fn refuse_kernel(&self, kernel: Option<&str>) {
         self.state.lock().refused_kernel = kernel.map(str::to_owned);
@@ -225,6 +251,7 @@ impl Trouble {
         (state.odds, state.odds_since) = (Odds::default(), Some(Instant::now()));
         state.moods.clear();
         state.odd.clear();
+        state.swaps = false;
         state.refused_kernel = None;
         state.over = Some(Instant::now());
     }

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chassis::{mirror::Mirrored, resource::Batch};
+use chassis::{
+    ledger::ResumeToken,
+    mirror::{Mirrored, Watch},
+    resource::Batch,
+};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -27,7 +31,8 @@ pub struct Watcher<R> {
 #[derive(Default)]
 struct Copy {
     revisions: BTreeMap<String, u64>,
-    delivered: u64,
+    /// The last revision that was delivered, and its incarnation.
+    resume: ResumeToken,
     /// The initial set was delivered.
     whole: bool,
     /// Begun anew: what was there before and was not told of again.
@@ -58,8 +63,9 @@ impl<R: Mirrored> Watcher<R> {
 
     async fn watch_once(&self) -> Result<(), Status> {
         let channel = self.world.channel(self.owner).map_err(|error| Status::internal(error.to_string()))?;
-        let resume = self.copy.lock().delivered;
-        let mut batches = R::watch(channel, resume).await?;
+        let resume = self.copy.lock().resume;
+        let Watch { incarnation, mut batches } = R::watch(channel, resume).await?;
+        self.copy.lock().resume.incarnation = incarnation;
         while let Some(batch) = batches.next().await {
             self.take(&batch?);
         }
@@ -69,10 +75,10 @@ impl<R: Mirrored> Watcher<R> {
     fn take(&self, batch: &Batch<R>) {
         let mut copy = self.copy.lock();
         let changed: Vec<u64> = batch.changed.iter().map(|one| one.revision()).collect();
-        if let Err(what) = invariants::watch_moves_on(copy.delivered, batch.revision, &changed) {
+        if let Err(what) = invariants::watch_moves_on(copy.resume.revision, batch.revision, &changed) {
             self.world.journal.violated("I8", format!("watch of {}: {what}", R::KIND));
         }
-        copy.delivered = batch.revision;
+        copy.resume.revision = batch.revision;
         for deletion in &batch.deleted {
             copy.revisions.remove(&*deletion.key);
         }
@@ -108,7 +114,11 @@ impl<R: Mirrored> Watcher<R> {
         };
         let (told, kept) = (readable(&copy.revisions), readable(&kept));
         (told != kept).then(|| {
-            format!("a watch of {} at {} told of {told:?}, and there are {kept:?}", R::KIND, copy.delivered)
+            format!(
+                "a watch of {} at {} told of {told:?}, and there are {kept:?}",
+                R::KIND,
+                copy.resume.revision
+            )
         })
     }
 }

@@ -2,13 +2,21 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chassis::{resource::Resource, simulation::Way};
-use proto::power::{Delivery, Transition};
+use chassis::{ledger::ResumeToken, mirror::Mirrored, resource::Resource, simulation::Way};
+use domain::component::Component;
+use futures_util::StreamExt;
+use proto::{
+    power::{Delivery, Transition},
+    simulation::{CreateTransitionRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
+};
 use rand::{Rng, seq::IndexedRandom};
+use tonic::{Request, metadata::MetadataValue};
 
 use crate::{
-    host, trace,
-    trouble::{CONCERNS, ODDITIES, Odds},
+    host, invariants,
+    machine::FOREIGN,
+    trace,
+    trouble::{CONCERNS, ODDITIES, Oddity, Odds},
     world::{OPERATOR, Part, Replica, SERVICES, World},
 };
 
@@ -51,17 +59,31 @@ pub enum Fault {
     PauseAtCommits,
     /// Stored rows cannot be read any more.
     Rows,
+    /// A backup of the registry, of the session manager, or of both is restored under running services.
+    Restore,
+    /// The inventory lists fewer nodes for a while.
+    Shrink,
+    /// A client opens a watch and reads nothing for a while.
+    Stall,
+    /// Somebody else has nodes switched by the power service.
+    Foreign,
+    /// The power service takes actions on a node and performs them later.
+    LateWorkers,
+    /// The power service gives the ids of transitions to the wrong callers.
+    SwappedReplies,
+    /// Reports of a node are delivered once more, also when it has booted again.
+    OldReports,
 }
 
 impl Fault {
     /// Whether it takes parts that may have several replicas: a database of one process has no stand-in either.
     pub fn needs_replicas(self) -> bool {
-        matches!(self, Self::Failover | Self::Replicas | Self::Pause | Self::PauseAtCommits)
+        matches!(self, Self::Failover | Self::Replicas | Self::Pause | Self::PauseAtCommits | Self::Restore)
     }
 }
 
 /// Those that seeds choose from. A clock that is wrong by hours hides much of what else goes wrong, and is looked at by
-/// itself.
+/// itself. Faults that are missing here are injected only when asked for by name.
 const FAULTS: [Fault; 17] = [
     Fault::Crash,
     Fault::Commits,
@@ -185,9 +207,74 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             world.pause(replica, world.trouble.pause());
         }
         Fault::Rows => spoil(world),
+        Fault::Restore => {
+            let lost = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(200..60_000)));
+            let restored: &[Part] = match world.trouble.draw(|chance| chance.random_range(0..3)) {
+                0 => &[Part::Registry],
+                1 => &[Part::Sessions],
+                _ => &[Part::Sessions, Part::Registry],
+            };
+            world.trouble.count(format!("backup of {restored:?} restored"));
+            restored.iter().for_each(|part| fail_over(world, *part, lost));
+        }
+        Fault::Shrink => {
+            let node = any(world, nodes);
+            trace::note(|| format!("{node} is not listed for {lasts:?}"));
+            world.trouble.set_odd(&node, Oddity::Unlisted, true);
+            later(world, lasts, move |world| world.trouble.set_odd(&node, Oddity::Unlisted, false));
+        }
+        Fault::Foreign => switch(world, nodes),
+        Fault::LateWorkers => odd(world, any(world, nodes), Oddity::Late, lasts * 4),
+        Fault::OldReports => odd(world, any(world, nodes), Oddity::Echoes, lasts * 4),
+        Fault::SwappedReplies => {
+            world.trouble.set_swaps(true);
+            later(world, lasts, |world| world.trouble.set_swaps(false));
+        }
+        Fault::Stall => {
+            world.trouble.count("watch that nobody reads for a while");
+            tokio::spawn(stall(Arc::clone(world), lasts));
+        }
         Fault::PauseAtCommits => {
             odds(world, lasts, Odds { pauses_before: 0.01, pauses_after: 0.02, ..Odds::default() })
         }
+    }
+}
+
+fn odd(world: &Arc<World>, node: String, oddity: Oddity, lasts: Duration) {
+    trace::note(|| format!("{node} is {oddity:?} for {lasts:?}"));
+    world.trouble.count(format!("{oddity:?} node"));
+    world.trouble.set_odd(&node, oddity, true);
+    later(world, lasts, move |world| world.trouble.set_odd(&node, oddity, false));
+}
+
+/// Somebody else asks the power service for an action on a node.
+fn switch(world: &Arc<World>, nodes: &[String]) {
+    let operations = [TransitionOperation::On, TransitionOperation::SoftOff, TransitionOperation::ForceOff];
+    let (node, operation) = (any(world, nodes), any(world, &operations));
+    let Ok(channel) = world.channel(Part::Machine) else { return };
+    tokio::spawn(async move {
+        let wish = CreateTransitionRequest { operation: operation.into(), ids: vec![node] };
+        let mut request = Request::new(wish);
+        request.metadata_mut().insert(FOREIGN, MetadataValue::from_static("true"));
+        FleetServiceClient::new(channel).create_transition(request).await.map(drop)
+    });
+}
+
+/// Opens a watch of components, reads nothing for a while, and then judges what it is sent.
+async fn stall(world: Arc<World>, lasts: Duration) {
+    let Ok(channel) = world.channel(Part::Registry) else { return };
+    let Ok(watch) = Component::watch(channel, ResumeToken::default()).await else { return };
+    tokio::time::sleep(lasts).await;
+    let (mut batches, mut is_initial, mut delivered) = (watch.batches, true, 0);
+    let until = tokio::time::Instant::now() + Duration::from_secs(10);
+    while let Ok(Some(Ok(batch))) = tokio::time::timeout_at(until, batches.next()).await {
+        let changed: Vec<u64> = batch.changed.iter().map(|one| one.revision()).collect();
+        if let Err(what) = invariants::watch_moves_on(delivered, batch.revision, &changed)
+            && !is_initial
+        {
+            world.journal.violated("I8", format!("watch that was not read for {lasts:?}: {what}"));
+        }
+        (delivered, is_initial) = (batch.revision, is_initial && !batch.synced);
     }
 }
 
@@ -198,6 +285,9 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     set_away(world, part, true);
     disk.set_back(lost);
     world.journal.set_back(part);
+    if part == Part::Registry {
+        disk.look(|kept: &BTreeMap<Arc<str>, Arc<Component>>| world.journal.restored(kept));
+    }
     if part == Part::Power {
         world.journal.forget_unasked(&disk.keys(Transition::KIND).into_iter().collect());
     }

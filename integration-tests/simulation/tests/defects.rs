@@ -21,6 +21,7 @@ fn what_upstreams_take_wrongly_is_found() {
     finds("repeated-calls", "I1", "0..1", &[]);
     finds("lost-boot-data", "I4", "0..1", &[]);
     finds("lost-configurations", "I4", "0..1", &[]);
+    finds("early-ends", "I2", "0..3", &["oddity"]);
 }
 
 #[test]

@@ -100,6 +100,53 @@ async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does
     attempted_once(&mesh).await;
 }
 
+/// What must not be seen: a session that is complete while it has nodes that are enabled.
+async fn ended_too_early(mesh: &Processes, name: &str) -> Result<bool, String> {
+    let read = async |path: String| {
+        let answer =
+            mesh.bos.try_send(Method::GET, &path, None).await.map_err(|error| format!("{error:?}"))?;
+        if answer.status == 200 { Ok(answer.body) } else { Err(answer.status.to_string()) }
+    };
+    let session = read(format!("/v2/sessions/{name}")).await?;
+    let components = read(format!("/v2/components?session={name}&enabled=true")).await?;
+    let enabled = components.as_array().map(Vec::len).unwrap_or_default();
+    let is_complete = session["status"]["status"] == "complete";
+    if is_complete && enabled > 0 {
+        return Err(format!("EARLY: complete while {enabled} nodes are enabled"));
+    }
+    Ok(is_complete)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_of_a_restored_backup_completes_only_with_its_nodes() {
+    let Some(mut server) = Postgres::start().await else { return };
+    let (mesh, _upstreams) = prepared(&server).await;
+    create(&mesh.bos, "reboot", "restored").await;
+    eventually_shown("a session that runs", async || {
+        let status = mesh.bos.get("/v2/sessions/restored").await["status"]["status"].clone();
+        if status == "running" { Ok(()) } else { Err(status) }
+    })
+    .await;
+    server.copy().await;
+    mesh.bos.complete("restored").await;
+    // The services run on, with what they know of the history that is lost.
+    server.fail_over().await;
+    eventually_shown("the session of the backup", async || {
+        let sql = "SELECT progress FROM sessions WHERE name = 'restored'";
+        let progress = server.sql_in("session_manager", sql).await;
+        if progress == "running" { Ok(()) } else { Err(progress) }
+    })
+    .await;
+    eventually_shown("the end of the session, once more", async || {
+        match ended_too_early(&mesh, "restored").await {
+            Ok(true) => Ok(()),
+            Err(early) if early.starts_with("EARLY") => panic!("{early}"),
+            other => Err(other),
+        }
+    })
+    .await;
+}
+
 /// The newest revision of a component.
 async fn newest(server: &Postgres) -> u64 {
     let sql = "SELECT revision FROM revisions WHERE kind = 'component'";

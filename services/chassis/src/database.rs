@@ -198,6 +198,7 @@ impl<M: MigratorTrait> MigratorTrait for Complete<M> {
         if migrations.iter().any(|migration| migration.name() == ledger.name()) {
             migrations.push(Box::new(ledger::CommitIds));
             migrations.push(Box::new(ledger::Lineages));
+            migrations.push(Box::new(ledger::Incarnations));
         }
         migrations
     }

@@ -16,13 +16,13 @@ use proto::{
     power::{PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient},
     watch,
 };
-use tonic::{Status, Streaming};
+use tonic::{Response, Status, Streaming};
 
 use crate::{
     Channel, Context, Fault,
     channel::LARGEST_MESSAGE,
     convert::{self, Interner},
-    ledger::{Ledger, Table},
+    ledger::{Ledger, ResumeToken, Table, named_incarnation},
     mirror::{Change, Mirror, Mirrored, Watch},
     resource::{Batch, Deletion, Facet, Resource},
     telemetry,
@@ -69,10 +69,10 @@ impl Mirror<Component> {
 }
 
 impl Mirrored for Component {
-    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
         let mut client = ComponentServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        let request = WatchComponentsRequest { resume_revision: resume };
-        let responses = client.watch_components(request).await?.into_inner();
+        let request = WatchComponentsRequest { resume_revision: resume.revision };
+        let responses = client.watch_components(resume.request(request)).await?;
         let mut interner = Interner::default();
         Ok(batches(responses, move |response| {
             let components = response.components.into_iter();
@@ -163,10 +163,10 @@ impl Resource for OptionsRecord {
 }
 
 impl Mirrored for OptionsRecord {
-    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
         let mut client = OptionsServiceClient::new(channel);
-        let request = WatchOptionsRequest { resume_revision: resume };
-        let responses = client.watch_options(request).await?.into_inner();
+        let request = WatchOptionsRequest { resume_revision: resume.revision };
+        let responses = client.watch_options(resume.request(request)).await?;
         Ok(batches(responses, |response| {
             let records = response.records.into_iter();
             let changed = records.map(|record| {
@@ -197,10 +197,10 @@ impl Resource for PowerState {
 }
 
 impl Mirrored for PowerState {
-    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
         let mut client = PowerServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        let request = WatchPowerStatesRequest { resume_revision: resume };
-        let responses = client.watch_power_states(request).await?.into_inner();
+        let request = WatchPowerStatesRequest { resume_revision: resume.revision };
+        let responses = client.watch_power_states(resume.request(request)).await?;
         Ok(batches(responses, |response| {
             Ok(Batch {
                 changed: response.power_states.into_iter().map(Arc::new).collect(),
@@ -245,10 +245,10 @@ impl Resource for ConfigurationState {
 }
 
 impl Mirrored for ConfigurationState {
-    async fn watch(channel: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
         let mut client = ConfigurationServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        let request = WatchConfigurationStatesRequest { resume_revision: resume };
-        let responses = client.watch_configuration_states(request).await?.into_inner();
+        let request = WatchConfigurationStatesRequest { resume_revision: resume.revision };
+        let responses = client.watch_configuration_states(resume.request(request)).await?;
         Ok(batches(responses, |response| {
             Ok(Batch {
                 changed: response.configuration_states.into_iter().map(Arc::new).collect(),
@@ -260,15 +260,18 @@ impl Mirrored for ConfigurationState {
     }
 }
 
-/// The batches in a stream of responses.
-fn batches<M, R, F>(responses: Streaming<M>, mut read: F) -> Watch<R>
+/// The batches in a stream of responses, and their incarnation.
+fn batches<M, R, F>(responses: Response<Streaming<M>>, mut read: F) -> Watch<R>
 where
     M: Send + 'static,
     R: Resource,
     F: FnMut(M) -> Result<Batch<R>, Fault> + Send + 'static,
 {
     // The mirror drops the stream at the first error, so nothing that follows one is applied.
-    Box::pin(responses.map(move |response| response.and_then(|response| Ok(read(response)?))))
+    let incarnation = named_incarnation(responses.metadata());
+    let batches =
+        responses.into_inner().map(move |response| response.and_then(|response| Ok(read(response)?)));
+    Watch { incarnation, batches: batches.boxed() }
 }
 
 fn deletions(deletions: Vec<watch::Deletion>) -> Vec<Deletion> {

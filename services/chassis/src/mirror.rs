@@ -12,26 +12,30 @@ use std::{
 };
 
 use domain::time::{Timestamp, began_by_our_clock};
-use futures_util::{Stream, StreamExt};
+use futures_util::{StreamExt, stream::BoxStream};
 use parking_lot::{Mutex, RwLock};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
 use tonic::Status;
+use uuid::Uuid;
 
 use crate::{
     Channel, Context, Fault,
     convert::time,
-    ledger::View,
+    ledger::{ResumeToken, View},
     pause,
     resource::{Batch, Keyed, Resource},
 };
 
 /// A kind of resource that can be watched over a channel.
 pub trait Mirrored: Resource + PartialEq + Sized {
-    /// Watches the owner of this kind for what changed after `resume`; 0 delivers everything.
-    fn watch(channel: Channel, resume: u64) -> impl Future<Output = Result<Watch<Self>, Status>> + Send;
+    /// Watches the owner of this kind for what changed after `resume`; revision 0 delivers everything.
+    fn watch(
+        channel: Channel,
+        resume: ResumeToken,
+    ) -> impl Future<Output = Result<Watch<Self>, Status>> + Send;
 
     /// When that began which readers of the copy wait for, by the clock of the owner; none: nothing is waited for.
     fn began(&self) -> Option<Timestamp> {
@@ -45,8 +49,13 @@ pub trait Mirrored: Resource + PartialEq + Sized {
     }
 }
 
-/// The batches of one watch.
-pub type Watch<R> = std::pin::Pin<Box<dyn Stream<Item = Result<Batch<R>, Status>> + Send>>;
+/// A watch that the owner has admitted.
+pub struct Watch<R> {
+    /// The incarnation of all batches; none when the owner names none.
+    pub incarnation: Option<Uuid>,
+    /// The batches.
+    pub batches: BoxStream<'static, Result<Batch<R>, Status>>,
+}
 
 /// What became of one resource.
 #[derive(Debug)]
@@ -76,6 +85,9 @@ type Listener<R> = Box<dyn Fn(&[Change<R>]) + Send + Sync>;
 ///
 /// It is behind the owner by one stream at most and never goes back in time. While the owner cannot be
 /// reached it keeps what it has; when it is back the watch resumes where it broke.
+///
+/// All resources are of one incarnation of the owner. When the owner answers with another one, the copy is not complete
+/// until the first whole set of that incarnation replaces everything at once.
 pub struct Mirror<R> {
     shared: Arc<Shared<R>>,
 }
@@ -88,7 +100,7 @@ struct Shared<R> {
     followed: AtomicBool,
     /// Held while what is visible changes, so that everybody who listens hears of everything once.
     listeners: Mutex<Vec<Listener<R>>>,
-    /// Revision up to which the copy is complete; 0 before the first complete set.
+    /// Revision up to which the copy is complete; 0 before the first complete set of an incarnation.
     revision: watch::Sender<u64>,
     /// How often somebody has wanted to know that nothing is missing.
     asked: watch::Sender<u64>,
@@ -185,6 +197,11 @@ impl<R: Resource> Mirror<R> {
         self.shared.resources.read().iter().map(|held| Arc::clone(&held.0)).collect()
     }
 
+    /// Whether the copy is complete, of the incarnation that the owner had when it was last reached.
+    pub fn is_complete(&self) -> bool {
+        self.revision() > 0
+    }
+
     /// Waits until the copy includes everything up to `revision`; 1 or 0 mean that it is complete at all.
     pub async fn reached(&self, revision: u64) {
         let mut current = self.shared.revision.subscribe();
@@ -205,7 +222,7 @@ impl<R: Resource> Mirror<R> {
         let _caught_up = caught_up.wait_for(|known| *known >= asked).await;
     }
 
-    /// Revision up to which the copy is complete; 0 before the first complete set.
+    /// Revision up to which the copy is complete; 0 before the first complete set of an incarnation.
     pub fn revision(&self) -> u64 {
         *self.shared.revision.borrow()
     }
@@ -243,7 +260,11 @@ struct Follower<R> {
     channel: Channel,
     /// After starting over: what was held before and has not been seen again.
     stale: Option<HashSet<Keyed<R>>>,
-    resume: u64,
+    /// The set of another incarnation, which replaces what is visible once it is whole.
+    arriving: Option<HashSet<Keyed<R>>>,
+    resume: ResumeToken,
+    /// The incarnation of what is visible.
+    visible: Option<Uuid>,
     /// Whether the stream has told what was there before it, so that what it tells now has just happened.
     live: bool,
     /// When something began by the owner's clock and by ours, where those do not agree.
@@ -252,7 +273,16 @@ struct Follower<R> {
 
 impl<R: Mirrored> Follower<R> {
     fn new(mirror: Mirror<R>, channel: Channel) -> Self {
-        Self { mirror, channel, stale: None, resume: 0, live: false, began: HashMap::new() }
+        Self {
+            mirror,
+            channel,
+            stale: None,
+            arriving: None,
+            resume: ResumeToken::default(),
+            visible: None,
+            live: false,
+            began: HashMap::new(),
+        }
     }
 
     async fn follow(mut self) {
@@ -267,8 +297,9 @@ impl<R: Mirrored> Follower<R> {
                 self.start_over();
                 continue;
             }
-            failures = if self.resume > before { 1 } else { failures + 1 };
-            tracing::warn!(kind = R::KIND, revision = self.resume, failures, %status, "watch broke, resuming");
+            let revision = self.resume.revision;
+            failures = if revision > before.revision { 1 } else { failures + 1 };
+            tracing::warn!(kind = R::KIND, revision, failures, %status, "watch broke, resuming");
             tokio::time::sleep(pause::after(failures)).await;
         }
     }
@@ -279,7 +310,8 @@ impl<R: Mirrored> Follower<R> {
         let shared = Arc::clone(&self.mirror.shared);
         let mut asked = shared.asked.subscribe();
         let known = *asked.borrow_and_update();
-        let mut batches = R::watch(self.channel.clone(), self.resume).await?;
+        let Watch { incarnation, mut batches } = R::watch(self.channel.clone(), self.resume).await?;
+        self.enter(incarnation);
         let mut seen = None;
         loop {
             tokio::select! {
@@ -316,9 +348,47 @@ impl<R: Mirrored> Follower<R> {
     }
 
     fn start_over(&mut self) {
-        tracing::info!(kind = R::KIND, revision = self.resume, "the watch cannot be resumed, starting over");
-        self.stale = Some(self.mirror.shared.resources.read().clone());
-        self.resume = 0;
+        let revision = self.resume.revision;
+        tracing::info!(kind = R::KIND, revision, "the watch cannot be resumed, starting over");
+        self.resume = ResumeToken::default();
+    }
+
+    /// Notes the incarnation of a watch that was admitted. One that goes on where the last watch ended continues the
+    /// history of what is visible, whatever it is called; one that starts over may be of another history.
+    fn enter(&mut self, incarnation: Option<Uuid>) {
+        self.resume.incarnation = incarnation;
+        if self.resume.revision > 0 {
+            self.visible = incarnation;
+            return;
+        }
+        let held = self.mirror.shared.resources.read().clone();
+        if held.is_empty() || incarnation == self.visible {
+            (self.stale, self.arriving, self.visible) = (Some(held), None, incarnation);
+            return;
+        }
+        tracing::warn!(kind = R::KIND, "the owner has begun another incarnation, replacing the copy");
+        (self.stale, self.arriving) = (None, Some(HashSet::new()));
+        self.mirror.shared.revision.send_replace(0);
+    }
+
+    /// Replaces all that is visible by the set of another incarnation.
+    fn replace(&mut self, arrived: HashSet<Keyed<R>>) {
+        let shared = Arc::clone(&self.mirror.shared);
+        let listeners = shared.listeners.lock();
+        let mut changes = Vec::with_capacity(arrived.len());
+        {
+            let mut resources = shared.resources.write();
+            let mut before = std::mem::replace(&mut *resources, arrived);
+            for resource in resources.iter() {
+                let previous = before.take(resource.0.key()).map(|held| held.0);
+                changes.push(Change { previous, current: Some(Arc::clone(&resource.0)) });
+            }
+            let gone = before.into_iter().map(|held| Change { previous: Some(held.0), current: None });
+            changes.extend(gone);
+        }
+        self.visible = self.resume.incarnation;
+        self.began.retain(|key, _| shared.resources.read().contains(&**key));
+        listeners.iter().for_each(|listener| listener(&changes));
     }
 
     fn apply(&mut self, batch: Batch<R>) {
@@ -326,6 +396,16 @@ impl<R: Mirrored> Follower<R> {
         let now = time::now();
         let changed: Vec<_> = changed.into_iter().map(|resource| self.held(resource, now)).collect();
         self.live |= synced;
+        if let Some(mut arriving) = self.arriving.take() {
+            arriving.extend(changed.into_iter().map(Keyed));
+            if synced {
+                self.replace(arriving);
+                self.advance(revision, synced);
+            } else {
+                self.arriving = Some(arriving);
+            }
+            return;
+        }
         for deletion in &deleted {
             self.began.remove(&*deletion.key);
         }
@@ -396,7 +476,7 @@ impl<R: Mirrored> Follower<R> {
     /// Moves the resume point. During an initial set that is sent in the order of revisions every batch is
     /// one, but only the end of the set makes the copy complete.
     fn advance(&mut self, revision: u64, synced: bool) {
-        self.resume = revision;
+        self.resume.revision = revision;
         let complete = *self.mirror.shared.revision.borrow() > 0;
         if synced || complete {
             self.mirror.shared.revision.send_replace(revision.max(1));

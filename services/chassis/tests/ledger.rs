@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Context, Fault, Settings,
-    ledger::{Draft, Ledger, Selection},
+    ledger::{Draft, Ledger, ResumeToken, Selection},
 };
 use expect_test::expect;
 use futures_util::{FutureExt, StreamExt, future::join_all};
@@ -384,6 +384,52 @@ async fn a_watch_that_is_served_ends_with_the_service() {
     assert!(tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().is_none());
     let refused = ledger.serve_watch(9).await.err().map(Fault::from);
     assert_eq!(refused, Some(Fault::ResumeExpired(9)));
+}
+
+/// The incarnation that a watch names, and the token of its last delivery.
+async fn watched(ledger: &Ledger<Notes>, resume: ResumeToken) -> Result<ResumeToken, Fault> {
+    let response = ledger.serve_watch(resume).await?;
+    let mut request = tonic::Request::new(ledger.view().revision());
+    *request.metadata_mut() = response.metadata().clone();
+    Ok(ResumeToken::received(&request, |revision| *revision))
+}
+
+#[tokio::test]
+async fn restored_file_refuses_watches_of_the_lost_history() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, backup) = (directory.path().join("notes.db"), directory.path().join("backup.db"));
+    let database = test_databases::EmptyDatabase::at(format!("sqlite://{}?mode=rwc", file.display()));
+    let open = async || {
+        let (context, connection) = (Context::new(Settings::default()), note::connect(&database).await);
+        let ledger: Ledger<Notes> = Ledger::open(&context, connection.clone()).await.unwrap();
+        (context, connection, ledger)
+    };
+    let close = async |context: Context, connection: sea_orm::DatabaseConnection| {
+        stop(context).await;
+        connection.close().await.unwrap();
+    };
+    let (context, connection, ledger) = open().await;
+    put(&ledger, "a", "kept").await;
+    let kept = watched(&ledger, ResumeToken::default()).await.unwrap();
+    drop(ledger);
+    close(context, connection).await;
+    std::fs::copy(&file, &backup).unwrap();
+
+    let (context, connection, ledger) = open().await;
+    let restarted = watched(&ledger, kept).await.unwrap();
+    assert_ne!(restarted.incarnation, kept.incarnation, "nobody can tell that the file is the same");
+    put(&ledger, "b", "lost").await;
+    let lost = watched(&ledger, restarted).await.unwrap();
+    drop(ledger);
+    close(context, connection).await;
+    std::fs::copy(&backup, &file).unwrap();
+
+    let (context, connection, ledger) = open().await;
+    put(&ledger, "c", "instead").await;
+    put(&ledger, "d", "more").await;
+    assert_eq!(watched(&ledger, lost).await, Err(Fault::ResumeExpired(2)));
+    assert!(watched(&ledger, kept).await.is_ok(), "both histories have it");
+    close(context, connection).await;
 }
 
 #[tokio::test]

@@ -128,6 +128,8 @@ impl Coordinator {
     }
 
     async fn round(&self, ids: Vec<ComponentId>) {
+        // The registry may have begun another incarnation, of which nothing is known yet.
+        tokio::join!(self.components.reached(1), self.options.reached(1));
         // What comes to this replica is marked when it has been taken over.
         let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
         let Agenda { preparations, configurations, gone } = self.agenda(ids, &fence);

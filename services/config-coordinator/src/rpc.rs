@@ -2,7 +2,7 @@
 
 use chassis::{
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, Selection, Watched},
+    ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
     resource::Batch,
 };
 use proto::{
@@ -62,7 +62,7 @@ impl ConfigurationService for ConfigurationRpc {
         request: Request<WatchConfigurationStatesRequest>,
     ) -> Result<Response<Self::WatchConfigurationStatesStream>, Status> {
         self.taken_over().await?;
-        self.states.serve_watch(request.into_inner().resume_revision).await
+        self.states.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
     }
 }
 

@@ -71,6 +71,8 @@ impl Actor {
     pub(crate) async fn decide(&self) -> anyhow::Result<Infallible> {
         loop {
             let ids = self.queues.undecided.next(MOST_DECISIONS).await;
+            // The registry may have begun another incarnation, of which nothing is known yet.
+            self.known.complete().await;
             // Without the options nothing is known about waits and retries. Once they arrive every component
             // is marked.
             let Some(record) = self.known.options.get(OptionsRecord::KEY) else { continue };

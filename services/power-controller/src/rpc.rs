@@ -3,7 +3,7 @@
 use chassis::{
     Tasks,
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, Selection, Watched},
+    ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
     resource::Batch,
 };
 use proto::{
@@ -65,7 +65,7 @@ impl PowerService for PowerRpc {
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
         self.taken_over().await?;
-        self.states.serve_watch(request.into_inner().resume_revision).await
+        self.states.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;

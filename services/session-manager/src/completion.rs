@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{Fault, work::WorkQueue};
 use domain::{
-    completion::owns,
+    completion::{owns, stake},
+    component::Component,
     session::{Progress, Session},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{shared::Shared, tenants::Nodes};
 
@@ -18,6 +19,10 @@ const AT_ONCE: usize = 64;
 /// Pause after a write that was not taken, so that a database in trouble is not pestered, and before another look at
 /// nodes that are let go of within milliseconds as a rule.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to wait for the copy of the components to show what a session did to its members. A registry that was restored
+/// may never reach that revision again; what it lists then counts without the copy.
+const BEHIND: Duration = Duration::from_secs(10);
 
 /// Completes sessions for ever. None waits for another: that of a tenant may have to wait for who knows the tenant.
 pub(crate) async fn run(shared: Shared, queue: WorkQueue<Arc<str>>) -> anyhow::Result<()> {
@@ -37,9 +42,7 @@ pub(crate) async fn run(shared: Shared, queue: WorkQueue<Arc<str>>) -> anyhow::R
 enum Finding {
     /// It is complete, or something will tell when to look again.
     Done,
-    /// The copy of the components does not show yet what the session did to its members.
-    Behind(u64),
-    /// A node of it does as wanted, or was said by hand to do so, and nobody has let go of it yet.
+    /// A node keeps the session, as far as the registry says, or it is not known yet whether one does.
     Unsettled,
 }
 
@@ -47,10 +50,6 @@ enum Finding {
 async fn look_at(shared: &Shared, key: Arc<str>) -> (Arc<str>, Option<Instant>) {
     let again = match complete_if_over(shared, &key).await {
         Ok(Finding::Done) => None,
-        Ok(Finding::Behind(revision)) => {
-            shared.components.reached(revision).await;
-            Some(Instant::now())
-        }
         Ok(Finding::Unsettled) => Some(Instant::now() + PAUSE),
         Err(fault) => {
             tracing::warn!(%fault, "a session could not be completed, trying again");
@@ -68,12 +67,13 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
         return Ok(Finding::Done);
     }
     let assigned = record.session.assigned_revision;
-    if shared.components.revision() < assigned.max(1) {
-        return Ok(Finding::Behind(assigned));
+    let is_behind = timeout(BEHIND, shared.components.reached(assigned)).await.is_err();
+    if is_behind && !shared.components.is_complete() {
+        return Ok(Finding::Unsettled);
     }
     // Asked after the revision: what the index counts is then at least as new.
     let is_over = || shared.members.stakes(key).is_some_and(|stakes| stakes.is_complete());
-    if is_over() && is_owner(shared, &record.session) {
+    if is_over() && (is_owner(shared, &record.session) || is_kept(shared, &record.session).await?) {
         return Ok(Finding::Unsettled);
     }
     if is_over() {
@@ -86,6 +86,20 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
         }
     }
     Ok(Finding::Done)
+}
+
+/// Whether the registry itself says that a component keeps the session, or may come to say so because commits were lost
+/// just now.
+async fn is_kept(shared: &Shared, session: &Session) -> Result<bool, Fault> {
+    if shared.is_just_restored() {
+        return Ok(true);
+    }
+    let lets_go = shared.options.in_force().disable_components_on_completion;
+    let keeps = |component: &Component| {
+        stake(component, session, shared.complete_applied).is_some()
+            || lets_go && component.is_enabled() && owns(session, component)
+    };
+    shared.confirmation.is_kept(session, keeps).await
 }
 
 /// Whether the session still has a node that is enabled. That keeps no session from being over where the options have

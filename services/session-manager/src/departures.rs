@@ -8,13 +8,14 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, lease::Fence, within};
 use domain::{
-    completion::{Departures, departures},
+    completion::{Departures, Stake, departures, stake},
+    component::Component,
     id::{ComponentId, Tenant},
     session::{Progress, Session},
 };
 use futures_util::future::join_all;
 use proto::component::{
-    Component, PatchComponentsRequest, PatchMany, Scope, component_service_client::ComponentServiceClient,
+    self as wire, PatchComponentsRequest, PatchMany, Scope, component_service_client::ComponentServiceClient,
     patch_components_request::Selection,
 };
 use tokio::time::sleep;
@@ -112,13 +113,30 @@ impl Departing {
         if record.session.waiting_for != waiting_for {
             self.shared.note(record, waiting_for, fence.clone()).await?;
         }
-        if departures.only_staged && !is_owner(&self.shared, &record.session) {
+        if departures.only_staged
+            && !is_owner(&self.shared, &record.session)
+            && !self.is_kept(&record.session, nodes).await?
+        {
             return self.shared.complete(record, Some(Arc::clone(nodes)), fence).await;
         }
         if !departures.owned.is_empty() && self.shared.custody.is_current(&fence) {
             self.release(&record.session, departures.owned).await?;
         }
         Ok(())
+    }
+
+    /// Whether the registry itself says that something else than what departed nodes have staged keeps the session, or may
+    /// come to say so because commits were lost just now.
+    async fn is_kept(&self, session: &Session, nodes: &TenantNodes) -> Result<bool, Fault> {
+        if self.shared.is_just_restored() {
+            return Ok(true);
+        }
+        let keeps = |component: &Component| match stake(component, session, self.shared.complete_applied) {
+            Some(Stake::Owned) => true,
+            Some(Stake::Staged) => !nodes.gone.contains(&component.id),
+            None => false,
+        };
+        self.shared.confirmation.is_kept(session, keeps).await
     }
 
     /// Disables those of `nodes` that the session still owns by the time the registry writes.
@@ -128,7 +146,8 @@ impl Departing {
             nodes = nodes.len(),
             "nodes have left the tenant of their session"
         );
-        let patch = Component { enabled: Some(false), error: Some(LEFT.to_owned()), ..Component::default() };
+        let patch =
+            wire::Component { enabled: Some(false), error: Some(LEFT.to_owned()), ..wire::Component::default() };
         let many = PatchMany {
             patch: Some(patch),
             session: session.name.clone(),

@@ -9,6 +9,7 @@ mod answers;
 pub mod catalogue;
 mod cleanup;
 mod completion;
+mod confirmation;
 mod convert;
 mod departures;
 mod feed;
@@ -48,6 +49,7 @@ use proto::{
 pub use setback::{Outage, Setback};
 
 use crate::{
+    confirmation::Confirmation,
     feed::Work,
     lookup::Lookup,
     members::Members,
@@ -140,5 +142,7 @@ async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> an
         compatibility,
         custody,
         most_complete,
+        complete_applied: settings.sessions.complete_applied,
+        confirmation: Confirmation::new(registry.clone()),
     })
 }

@@ -6,7 +6,7 @@ use chassis::{
     Fault,
     convert::time::now,
     kinds::deletions_to_wire,
-    ledger::{Responses, Selection, Watched},
+    ledger::{Responses, ResumeToken, Selection, Watched},
     resource::{Batch, Resource},
 };
 use domain::{
@@ -75,7 +75,10 @@ impl SessionService for SessionRpc {
         &self,
         request: Request<wire::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        self.shared.sessions.serve_watch(request.into_inner().resume_revision).await
+        self.shared
+            .sessions
+            .serve_watch(ResumeToken::received(&request, |request| request.resume_revision))
+            .await
     }
 
     async fn create_session(

@@ -1,6 +1,6 @@
 //! What the calls and the loops of this service have in common.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
@@ -22,6 +22,7 @@ use domain::{
 use proto::session::SessionStatus;
 
 use crate::{
+    confirmation::Confirmation,
     convert,
     members::Members,
     record::{SessionRecord, key},
@@ -29,6 +30,10 @@ use crate::{
     store::{LeftOutMembers, Sessions, Templates},
     tenants::{Nodes, Tenants},
 };
+
+/// How long after a loss of sessions none is completed. The stores of a mesh are restored one after the other, and a
+/// registry that is restored later may give a session its nodes back.
+const RESTORED: Duration = Duration::from_secs(30);
 
 /// The collections that this service owns, and its copies of what others own. Clones share them.
 #[derive(Clone)]
@@ -47,6 +52,9 @@ pub(crate) struct Shared {
     pub(crate) custody: Custody,
     /// Complete sessions that are kept, whatever their age.
     pub(crate) most_complete: usize,
+    /// Whether a stage that was applied and is kept holds its session no longer.
+    pub(crate) complete_applied: bool,
+    pub(crate) confirmation: Confirmation,
 }
 
 impl Shared {
@@ -59,6 +67,11 @@ impl Shared {
             return Err(Fault::unavailable("component registry", "it has not told the options yet"));
         }
         Ok(self.options.in_force())
+    }
+
+    /// Whether sessions were lost so short a time ago that none is completed.
+    pub(crate) fn is_just_restored(&self) -> bool {
+        self.sessions.view().since_loss().is_some_and(|age| age < RESTORED)
     }
 
     /// The template of that tenant, as it is now.
@@ -143,6 +156,10 @@ impl Shared {
         let write = self.sessions.write_fenced(fence, move |draft| {
             let record = draft.get(&key).filter(|record| record.is_still(&id, from));
             let Some(record) = record else { return Ok(()) };
+            if from == Progress::Running && shared.is_just_restored() {
+                // The loss was noticed by this very write: what the registry said was about the history before.
+                return Err(Fault::unavailable("sessions", "commits were lost just now"));
+            }
             let session = session::complete(record.session.clone(), now(), error);
             tracing::info!(session = session.name, id, error = session.error, "session complete");
             let saved_status = Some(shared.status(&session, &visible));

@@ -76,6 +76,10 @@ struct State {
     transitions: Transitions,
     /// Nodes that the power service does not reach.
     unreachable: HashSet<String>,
+    /// Nodes of which transitions are taken and not performed yet.
+    held: HashSet<String>,
+    /// What is to be performed once its node is not held any more: transition, command, position of the node.
+    late: Vec<(String, PowerCommand, usize)>,
 }
 
 /// The members of the inventory that can be turned on.
@@ -93,7 +97,8 @@ impl Fleet {
         };
         let nodes = nodes(&hardware).zip(faults).enumerate().map(node).collect();
         let (transitions, unreachable) = (Transitions::default(), HashSet::new());
-        let state = State { machine: Machine::new(nodes), transitions, unreachable };
+        let (held, late) = (HashSet::new(), Vec::new());
+        let state = State { machine: Machine::new(nodes), transitions, unreachable, held, late };
         Self {
             hardware,
             groups,
@@ -199,6 +204,9 @@ impl Fleet {
         let (members, unreached) = (ids(&positions, &state.machine), ids(&unreached, &state.machine));
         let id = uuid::Uuid::new_v4().to_string();
         let created_at = SystemTime::now();
+        let is_held = |position: &usize| state.held.contains(&*state.machine.nodes()[*position].id);
+        let (late, reached): (Vec<_>, Vec<_>) = reached.into_iter().partition(is_held);
+        state.late.extend(late.into_iter().map(|position| (id.clone(), command, position)));
         state.transitions.push(Transition { id: id.clone(), command, members, unreached, created_at });
         let changes = state.machine.command(self.started.elapsed(), command, &reached);
         self.publish(&state.machine, changes);
@@ -216,6 +224,21 @@ impl Fleet {
         }
     }
 
+    /// From now on transitions of these nodes are taken and performed later. Performs what was put off for others.
+    pub(crate) fn hold(&self, held: HashSet<String>) {
+        let mut state = self.state.lock();
+        let machine = &state.machine;
+        let is_due = |position: usize| !held.contains(&*machine.nodes()[position].id);
+        let (due, late): (Vec<_>, Vec<_>) =
+            state.late.iter().cloned().partition(|(_, _, position)| is_due(*position));
+        (state.late, state.held) = (late, held);
+        for (_, command, position) in due {
+            let changes = state.machine.command(self.started.elapsed(), command, &[position]);
+            self.publish(&state.machine, changes);
+        }
+        self.rescheduled.notify_one();
+    }
+
     /// What became of a transition on each of its nodes; none if it was forgotten.
     pub(crate) fn tasks(&self, transition: &str) -> Option<Vec<(Arc<str>, Task)>> {
         let state = self.state.lock();
@@ -223,7 +246,9 @@ impl Fleet {
         let task = |id: &Arc<str>| {
             let position = state.machine.position(id)?;
             let is_on = state.machine.nodes()[position].is_on();
-            Some((Arc::clone(id), transition.task(id, is_on, now)))
+            let is_late = state.late.iter().any(|(late, _, at)| *late == transition.id && *at == position);
+            let task = if is_late { Task::Pending } else { transition.task(id, is_on, now) };
+            Some((Arc::clone(id), task))
         };
         Some(transition.members.iter().filter_map(task).collect())
     }

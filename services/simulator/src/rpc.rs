@@ -1,6 +1,6 @@
 //! The fleet as a gRPC service: reads requests, asks the fleet, writes answers.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::HashSet, sync::Arc, time::SystemTime};
 
 use chassis::Fault;
 use futures_util::{
@@ -45,6 +45,11 @@ impl FleetRpc {
     /// From now on the power service reaches a node, or does not: then what it is told to do with it fails.
     pub fn set_reachable(&self, id: &str, reachable: bool) {
         self.fleet.set_reachable(id, reachable);
+    }
+
+    /// From now on the power service takes transitions of these nodes and performs them once they are not named any more.
+    pub fn hold(&self, held: HashSet<String>) {
+        self.fleet.hold(held);
     }
 
     /// A subscriber that fell behind is told so and has to subscribe and read everything again.

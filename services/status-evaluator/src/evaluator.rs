@@ -88,6 +88,8 @@ impl Evaluator {
         let mut failures = 0;
         loop {
             let ids = self.queue.next(BATCH).await;
+            // A copy that is being replaced by another incarnation may contradict the others.
+            self.mirrors.reached().await;
             let decided = self.decide(ids, time::now());
             if decided.is_empty() {
                 continue;

@@ -171,6 +171,24 @@ fn shards_that_are_nobodys_or_too_many_are_found() {
 }
 
 #[test]
+fn action_on_held_nodes_is_found() {
+    let held = [NODE.to_owned()];
+    assert!(nothing_held("a", Action::PoweringOn, "b", true, &[]).is_ok());
+    assert!(nothing_held("a", Action::PoweringOn, "b", true, &held).is_err());
+    assert!(nothing_held("a", Action::PoweringOn, "b", false, &held).is_err());
+}
+
+#[test]
+fn completion_with_enabled_nodes_is_found() {
+    let owned = component(|one| one.assignment = "id".into());
+    let settled = component(|one| (one.assignment, one.enabled) = ("id".into(), Some(false)));
+    let other = component(|one| one.assignment = "other".into());
+    assert!(completed_without_nodes("s", "id", &[settled, owned.clone()]).is_ok(), "enabled again by hand");
+    assert!(completed_without_nodes("s", "id", &[other]).is_ok());
+    assert!(completed_without_nodes("s", "id", &[owned]).is_err());
+}
+
+#[test]
 fn completion_that_is_undone_is_found() {
     assert!(completion_stays(true, true, "s").is_ok() && completion_stays(false, false, "s").is_ok());
     assert!(completion_stays(true, false, "s").is_err());

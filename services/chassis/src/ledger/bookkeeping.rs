@@ -32,6 +32,8 @@ pub(super) mod revision {
         pub last_commit: String,
         /// The lineage of the database then; empty when none was written down.
         pub lineage: String,
+        /// The incarnation of the kind; empty in a row from before there were any.
+        pub incarnation: String,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -107,6 +109,8 @@ pub(super) struct Position {
     pub(super) last: Commit,
     /// Deletions up to here may have been forgotten.
     pub(super) compacted: u64,
+    /// Nil in a database from before there were any.
+    pub(super) incarnation: Uuid,
 }
 
 /// The row of a kind, which nobody else can lock until the end of the transaction.
@@ -125,7 +129,7 @@ pub(super) struct Mark {
     pub(super) commit: Commit,
 }
 
-/// Makes the row of `kind`, unless it is there.
+/// Makes the row of `kind`, unless it is there. An empty store is an incarnation of its own.
 pub(super) async fn make(on: &impl ConnectionTrait, kind: &str) -> Result<(), DbErr> {
     let first = revision::ActiveModel {
         kind: Set(kind.to_owned()),
@@ -133,6 +137,7 @@ pub(super) async fn make(on: &impl ConnectionTrait, kind: &str) -> Result<(), Db
         compacted: Set(0),
         last_commit: Set(String::new()),
         lineage: Set(String::new()),
+        incarnation: Set(Uuid::now_v7().to_string()),
     };
     let keep = OnConflict::column(revision::Column::Kind).do_nothing().to_owned();
     revision::Entity::insert(first).on_conflict(keep).exec_without_returning(on).await.map(drop)
@@ -143,13 +148,13 @@ pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Po
     let found = revision::Entity::find_by_id(kind).one(on).await?;
     let found = found.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
     let last = Commit { revision: unsigned(found.revision), id: id(&found.last_commit) };
-    Ok(Position { last, compacted: unsigned(found.compacted) })
+    Ok(Position { last, compacted: unsigned(found.compacted), incarnation: id(&found.incarnation) })
 }
 
 /// Waits until nobody else changes `kind`, and keeps it so.
 pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: &Teller) -> Result<Locked, DbErr> {
     let sql = format!(
-        "SELECT revision, compacted, last_commit, lineage, {} AS of_now, \
+        "SELECT revision, compacted, last_commit, lineage, incarnation, {} AS of_now, \
          CAST(pg_current_xact_id() AS text) AS transaction \
          FROM revisions WHERE kind = $1 FOR UPDATE",
         teller.expression()
@@ -159,7 +164,9 @@ pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: &Teller) 
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
     let last_commit: String = row.try_get("", "last_commit")?;
     let last = Commit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
-    let position = Position { last, compacted: unsigned(row.try_get("", "compacted")?) };
+    let incarnation: String = row.try_get("", "incarnation")?;
+    let compacted = unsigned(row.try_get("", "compacted")?);
+    let position = Position { last, compacted, incarnation: id(&incarnation) };
     let lineage = Lineage { written: row.try_get("", "lineage")?, now: row.try_get("", "of_now")? };
     Ok(Locked { position, lineage, transaction: row.try_get("", "transaction")? })
 }
@@ -195,18 +202,19 @@ fn judge(status: Option<&str>, last: Commit, asked: Commit) -> Fate {
     }
 }
 
-/// Moves `kind` from one revision to that of `to`, if it is still there, and writes the lineage down. Where the database
-/// is shared, tells the other replicas once it is committed.
+/// Moves `kind` from one revision to that of `to`, if it is still there, and writes lineage and incarnation down. Where the
+/// database is shared, tells the other replicas once it is committed.
 pub(super) async fn advance(
     on: &DatabaseTransaction,
     kind: &str,
     from: u64,
     to: Commit,
     lineage: &str,
+    incarnation: Uuid,
 ) -> Result<bool, DbErr> {
-    let (revision, id) = (signed(to.revision), to.id.to_string());
+    let (revision, id, incarnation) = (signed(to.revision), to.id.to_string(), incarnation.to_string());
     if on.get_database_backend() == DbBackend::Postgres {
-        let sql = "WITH moved AS (UPDATE revisions SET revision = $3, last_commit = $6, lineage = $7 \
+        let sql = "WITH moved AS (UPDATE revisions SET revision = $3, last_commit = $6, lineage = $7, incarnation = $8 \
                    WHERE kind = $1 AND revision = $2 RETURNING kind) SELECT pg_notify($4, $5) FROM moved";
         let hint = format!("{kind} {revision}");
         let values = [
@@ -217,6 +225,7 @@ pub(super) async fn advance(
             hint.into(),
             id.into(),
             lineage.into(),
+            incarnation.into(),
         ];
         let moved =
             on.query_all_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await?;
@@ -225,6 +234,7 @@ pub(super) async fn advance(
     let moved = revision::Entity::update_many()
         .col_expr(revision::Column::Revision, Expr::value(revision))
         .col_expr(revision::Column::LastCommit, Expr::value(id))
+        .col_expr(revision::Column::Incarnation, Expr::value(incarnation))
         .filter(revision::Column::Kind.eq(kind))
         .filter(revision::Column::Revision.eq(signed(from)))
         .exec(on)

@@ -120,6 +120,7 @@ mod tests {
     use super::*;
     use crate::{
         ledger::{
+            incarnation::Incarnation,
             showing::show,
             store::{Commit, Everything},
             view::View,
@@ -196,6 +197,7 @@ mod tests {
             deletions: Vec::new(),
             revision: 0,
             compacted: 0,
+            incarnation: Incarnation::of(uuid::Uuid::nil()),
             remembers: 1,
             unreadable: BTreeMap::new(),
             facets: Facets::default(),

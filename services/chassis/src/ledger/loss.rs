@@ -16,7 +16,7 @@ use crate::resource::Resource;
 const MARGIN: u64 = 1_000_000;
 
 /// A database that was restored, or a stand-in without the last commits, would give the same revisions again to other
-/// changes. So it goes on above all that anybody has seen, of which this replica has `shown` some; who watches starts over;
+/// changes. So it goes on above all that anybody has seen, of which this replica has `shown` some; another incarnation begins, in which who watches starts over;
 /// and every resource becomes what it has to be once nobody knows what was lost of it.
 pub(super) async fn mend<T: Table>(
     transaction: &mut Transaction<T>,
@@ -49,7 +49,7 @@ async fn begin_anew<T: Table>(
     }
     let batch = number(changes, from);
     let commit = Commit::to(batch.revision);
-    if !transaction.save(&batch, from, None, commit).await? {
+    if !transaction.save(&batch, from, None, commit, everything.state.incarnation.id).await? {
         return Err(DbErr::RecordNotUpdated);
     }
     show(&mut everything.state, &batch);

@@ -15,7 +15,9 @@
 //! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state
 //!   of what changed rather than every step;
 //! - a row that cannot be read is left aside, and everything else is served;
-//! - what a database has lost is noticed: revisions go on far above all that were given, and watches start over.
+//! - what a database has lost is noticed: a new incarnation begins, revisions go on far above all that were given, and
+//!   watches start over;
+//! - a resume token of another incarnation is refused, whatever its revision.
 
 mod bookkeeping;
 mod commit_ids;
@@ -24,6 +26,7 @@ mod encoding;
 mod facets;
 mod feed;
 mod fresh;
+mod incarnation;
 mod indexes;
 mod lineage;
 mod loss;
@@ -48,6 +51,8 @@ pub use bookkeeping::Migration;
 pub(crate) use commit_ids::Migration as CommitIds;
 pub use draft::Draft;
 pub use facets::OneOf;
+pub(crate) use incarnation::Migration as Incarnations;
+pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use indexes::RevisionIndexes;
 pub(crate) use lineage::Migration as Lineages;
 pub(crate) use room::room;
@@ -232,7 +237,7 @@ impl<T: Table> Ledger<T> {
     /// # Errors
     /// [`Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
     pub fn watch(&self, resume: u64) -> Result<LedgerWatch<T::Kind>, Fault> {
-        LedgerWatch::start(Arc::clone(&self.view), resume)
+        LedgerWatch::start(Arc::clone(&self.view), resume.into())
     }
 
     /// Everything in the collection, then every change, without end: for a part that acts on its own

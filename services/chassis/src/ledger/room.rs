@@ -34,6 +34,7 @@ pub(crate) async fn room(database: &DatabaseConnection, kinds: &[&str]) -> Resul
         compacted: Set(0),
         last_commit: Set(text),
         lineage: Set(String::new()),
+        incarnation: Set(String::new()),
     };
     let overwrite =
         OnConflict::column(revision::Column::Kind).update_column(revision::Column::LastCommit).to_owned();
@@ -71,7 +72,7 @@ mod tests {
         let url = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
         let database = database::connect::<Migrator>(&url).await.unwrap();
         database.execute_unprepared("PRAGMA max_page_count = 20").await.unwrap();
-        database.execute_unprepared("INSERT INTO revisions VALUES ('a', 0, 0, '', '')").await.unwrap();
+        database.execute_unprepared("INSERT INTO revisions VALUES ('a', 0, 0, '', '', '')").await.unwrap();
         let error = room(&database, &[]).await.unwrap_err();
         assert!(database::is_in_trouble(&error) && !database::is_away(&error), "{error}");
         database.execute_unprepared("PRAGMA max_page_count = 1000").await.unwrap();

@@ -9,7 +9,7 @@ use futures_util::{
 use proto::{Encoded, Message};
 use tonic::{Response, Status};
 
-use super::{Ledger, OneOf, Table, View};
+use super::{Ledger, LedgerWatch, OneOf, ResumeToken, Table, View, incarnation};
 use crate::resource::{Batch, Resource};
 
 /// A table that is watched over gRPC.
@@ -54,27 +54,36 @@ impl<R> Default for Selection<R> {
 }
 
 impl<T: Table> Ledger<T> {
-    /// Answers a watch of what changes after `resume`; 0 delivers everything first. It begins with what any replica had
+    /// Answers a watch of what changes after `resume`; revision 0 delivers everything first. It begins with what any replica had
     /// acknowledged when this was called, as long as the database tells. While it does not, a watch begins with what this
     /// replica knows, and what others have written follows when the database is back: who watches keeps all that is in
-    /// memory through an outage. However many watch, what changes is encoded once.
+    /// memory through an outage. However many watch, what changes is encoded once. The metadata of the answer name the
+    /// incarnation of the stream, which ends when another one begins.
     ///
     /// # Errors
-    /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
-    /// [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not tell.
-    pub async fn serve_watch(&self, resume: u64) -> Result<Response<Responses<Encoded<T::Message>>>, Status>
+    /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered, in the future, or in another
+    /// incarnation. [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not tell.
+    pub async fn serve_watch(
+        &self,
+        resume: impl Into<ResumeToken>,
+    ) -> Result<Response<Responses<Encoded<T::Message>>>, Status>
     where
         T: Watched,
     {
+        let resume = resume.into();
         if let Err(fault) = self.fresh().await {
-            if resume > self.view.revision() {
+            if resume.revision > self.view.revision() {
                 return Err(fault.into());
             }
             tracing::debug!(kind = T::Kind::KIND, %fault, "a watch begins with what this replica knows");
         }
-        let (view, parts) = (Arc::clone(&self.view), self.watch(resume)?.parts());
-        let messages = parts.map(move |part| Ok(view.encoded(&*part?, T::message)));
-        Ok(Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
+        let watch = LedgerWatch::start(Arc::clone(&self.view), resume)?;
+        let (view, incarnation) = (Arc::clone(&self.view), watch.incarnation());
+        let messages = watch.parts().map(move |part| Ok(view.encoded(&*part?, T::message)));
+        let messages = messages.take_until(self.shutdown.clone().cancelled_owned());
+        let mut response = Response::new(messages.boxed());
+        incarnation::name(response.metadata_mut(), incarnation);
+        Ok(response)
     }
 
     /// Answers a list with at most `page` resources in a message, read as the client takes them. What changes

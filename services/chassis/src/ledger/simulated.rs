@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{
     Table,
     facets::Facets,
+    incarnation::Incarnation,
     store::{self, Commit, Everything, Fate, Mark, Position, Since},
     view::{DELETIONS, State},
 };
@@ -44,6 +45,7 @@ pub(super) struct Change<R> {
     batch: Batch<R>,
     commit: Uuid,
     forget: Option<u64>,
+    incarnation: Uuid,
 }
 
 impl<T: Table> Store<T> {
@@ -67,9 +69,13 @@ impl<T: Table> Store<T> {
     pub(super) async fn read_everything(&self) -> Result<Everything<T::Kind>, DbErr> {
         match self {
             Self::Database(store) => store.read_everything().await,
-            Self::Disk(disk, _) => {
+            Self::Disk(disk, others) => {
                 let remembers = disk.remembers();
-                disk.read(|shelf| everything(shelf, remembers)).await
+                let mut everything = disk.read(|shelf| everything(shelf, remembers)).await?;
+                if others.is_none() {
+                    everything.is_continued_by(Uuid::now_v7());
+                }
+                Ok(everything)
             }
         }
     }
@@ -155,13 +161,15 @@ impl<T: Table> Transaction<T> {
         from: u64,
         forget: Option<u64>,
         commit: Commit,
+        incarnation: Uuid,
     ) -> Result<bool, DbErr> {
         match self {
-            Self::Database(transaction) => transaction.save(batch, from, forget, commit).await,
+            Self::Database(transaction) => transaction.save(batch, from, forget, commit, incarnation).await,
             Self::Disk(OnDisk { transaction, changes, .. }) => {
                 let moved = changes.last().map(|change| change.batch.revision);
                 let at = transaction.read(|shelf: &Shelf<T::Kind>| moved.unwrap_or(shelf.revision)).await?;
-                changes.push(Change { from, batch: batch.clone(), commit: commit.id, forget });
+                let batch = batch.clone();
+                changes.push(Change { from, batch, commit: commit.id, forget, incarnation });
                 Ok(at == from)
             }
         }
@@ -173,7 +181,8 @@ impl<T: Table> Transaction<T> {
             Self::Disk(OnDisk { changes, .. }) => {
                 let batch = Batch { changed: Vec::new(), deleted: Vec::new(), revision, synced: false };
                 let commit = Commit::to(revision);
-                changes.push(Change { from, batch, commit: commit.id, forget: Some(revision) });
+                let (forget, incarnation) = (Some(revision), commit.id);
+                changes.push(Change { from, batch, commit: commit.id, forget, incarnation });
                 Ok(commit)
             }
         }
@@ -225,9 +234,10 @@ fn apply<R: Resource>(changes: Vec<Change<R>>, shelf: &mut Shelf<R>) -> Option<B
 
 impl<R: Resource> Change<R> {
     fn apply(self, shelf: &mut Shelf<R>) -> Batch<R> {
-        let Self { from: _, batch, commit, forget } = self;
+        let Self { from: _, batch, commit, forget, incarnation } = self;
         (shelf.revision, shelf.last_commit) = (batch.revision, commit);
         shelf.is_another_copy = false;
+        shelf.incarnation = incarnation;
         batch.deleted.iter().for_each(|deletion| shelf.delete(deletion));
         batch.changed.iter().for_each(|resource| shelf.put(resource));
         if let Some(up_to) = forget {
@@ -243,7 +253,7 @@ fn last<R>(shelf: &Shelf<R>) -> Commit {
 }
 
 fn position<R>(shelf: &Shelf<R>) -> Position {
-    Position { last: last(shelf), compacted: shelf.compacted }
+    Position { last: last(shelf), compacted: shelf.compacted, incarnation: shelf.incarnation }
 }
 
 fn everything<R: Resource>(shelf: &Shelf<R>, remembers: Option<usize>) -> Everything<R> {
@@ -254,6 +264,7 @@ fn everything<R: Resource>(shelf: &Shelf<R>, remembers: Option<usize>) -> Everyt
         deletions: shelf.deletions.clone(),
         revision: shelf.revision,
         compacted: shelf.compacted,
+        incarnation: Incarnation::of(shelf.incarnation),
         unreadable: BTreeMap::new(),
         remembers: remembers.unwrap_or(DELETIONS),
     };

@@ -16,10 +16,12 @@ use sea_orm::{
 };
 
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 
 use super::{
     Table, bookkeeping,
     facets::Facets,
+    incarnation::Incarnation,
     lineage::Teller,
     view::{DELETIONS, State},
 };
@@ -82,12 +84,16 @@ impl<T: Table> Store<T> {
         self.others.as_ref().map(|line| &line.hub)
     }
 
-    /// Reads all that is stored in one consistent piece.
+    /// Reads all that is stored in one consistent piece, when the ledger is opened.
     pub(super) async fn read_everything(&self) -> Result<Everything<T::Kind>, DbErr> {
         bookkeeping::make(&self.database, T::Kind::KIND).await?;
         let snapshot = self.snapshot().await?;
-        let everything = read_everything::<T>(&snapshot).await?;
+        let mut everything = read_everything::<T>(&snapshot).await?;
         snapshot.commit().await?;
+        if self.others.is_none() {
+            // The file may have been restored while nobody had it open.
+            everything.is_continued_by(Uuid::now_v7());
+        }
         Ok(everything)
     }
 
@@ -180,7 +186,7 @@ impl<T: Table> Transaction<T> {
         }
     }
 
-    /// Stores what changed and moves the kind from revision `from` to `commit`, which has the batch's; forgets deletions
+    /// Stores what changed and moves the kind from revision `from` to `commit` of `incarnation`; forgets deletions
     /// up to `forget`. False when the kind has moved, which never happens to who locked it.
     pub(super) async fn save(
         &mut self,
@@ -188,10 +194,11 @@ impl<T: Table> Transaction<T> {
         from: u64,
         forget: Option<u64>,
         commit: Commit,
+        incarnation: Uuid,
     ) -> Result<bool, DbErr> {
         let (kind, lineage) = (T::Kind::KIND, self.lineage());
         let on = self.begun().await?;
-        if !bookkeeping::advance(on, kind, from, commit, &lineage).await? {
+        if !bookkeeping::advance(on, kind, from, commit, &lineage, incarnation).await? {
             return Ok(false);
         }
         if !batch.deleted.is_empty() {
@@ -209,11 +216,12 @@ impl<T: Table> Transaction<T> {
         Ok(true)
     }
 
-    /// Moves the kind on to `revision` and forgets how it got there, so that nobody resumes a watch from before.
+    /// Moves the kind on to `revision` and forgets how it got there, so that nobody resumes a watch from before. The id of
+    /// the commit names the incarnation that begins with it.
     pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
         let (kind, lineage, commit) = (T::Kind::KIND, self.lineage(), Commit::to(revision));
         let on = self.begun().await?;
-        bookkeeping::advance(on, kind, from, commit, &lineage).await?;
+        bookkeeping::advance(on, kind, from, commit, &lineage, commit.id).await?;
         bookkeeping::forget(on, kind, revision).await?;
         Ok(commit)
     }
@@ -267,7 +275,7 @@ async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everythin
     let (readable, unreadable) = sort_out(T::load(on, None).await?);
     let deletions = bookkeeping::deletions(on, T::Kind::KIND, 0).await?;
     let resources: BTreeSet<_> = readable.into_iter().map(|one| Keyed(Arc::new(one))).collect();
-    let Position { last, compacted } = position;
+    let Position { last, compacted, incarnation } = position;
     let (revision, facets) = (last.revision, Facets::of(&resources));
     Ok(Everything {
         state: State {
@@ -275,6 +283,7 @@ async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everythin
             deletions,
             revision,
             compacted,
+            incarnation: Incarnation::of(incarnation),
             remembers: DELETIONS,
             unreadable: BTreeMap::new(),
             facets,
@@ -289,7 +298,7 @@ async fn read_since<T: Table>(
     position: &Position,
     held: Commit,
 ) -> Result<Since<T::Kind>, DbErr> {
-    let &Position { last, compacted } = position;
+    let &Position { last, compacted, .. } = position;
     if last.is_without(held) || held.revision < compacted {
         return read_everything::<T>(on).await.map(Since::Anew);
     }
@@ -312,13 +321,22 @@ fn sort_out<R>(rows: Vec<Result<R, Unreadable>>) -> (Vec<R>, Vec<Unreadable>) {
     (readable, unreadable)
 }
 
+impl<R> Everything<R> {
+    /// Has this state begin the incarnation `id`, which continues that of the database.
+    pub(super) fn is_continued_by(&mut self, id: Uuid) {
+        let state = &mut self.state;
+        state.incarnation = Incarnation { id, continues: Some((state.incarnation.id, state.revision)) };
+    }
+}
+
 impl<R> Since<R> {
-    /// The same with nothing to resume from before `commit`, at which the kind stands then.
+    /// The same with nothing to resume from before `commit`, at which the kind stands then and another incarnation begins.
     pub(super) fn moved_to(mut self, commit: Commit) -> Self {
         if let Self::Anew(everything) = &mut self {
             everything.last = commit;
             everything.state.revision = commit.revision;
             everything.state.compacted = commit.revision;
+            everything.state.incarnation = Incarnation::of(commit.id);
             everything.state.deletions.clear();
         }
         self

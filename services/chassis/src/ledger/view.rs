@@ -3,11 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use proto::{Encoded, Message};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
+use uuid::Uuid;
 
 #[cfg(test)]
 use super::store::Commit;
@@ -15,6 +17,7 @@ use super::{
     encoding::Encodings,
     facets::{Facets, OneOf},
     feed::{Feed, Feeds, Part},
+    incarnation::{Incarnation, ResumeToken},
     store::Everything,
 };
 use crate::{
@@ -38,6 +41,8 @@ pub struct View<R> {
     encodings: Encodings,
     /// The revision that is shown.
     shown: watch::Sender<u64>,
+    /// When the incarnation replaced another one that was shown.
+    begun: Mutex<Option<Instant>>,
 }
 
 /// The committed state, as the writer and watches handle it.
@@ -46,6 +51,7 @@ pub(super) struct State<R> {
     pub(super) deletions: Vec<Deletion>,
     pub(super) revision: u64,
     pub(super) compacted: u64,
+    pub(super) incarnation: Incarnation,
     /// Deletions that are remembered for watches that resume, see [`DELETIONS`].
     pub(super) remembers: usize,
     /// Rows that cannot be read, by key.
@@ -60,7 +66,7 @@ impl<R: Resource> View<R> {
         state.put_aside(everything.unreadable);
         let shown = watch::Sender::new(state.revision);
         let (state, feeds) = (RwLock::new(state), RwLock::new(Feeds::new()));
-        Self { state, feeds, encodings: Encodings::default(), shown }
+        Self { state, feeds, encodings: Encodings::default(), shown, begun: Mutex::default() }
     }
 
     /// A ledger's state of nothing but these resources.
@@ -73,6 +79,7 @@ impl<R: Resource> View<R> {
             deletions: Vec::new(),
             revision: 0,
             compacted: 0,
+            incarnation: Incarnation::of(Uuid::nil()),
             remembers: DELETIONS,
             unreadable: BTreeMap::new(),
             facets,
@@ -90,6 +97,12 @@ impl<R: Resource> View<R> {
     /// The resource of that key.
     pub fn get(&self, key: &str) -> Option<Arc<R>> {
         self.state.read().resources.get(key).map(|held| Arc::clone(&held.0))
+    }
+
+    /// How long ago another incarnation replaced the one that was shown; none: the store has lost nothing since it was
+    /// opened.
+    pub fn since_loss(&self) -> Option<Duration> {
+        self.begun.lock().map(|begun| begun.elapsed())
     }
 
     /// How many resources there are.
@@ -156,19 +169,23 @@ impl<R: Resource> View<R> {
     /// Replaces the committed state by one of which it is not known how it came about. Every watch starts over.
     pub(super) fn start_over(&self, everything: Everything<R>) {
         let mut state = self.state.write();
+        if everything.state.incarnation.id != state.incarnation.id {
+            *self.begun.lock() = Some(Instant::now());
+        }
         *state = everything.state;
         state.put_aside(everything.unreadable);
         self.shown.send_replace(state.revision);
         *self.feeds.write() = Feeds::new();
     }
 
-    /// Everything that changed after `resume`, and the feed of what changes from then on.
-    pub(super) fn subscribe(&self, resume: u64) -> Result<(Batch<R>, Feed<R>), Fault> {
-        let state = self.state.read();
-        if resume > state.revision || (resume > 0 && resume < state.compacted) {
-            return Err(Fault::ResumeExpired(resume));
+    /// Everything that changed after `resume`, the feed of what changes from then on, and the incarnation of both.
+    pub(super) fn subscribe(&self, resume: ResumeToken) -> Result<(Batch<R>, Feed<R>, Uuid), Fault> {
+        let (state, revision) = (self.state.read(), resume.revision);
+        let is_remembered = revision == 0 || (state.compacted..=state.revision).contains(&revision);
+        if !is_remembered || !state.incarnation.includes(resume) {
+            return Err(Fault::ResumeExpired(revision));
         }
-        Ok((state.since(resume), self.feeds.read().subscribe()))
+        Ok((state.since(revision), self.feeds.read().subscribe(), state.incarnation.id))
     }
 
     /// A batch on the wire, where `message` tells it. What several watches get is encoded once.

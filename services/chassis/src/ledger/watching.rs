@@ -4,9 +4,11 @@ use std::{collections::VecDeque, sync::Arc};
 
 use futures_util::{Stream, TryStreamExt, stream};
 use tokio::sync::broadcast::error::RecvError;
+use uuid::Uuid;
 
 use super::{
     feed::{Feed, Part, split},
+    incarnation::ResumeToken,
     view::View,
 };
 use crate::{
@@ -24,14 +26,20 @@ pub struct LedgerWatch<R> {
     /// What this watch alone gets.
     pending: VecDeque<Batch<R>>,
     delivered: u64,
+    incarnation: Uuid,
 }
 
 impl<R: Resource> LedgerWatch<R> {
-    pub(super) fn start(view: Arc<View<R>>, resume: u64) -> Result<Self, Fault> {
-        let (initial, feed) = view.subscribe(resume)?;
+    pub(super) fn start(view: Arc<View<R>>, resume: ResumeToken) -> Result<Self, Fault> {
+        let (initial, feed, incarnation) = view.subscribe(resume)?;
         let delivered = initial.revision;
         let pending = split(Batch { synced: true, ..initial }, INITIAL_BATCH);
-        Ok(Self { view, feed, pending, delivered })
+        Ok(Self { view, feed, pending, delivered, incarnation })
+    }
+
+    /// The incarnation of all batches.
+    pub(super) fn incarnation(&self) -> Uuid {
+        self.incarnation
     }
 
     /// The batches, without end. [`Fault::ResumeExpired`] when the watch fell so far behind that deletions
@@ -67,7 +75,11 @@ impl<R: Resource> LedgerWatch<R> {
 
     /// The client was too slow for every step: it gets the newest state of what it missed.
     fn skip_ahead(&mut self) -> Result<(), Fault> {
-        let (missed, feed) = self.view.subscribe(self.delivered)?;
+        let resume = ResumeToken { incarnation: Some(self.incarnation), revision: self.delivered };
+        let (missed, feed, incarnation) = self.view.subscribe(resume)?;
+        if incarnation != self.incarnation {
+            return Err(Fault::ResumeExpired(self.delivered));
+        }
         self.feed = feed;
         if missed.revision > self.delivered {
             self.delivered = missed.revision;
@@ -80,12 +92,13 @@ impl<R: Resource> LedgerWatch<R> {
 /// A watch that starts over instead of failing.
 pub(super) fn follow<R: Resource>(view: Arc<View<R>>) -> impl Stream<Item = Arc<Batch<R>>> + Send {
     stream::unfold((view, None), |(view, watch)| async move {
-        let mut watch = watch.or_else(|| LedgerWatch::start(Arc::clone(&view), 0).ok())?;
+        let mut watch =
+            watch.or_else(|| LedgerWatch::start(Arc::clone(&view), ResumeToken::default()).ok())?;
         loop {
             match watch.next().await {
                 Ok(part) => return Some((Arc::clone(&part.batch), (view, Some(watch)))),
                 // A watch from the beginning is always admitted.
-                Err(_) => watch = LedgerWatch::start(Arc::clone(&view), 0).ok()?,
+                Err(_) => watch = LedgerWatch::start(Arc::clone(&view), ResumeToken::default()).ok()?,
             }
         }
     })

@@ -16,7 +16,7 @@ use super::{
     loss,
     showing::{show, show_since},
     store::{Commit, Fate, Mark, Since},
-    view::{State, UNREADABLE, View},
+    view::{UNREADABLE, View},
 };
 use crate::{
     Fault, database, failpoint,
@@ -118,6 +118,9 @@ impl<T: Table> Writer<T> {
     }
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        if self.store.others().is_some() {
+            self.find_loss_at_start().await;
+        }
         loop {
             if let Some(first) = self.postponed.pop_front() {
                 self.transact(first).await;
@@ -137,6 +140,15 @@ impl<T: Table> Writer<T> {
         // Every caller may be gone before shutdown, for example in a test. The task still lives until then.
         shutdown.cancelled().await;
         Ok(())
+    }
+
+    /// Begins a transaction, which notices a copy of the database that was put in place while no replica ran. Without that
+    /// a restored kind would be served as if nothing had been lost until somebody changes it.
+    async fn find_loss_at_start(&mut self) {
+        if let Err(fault) = self.begin_and_end().await {
+            tracing::warn!(kind = T::Kind::KIND, %fault, "cannot tell whether the database has lost commits");
+            self.in_doubt = true;
+        }
     }
 
     /// Another replica was heard of.
@@ -363,9 +375,10 @@ impl<T: Table> Writer<T> {
         commit: Commit,
         tries: &mut u32,
     ) -> Result<(), DbErr> {
-        let forget = self.view.read(State::to_compact);
+        let (forget, incarnation) = self.view.read(|state| (state.to_compact(), state.incarnation.id));
         loop {
-            let saved = within(PATIENCE_TO_SAVE, transaction.save(batch, from, forget, commit)).await;
+            let saved = transaction.save(batch, from, forget, commit, incarnation);
+            let saved = within(PATIENCE_TO_SAVE, saved).await;
             match saved {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(DbErr::RecordNotUpdated),

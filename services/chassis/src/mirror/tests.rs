@@ -27,12 +27,13 @@ static WATCHES: AtomicU64 = AtomicU64::new(0);
 
 impl Mirrored for Wait {
     /// Its owner has changed it once more each time that it is watched.
-    async fn watch(_: Channel, resume: u64) -> Result<Watch<Self>, Status> {
+    async fn watch(_: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
         let revision = 1 + WATCHES.fetch_add(1, Ordering::SeqCst);
-        assert_eq!(resume, revision - 1, "it goes on where it was");
+        assert_eq!(resume.revision, revision - 1, "it goes on where it was");
         let changed = vec![Arc::new(Self(Timestamp(1), revision))];
         let batch = Batch { changed, deleted: Vec::new(), revision, synced: true };
-        Ok(stream::iter([Ok(batch)]).chain(stream::pending()).boxed())
+        let batches = stream::iter([Ok(batch)]).chain(stream::pending()).boxed();
+        Ok(Watch { incarnation: None, batches })
     }
 
     fn began(&self) -> Option<Timestamp> {
@@ -92,6 +93,42 @@ async fn what_the_ledger_of_the_process_has_is_held_once() {
     assert_eq!(*held(&newer), newer, "the ledger does not show it yet, or is another one");
     drop(view);
     assert!(!Arc::ptr_eq(&held(&same), &owned), "there is no ledger any more");
+}
+
+#[tokio::test]
+async fn copy_is_of_one_incarnation_at_any_time() {
+    let [before, after] = [1, 2].map(|id| Some(Uuid::from_u128(id)));
+    let mirror = Mirrors::default().of::<Wait>();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    mirror.tell(Box::new(move |changes| {
+        let revision = |wait: &Option<Arc<Wait>>| wait.as_ref().map(|wait| wait.1);
+        told.lock().extend(changes.iter().map(|one| (revision(&one.previous), revision(&one.current))));
+    }));
+    let mut follower = Follower::new(mirror.clone(), nobody());
+    let batch = |changed: Option<u64>, synced| Batch {
+        changed: changed.map(|revision| Arc::new(Wait(time::now(), revision))).into_iter().collect(),
+        deleted: Vec::new(),
+        revision: changed.unwrap_or(9),
+        synced,
+    };
+    follower.enter(before);
+    follower.apply(batch(Some(5), true));
+    follower.start_over();
+    follower.enter(after);
+    assert!(!mirror.is_complete());
+    follower.apply(batch(Some(3), false));
+    assert_eq!(mirror.get("one").map(|wait| wait.1), Some(5), "the new set is not whole");
+    assert!(!mirror.is_complete());
+    follower.apply(batch(None, true));
+    assert_eq!((mirror.get("one").map(|wait| wait.1), mirror.revision()), (Some(3), 9));
+    assert_eq!(*heard.lock(), [(None, Some(5)), (Some(5), Some(3))]);
+    assert_eq!(follower.resume, ResumeToken { incarnation: after, revision: 9 });
+    follower.start_over();
+    follower.enter(after);
+    assert!(mirror.is_complete(), "the history is the same");
+    follower.apply(batch(None, true));
+    assert_eq!(mirror.get("one"), None);
 }
 
 #[tokio::test]

@@ -32,11 +32,13 @@ pub enum Defect {
     EndlessConfigurations,
     /// The power service says of one node what failed on another.
     WrongNode,
+    /// The power service says of every transition that it has ended.
+    EarlyEnds,
 }
 
 impl Defect {
     /// Each with its name.
-    pub const ALL: [(&'static str, Self); 12] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-shard", Self::LostShard),
         ("false-promises", Self::FalsePromises),
@@ -49,6 +51,7 @@ impl Defect {
         ("lost-configurations", Self::LostConfigurations),
         ("endless-configurations", Self::EndlessConfigurations),
         ("wrong-node", Self::WrongNode),
+        ("early-ends", Self::EarlyEnds),
     ];
 
     /// Whether it is planted in this thread.

@@ -205,7 +205,7 @@ impl Disk {
         self.shared.state.lock().away
     }
 
-    /// Loses what was committed in the last `lost`, at most a second, as a stand-in does that takes over.
+    /// Loses what was committed in the last `lost`, at most a minute, as a failover or a restored backup does.
     pub fn set_back(&self, lost: Duration) {
         let to = Instant::now().checked_sub(lost).unwrap_or_else(Instant::now);
         let mut contents = self.shared.state.lock();

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How far back a disk can be set.
-const REMEMBERED: Duration = Duration::from_secs(1);
+const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// Everything of one kind.
 pub(crate) struct Shelf<R> {
@@ -28,6 +28,8 @@ pub(crate) struct Shelf<R> {
     pub(crate) compacted: u64,
     /// The id of the commit that took it to its revision.
     pub(crate) last_commit: Uuid,
+    /// The incarnation of the kind.
+    pub(crate) incarnation: Uuid,
     /// It was set back, and nothing was committed since.
     pub(crate) is_another_copy: bool,
     earlier: Earlier<Box<Shelf<R>>>,
@@ -84,6 +86,7 @@ impl<R> Default for Shelf<R> {
             revision: 0,
             compacted: 0,
             last_commit: Uuid::nil(),
+            incarnation: Uuid::now_v7(),
             is_another_copy: false,
             earlier: Earlier::default(),
         }
@@ -126,6 +129,7 @@ impl<R> Shelf<R> {
             revision: self.revision,
             compacted: self.compacted,
             last_commit: self.last_commit,
+            incarnation: self.incarnation,
             is_another_copy: self.is_another_copy,
             earlier: Earlier::default(),
         }

@@ -174,6 +174,13 @@ async fn a_row_that_becomes_unreadable_is_withdrawn() {
     replica.stop().await;
 }
 
+/// The incarnation that a watch of that replica names.
+async fn incarnation(replica: &Replica) -> Option<String> {
+    let watch = replica.ledger.serve_watch(0).await.unwrap();
+    let named = watch.metadata().get("reveille-incarnation")?;
+    Some(named.to_str().unwrap().to_owned())
+}
+
 #[tokio::test]
 async fn a_database_that_lost_commits_is_noticed_and_no_revision_is_given_twice() {
     let Some(database) = shared_database().await else { return };
@@ -181,6 +188,8 @@ async fn a_database_that_lost_commits_is_noticed_and_no_revision_is_given_twice(
     one.put("kept", "").await;
     one.put("lost", "").await;
     two.ledger.fresh().await.unwrap();
+    let before = incarnation(&one).await;
+    assert_eq!(incarnation(&two).await, before);
     let mut watch = Box::pin(two.ledger.watch(0).unwrap().batches());
     assert_eq!(watch.next().await.unwrap().unwrap().revision, 2);
     // As a stand-in that did not get the last commit.
@@ -195,6 +204,8 @@ async fn a_database_that_lost_commits_is_noticed_and_no_revision_is_given_twice(
     assert_eq!((two.text("lost"), two.text("new").is_some()), (None, true));
     assert_eq!(watch.next().await.unwrap().err(), Some(Fault::ResumeExpired(2)));
     assert_eq!(two.ledger.watch(2).err(), Some(Fault::ResumeExpired(2)));
+    let after = [incarnation(&one).await, incarnation(&two).await];
+    assert!(after[0] == after[1] && after[0] != before, "{before:?}, then {after:?}");
     one.stop().await;
     two.stop().await;
 }

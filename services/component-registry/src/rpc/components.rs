@@ -6,7 +6,7 @@ use chassis::{
     Fault,
     convert::time,
     kinds::deletions_to_wire,
-    ledger::{Draft, Responses, Watched},
+    ledger::{Draft, Responses, ResumeToken, Watched},
     resource::{Batch, Resource},
 };
 use domain::{
@@ -73,7 +73,7 @@ impl ComponentService for Registry {
         &self,
         request: Request<WatchComponentsRequest>,
     ) -> Result<Response<Self::WatchComponentsStream>, Status> {
-        self.components.serve_watch(request.into_inner().resume_revision).await
+        self.components.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
     }
 
     async fn put_components(

@@ -4,7 +4,7 @@ use chassis::{
     Fault,
     convert::options as convert,
     kinds::OptionsRecord,
-    ledger::{Responses, Watched},
+    ledger::{Responses, ResumeToken, Watched},
     resource::Batch,
 };
 use proto::{
@@ -60,7 +60,7 @@ impl OptionsService for Registry {
         &self,
         request: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        self.options.serve_watch(request.into_inner().resume_revision).await
+        self.options.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
     }
 }
 

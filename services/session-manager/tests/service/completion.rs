@@ -99,6 +99,21 @@ async fn a_member_that_is_enabled_holds_its_session_unless_it_is_to_be_kept_that
 }
 
 #[tokio::test]
+async fn lost_history_completes_no_session() {
+    let world = World::start().await;
+    world.template("t", &["n1"]).await;
+    world.boot("s", "t").await.unwrap();
+    let revision = world.running("s").await.revision;
+    world.peers.restore();
+    world.peers.settle("n1");
+    let asked = world.peers.lists();
+    once(async || tokio::task::yield_now().await, |()| world.peers.lists() > asked).await;
+    assert_eq!(world.running("s").await.revision, revision);
+    world.peers.show_restored();
+    world.complete("s").await;
+}
+
+#[tokio::test]
 async fn a_session_whose_members_others_took_is_complete() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;

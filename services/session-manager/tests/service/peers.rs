@@ -60,6 +60,10 @@ struct State {
     assigning: Assigning,
     /// Members of the group `blue`.
     blue: Vec<String>,
+    /// What the registry lists after a restore that its watches do not show yet.
+    restored: Option<BTreeMap<String, Component>>,
+    /// How often the registry has listed components.
+    lists: usize,
 }
 
 /// What the registry does with calls that assign members.
@@ -91,6 +95,8 @@ impl Peers {
             images_answer: true,
             assigning: Assigning::Answers,
             blue: vec!["n0".to_owned(), "n1".to_owned()],
+            restored: None,
+            lists: 0,
         };
         let peers = Self {
             state: Arc::new(Mutex::new(state)),
@@ -132,6 +138,22 @@ impl Peers {
 
     pub fn component(&self, id: &str) -> Component {
         self.state.lock().components[id].clone()
+    }
+
+    /// Has the registry list from now on what it has now, whatever its watches show.
+    pub fn restore(&self) {
+        let mut state = self.state.lock();
+        state.restored = Some(state.components.clone());
+    }
+
+    /// Has the registry list what its watches show.
+    pub fn show_restored(&self) {
+        self.state.lock().restored = None;
+    }
+
+    /// How often the registry has listed components.
+    pub fn lists(&self) -> usize {
+        self.state.lock().lists
     }
 
     pub fn set_options(&self, options: Options) {
@@ -370,12 +392,21 @@ impl ComponentService for Peers {
     /// The first component, with the revision.
     async fn list_components(
         &self,
-        _: Request<ListComponentsRequest>,
+        request: Request<ListComponentsRequest>,
     ) -> Result<Response<Self::ListComponentsStream>, Status> {
-        let state = self.state.lock();
-        let components = state.components.values().take(1).cloned().collect();
-        let page = ListComponentsResponse { components, revision: state.revision() };
-        Ok(Response::new(stream::iter([Ok(page)]).boxed()))
+        let filter = request.into_inner().filter.unwrap_or_default();
+        let mut state = self.state.lock();
+        state.lists += 1;
+        let staged = |one: &Component| one.staged_state.as_ref().and_then(|staged| staged.session.clone());
+        let is_wanted = |one: &&Component| {
+            filter.enabled.is_none_or(|enabled| one.enabled == Some(enabled))
+                && (filter.session.is_none() || filter.session == one.session)
+                && (filter.staged_session.is_none() || filter.staged_session == staged(one))
+        };
+        let registered = state.restored.as_ref().unwrap_or(&state.components);
+        let components = registered.values().filter(is_wanted).cloned().collect();
+        let message = ListComponentsResponse { components, revision: state.revision() };
+        Ok(Response::new(stream::iter([Ok(message)]).boxed()))
     }
 
     async fn get_component(
