@@ -9,8 +9,11 @@ use futures_util::{
 use proto::{Encoded, Message};
 use tonic::{Response, Status};
 
-use super::{Ledger, OneOf, Table, View};
-use crate::resource::{Batch, Resource};
+use super::{Ledger, OneOf, Table, View, view::Page};
+use crate::{
+    resource::{Batch, Resource},
+    streams,
+};
 
 /// A table that is watched over gRPC.
 pub trait Watched: Table {
@@ -61,6 +64,7 @@ impl<T: Table> Ledger<T> {
     ///
     /// # Errors
     /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
+    /// [`crate::Fault::Busy`] when streams hold as many bytes as they may.
     /// [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not tell.
     pub async fn serve_watch(&self, resume: u64) -> Result<Response<Responses<Encoded<T::Message>>>, Status>
     where
@@ -72,6 +76,8 @@ impl<T: Table> Ledger<T> {
             }
             tracing::debug!(kind = T::Kind::KIND, %fault, "a watch begins with what this replica knows");
         }
+        // What a watch begins with may be references to a whole fleet.
+        streams::wait_for_room().await?;
         let (view, parts) = (Arc::clone(&self.view), self.watch(resume)?.parts());
         let messages = parts.map(move |part| Ok(view.encoded(&*part?, T::message)));
         Ok(Response::new(messages.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
@@ -147,8 +153,13 @@ impl<R: Resource> Pages<R> {
         }
         let rest = keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
         let known = rest.filter_map(|key| self.view.get(key)).filter(|resource| wanted(resource));
-        let found: Vec<_> = known.take(most).collect();
-        let last = found.last().filter(|_| found.len() == most).map(|resource| resource.key().into());
-        (found, last)
+        let mut page = Page::of(most);
+        for resource in known {
+            if page.add(resource) {
+                break;
+            }
+        }
+        let last = page.found.last().filter(|_| page.is_full()).map(|resource| resource.key().into());
+        (page.found, last)
     }
 }

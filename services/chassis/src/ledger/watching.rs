@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     Fault,
-    resource::{Batch, Resource},
+    resource::{Batch, Deletion, Resource},
+    streams::{self, Charge},
 };
 
 /// Resources in one batch of the initial set: large enough to be cheap, small enough to be shown soon.
@@ -23,6 +24,8 @@ pub struct LedgerWatch<R> {
     feed: Feed<R>,
     /// What this watch alone gets.
     pending: VecDeque<Batch<R>>,
+    /// The bytes of that which count for the stream of the watch.
+    charge: Option<Charge>,
     delivered: u64,
 }
 
@@ -30,8 +33,9 @@ impl<R: Resource> LedgerWatch<R> {
     pub(super) fn start(view: Arc<View<R>>, resume: u64) -> Result<Self, Fault> {
         let (initial, feed) = view.subscribe(resume)?;
         let delivered = initial.revision;
-        let pending = split(Batch { synced: true, ..initial }, INITIAL_BATCH);
-        Ok(Self { view, feed, pending, delivered })
+        let mut watch = Self { view, feed, pending: VecDeque::new(), charge: None, delivered };
+        watch.gather(Batch { synced: true, ..initial });
+        Ok(watch)
     }
 
     /// The batches, without end. [`Fault::ResumeExpired`] when the watch fell so far behind that deletions
@@ -51,6 +55,9 @@ impl<R: Resource> LedgerWatch<R> {
     async fn next(&mut self) -> Result<Arc<Part<R>>, Fault> {
         loop {
             if let Some(batch) = self.pending.pop_front() {
+                if self.pending.is_empty() {
+                    self.charge = None;
+                }
                 return Ok(Arc::new(Part { batch: Arc::new(batch), encoding: None }));
             }
             match self.feed.recv().await.map(|place| place.part()) {
@@ -65,13 +72,19 @@ impl<R: Resource> LedgerWatch<R> {
         }
     }
 
+    fn gather(&mut self, batch: Batch<R>) {
+        let bytes = batch.changed.len() * size_of::<Arc<R>>() + batch.deleted.len() * size_of::<Deletion>();
+        self.charge = streams::charge_current(bytes);
+        self.pending = split(batch, INITIAL_BATCH);
+    }
+
     /// The client was too slow for every step: it gets the newest state of what it missed.
     fn skip_ahead(&mut self) -> Result<(), Fault> {
         let (missed, feed) = self.view.subscribe(self.delivered)?;
         self.feed = feed;
         if missed.revision > self.delivered {
             self.delivered = missed.revision;
-            self.pending = split(missed, INITIAL_BATCH);
+            self.gather(missed);
         }
         Ok(())
     }
