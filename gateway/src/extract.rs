@@ -2,9 +2,7 @@
 
 use std::fmt::Display;
 
-use axum::{
-    extract::{FromRequest, FromRequestParts, Path, Request},
-};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use http::{HeaderMap, header::CONTENT_TYPE, request::Parts};
 use serde::de::DeserializeOwned;

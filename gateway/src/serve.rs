@@ -183,7 +183,8 @@ impl ConnectionPlaces {
     fn idlest(&self) -> Option<(u64, Arc<Activity>)> {
         let open = self.open.lock();
         let idle = open.values().filter(|one| !one.leave.is_cancelled());
-        let idle = idle.map(|one| (one.idle_since.load(Ordering::Acquire), one)).filter(|(since, _)| *since > 0);
+        let idle =
+            idle.map(|one| (one.idle_since.load(Ordering::Acquire), one)).filter(|(since, _)| *since > 0);
         let (since, idlest) = idle.min_by_key(|(since, _)| *since)?;
         Some((since, Arc::clone(idlest)))
     }
@@ -317,7 +318,7 @@ where
             tracing::debug!(%error, "a connection ended badly");
         }
         // A connection that was asked to leave had been idle: its last answer has been taken.
-        if !activity.leave.is_cancelled() && !is_spare {
+        if !activity.leave.is_cancelled() {
             let mut stream = connection.into_parts().io.into_inner();
             linger(stream.get_mut().stream()).await;
         }

@@ -103,11 +103,15 @@ async fn unread_watches_stay_within_their_budget_and_hold_up_nobody() {
     assert!(waited < Duration::from_secs(8), "a reader waited for {waited:?}");
 
     let grown = mesh.peak_memory("component_registry") - before;
-    eprintln!("{WATCHES} watches took {} MiB, {refused} were refused, a reader waited {waited:?}", grown / MIB);
+    eprintln!(
+        "{WATCHES} watches took {} MiB, {refused} were refused, a reader waited {waited:?}",
+        grown / MIB
+    );
     assert!(grown < 2 * STREAM_BYTES + EACH * WATCHES as u64, "{} MiB", grown / MIB);
 
     // A watch that was closed says so, and its client may begin again.
-    let reads = unread.iter_mut().map(|watch| async move { timeout(Duration::from_secs(10), read(watch)).await });
+    let reads =
+        unread.iter_mut().map(|watch| async move { timeout(Duration::from_secs(10), read(watch)).await });
     let closed = join_all(reads).await.into_iter().find_map(|read| read.ok()?.err());
     if let Some(status) = closed {
         assert!(matches!(status.code(), Code::ResourceExhausted | Code::Cancelled), "{status}");

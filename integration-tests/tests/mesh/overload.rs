@@ -159,7 +159,9 @@ async fn slow_bodies_shut_nobody_out() {
     .await;
     let gateway = address(&mesh);
     let mut drips = JoinSet::new();
-    for (method, path) in [("PATCH", "/v2/options"), ("PATCH", "/v2/components/none"), ("POST", "/v2/sessions")] {
+    for (method, path) in
+        [("PATCH", "/v2/options"), ("PATCH", "/v2/components/none"), ("POST", "/v2/sessions")]
+    {
         for _ in 0..40 {
             drips.spawn(drip(gateway, method, path));
         }

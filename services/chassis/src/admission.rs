@@ -339,7 +339,10 @@ mod tests {
             ("", None),
             ("soon", None),
         ] {
-            let headers = HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), told.parse().unwrap())]);
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static("grpc-timeout"),
+                told.parse().unwrap(),
+            )]);
             assert_eq!(deadline(&headers), seconds.map(Duration::from_secs_f64), "{told}");
         }
     }

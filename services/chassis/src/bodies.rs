@@ -95,7 +95,9 @@ impl BodyBudget {
         while !body.is_end_stream() {
             let deadline = began + self.pace.more_of_body_within(received, announced);
             let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-            let Some(frame) = timeout_at(deadline, frame).await.map_err(|_| Incomplete::TooSlow)? else { break };
+            let Some(frame) = timeout_at(deadline, frame).await.map_err(|_| Incomplete::TooSlow)? else {
+                break;
+            };
             let Ok(part) = frame.map_err(|_| Incomplete::Broken)?.into_data() else { continue };
             received += part.len() as u64;
             if received > longest {

@@ -86,7 +86,9 @@ fn limit_files(group: &str) -> Vec<String> {
         _ => return Vec::new(),
     };
     let ancestors = Path::new(path).ancestors();
-    ancestors.map(|ancestor| format!("{root}{}/{file}", ancestor.display().to_string().trim_end_matches('/'))).collect()
+    ancestors
+        .map(|ancestor| format!("{root}{}/{file}", ancestor.display().to_string().trim_end_matches('/')))
+        .collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -119,11 +121,14 @@ mod tests {
     fn limits_of_all_ancestors_are_read() {
         for (group, files) in [
             ("0::/", vec!["/sys/fs/cgroup/memory.max"]),
-            ("0::/pods/a", vec![
-                "/sys/fs/cgroup/pods/a/memory.max",
-                "/sys/fs/cgroup/pods/memory.max",
-                "/sys/fs/cgroup/memory.max",
-            ]),
+            (
+                "0::/pods/a",
+                vec![
+                    "/sys/fs/cgroup/pods/a/memory.max",
+                    "/sys/fs/cgroup/pods/memory.max",
+                    "/sys/fs/cgroup/memory.max",
+                ],
+            ),
             ("9:memory:/", vec!["/sys/fs/cgroup/memory/memory.limit_in_bytes"]),
             ("4:cpu,cpuacct:/a", vec![]),
             ("nonsense", vec![]),

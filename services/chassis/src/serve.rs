@@ -27,7 +27,8 @@ use tracing::Span;
 
 use self::connections::Connection;
 use crate::{
-    Context, Listener, admission, health::Health, request_id, settings::Limits, streams::StreamBudget, telemetry,
+    Context, Listener, admission, health::Health, request_id, settings::Limits, streams::StreamBudget,
+    telemetry,
 };
 
 mod connections;

@@ -153,7 +153,16 @@ impl StreamBudget {
         place: impl Send + Unpin + 'static,
     ) -> Result<Body, Fault> {
         let account = CURRENT.try_with(Arc::clone).unwrap_or_else(|_| Account::new(&self.0));
-        let mut metered = Metered { answer, account, rest: None, end: None, own: None, listed: None, stream, _place: place };
+        let mut metered = Metered {
+            answer,
+            account,
+            rest: None,
+            end: None,
+            own: None,
+            listed: None,
+            stream,
+            _place: place,
+        };
         if stream {
             if !metered.account.has_room() {
                 return Err(no_room());
@@ -209,7 +218,8 @@ pub(crate) fn charge_current(bytes: usize) -> Option<Charge> {
 }
 
 fn no_room() -> Fault {
-    let reason = "streams hold as many bytes as the limits allow; resume after the last revision that arrived";
+    let reason =
+        "streams hold as many bytes as the limits allow; resume after the last revision that arrived";
     Fault::Busy { reason: reason.to_owned(), retry_after: come_back() }
 }
 
@@ -578,8 +588,10 @@ mod tests {
         budget.0.search();
         let (_, closed) = pieces(&mut unread).await;
         let Poll::Ready(Some(error)) = closed else { panic!("it goes on") };
-        let status = Status::from_error(error.into_inner());
-        assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status}");
+        let mut causes =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let reset = causes.find_map(|cause| cause.downcast_ref::<h2::Error>()).unwrap();
+        assert_eq!(reset.reason(), Some(h2::Reason::ENHANCE_YOUR_CALM));
         drop((kept, unread));
         assert!(!pieces(&mut other).await.0.is_empty());
     }
@@ -599,7 +611,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn proven_stream_may_use_what_others_may_not() {
-        let budget = budget(2 * MESSAGE);
+        let budget = budget(4 * MESSAGE);
         let mut proven = stream(&budget);
         drop(pieces(&mut proven).await);
         let mut unread = stream(&budget);

@@ -35,11 +35,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const PACE: Pace = Pace {
-        bytes_per_second: 1024,
-        grace: Duration::from_secs(10),
-        patience: Duration::from_secs(75),
-    };
+    const PACE: Pace =
+        Pace { bytes_per_second: 1024, grace: Duration::from_secs(10), patience: Duration::from_secs(75) };
 
     #[test]
     fn body_has_to_keep_pace() {
@@ -69,7 +66,11 @@ mod tests {
             (4096, 14, true),
             (4096, 15, false),
         ] {
-            assert_eq!(PACE.takes_enough(taken, Duration::from_secs(seconds)), enough, "{taken} in {seconds} s");
+            assert_eq!(
+                PACE.takes_enough(taken, Duration::from_secs(seconds)),
+                enough,
+                "{taken} in {seconds} s"
+            );
         }
     }
 }
