@@ -9,83 +9,95 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{
-    Fault,
     admission::{self, Class, Places, hold},
+    bodies::{ArrivedBody, BodyBudget, Incomplete, Pace},
+    capacity::Capacity,
     settings::Gateway,
 };
 use http::Method;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{problem::Problem, routes::PREFIX};
 
-/// Bodies up to this length count as nothing: the number of connections bounds what they come to together.
-const SMALL: u64 = 64 << 10;
-
-/// What one piece of the room for bodies stands for: a semaphore has fewer permits than there are bytes.
-const PIECE: u64 = 1 << 10;
-
-tokio::task_local! {
-    /// The room that the bodies of the request under way take.
-    static ROOM: Arc<Mutex<Vec<OwnedSemaphorePermit>>>;
-}
+/// Bytes that a list under way takes: what the service may send ahead of the client, two pages, once as they came and once
+/// as they are read, and what waits to be sent.
+const LIST: u64 = 3 << 20;
 
 /// The places of each class, and the room for bodies. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Doors {
     places: Places,
-    room: Arc<Semaphore>,
-    pieces: u32,
+    bodies: BodyBudget,
     patience: Duration,
 }
 
 impl Doors {
-    /// As many places, and as much room, as the settings say.
-    pub(crate) fn new(settings: &Gateway) -> Self {
+    /// As many places, and as much room, as the settings and the process allow.
+    pub(crate) fn new(settings: &Gateway, capacity: &Capacity) -> Self {
+        let lists = capacity.share(settings.list_bytes.into()) / LIST;
+        let lists = u32::try_from(lists).unwrap_or(u32::MAX).clamp(1, settings.lists);
         let places = Places::new(|class| match class {
             Class::Report => settings.reports,
             Class::Operator => settings.operators,
-            Class::List => settings.lists,
+            Class::List => lists,
             // Nobody asks for these over REST.
             Class::Watch | Class::Control => 0,
         });
-        let pieces = u32::try_from(u64::from(settings.body_bytes) / PIECE).unwrap_or(u32::MAX).max(1);
         let patience = Duration::from_secs(settings.queue_seconds.into());
-        Self { places, room: Arc::new(Semaphore::new(pieces as usize)), pieces, patience }
-    }
-
-    /// Waits for the room that a body of at most `longest` bytes takes, and keeps it until the request was answered.
-    ///
-    /// # Errors
-    /// [`Fault::Busy`] when other bodies took it for too long.
-    pub(crate) async fn make_room(&self, longest: u64) -> Result<(), Fault> {
-        if longest <= SMALL {
-            return Ok(());
-        }
-        let pieces = u32::try_from(longest.div_ceil(PIECE)).unwrap_or(u32::MAX).min(self.pieces);
-        let room = Arc::clone(&self.room).acquire_many_owned(pieces);
-        let room = tokio::time::timeout(self.patience, room).await.map_err(|_| Fault::Busy {
-            reason: "as many bytes of bodies are being worked on as the limits allow".into(),
-            retry_after: admission::come_back(),
-        })?;
-        let room = room.expect("nobody closes the room");
-        // Outside of a request, as in a test, it is given back at once.
-        let _outside = ROOM.try_with(|held| held.lock().push(room));
-        Ok(())
+        let bytes = capacity.share(settings.body_bytes.into());
+        Self { places, bodies: BodyBudget::new(bytes, pace(settings), patience), patience }
     }
 }
 
-/// Passes a request on when there is a place for it, and keeps the place until the client has the answer.
-pub(crate) async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Response {
-    let Some(class) = class_of(request.method(), request.uri().path()) else {
-        return admission::scope(Class::Operator, next.run(request)).await;
+/// How slowly bodies may come.
+pub(crate) fn pace(settings: &Gateway) -> Pace {
+    Pace {
+        bytes_per_second: settings.least_rate.into(),
+        grace: Duration::from_secs(settings.stall_seconds.into()),
+        patience: Duration::from_secs(settings.patience_seconds.into()),
+    }
+}
+
+/// What is in front of the handlers of a path whose bodies have at most `largest` bytes.
+pub(crate) struct Door {
+    pub(crate) doors: Doors,
+    pub(crate) largest: u64,
+}
+
+/// Passes a request on once it has arrived as a whole and there is a place for it, and keeps the place until the client has
+/// the answer.
+pub(crate) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    admitted(&door, request, next).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn admitted(door: &Door, request: Request, next: Next) -> Result<Response, Problem> {
+    let Door { doors, largest } = door;
+    let class = class_of(request.method(), request.uri().path());
+    let (head, body) = request.into_parts();
+    let ArrivedBody { bytes, room } = doors.bodies.read(body, *largest).await?;
+    let request = Request::from_parts(head, bytes.into());
+    let Some(class) = class else {
+        return Ok(admission::scope(Class::Operator, next.run(request)).await);
     };
-    let place = match doors.places.enter(class, doors.patience).await {
-        Ok(place) => place,
-        Err(fault) => return Problem::from(fault).into_response(),
-    };
-    let work = ROOM.scope(Arc::default(), next.run(request));
-    admission::scope(class, work).await.map(|body| hold(body, place))
+    let place = doors.places.enter(class, doors.patience).await?;
+    let response = admission::scope(class, next.run(request)).await;
+    drop(room);
+    Ok(response.map(|body| hold(body, place)))
+}
+
+impl From<Incomplete> for Problem {
+    fn from(incomplete: Incomplete) -> Self {
+        match incomplete {
+            Incomplete::TooLarge => Self::too_large(),
+            Incomplete::TooSlow => Self::too_slow(),
+            Incomplete::NoRoom(fault) => fault.into(),
+            Incomplete::Broken => Self::bad_request("the request body could not be read"),
+        }
+    }
+}
+
+/// Whether a request is always let in, see [`class_of`].
+pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
+    class_of(method, path).is_none()
 }
 
 /// The class of a request; `None`: it is always let in, because it costs next to nothing, tells whether we live, or is
@@ -168,25 +180,5 @@ mod tests {
             GET /boot/v1/bootscript: always let in
         "#]]
         .assert_eq(&rows);
-    }
-
-    #[tokio::test]
-    async fn bodies_wait_until_there_is_room() {
-        let settings =
-            Gateway { body_bytes: 1 << 20, queue_seconds: 0, ..chassis::Settings::default().gateway };
-        let doors = Doors::new(&settings);
-        let within = |longest: u64| {
-            let doors = doors.clone();
-            ROOM.scope(Arc::default(), async move {
-                let first = doors.make_room(longest).await;
-                (first, doors.make_room(SMALL).await, doors.make_room(SMALL + 1).await)
-            })
-        };
-        let (first, small, large) = within(1 << 20).await;
-        assert_eq!((first, small), (Ok(()), Ok(())));
-        assert!(matches!(large, Err(Fault::Busy { .. })), "{large:?}");
-        // It was given back, and one larger than the room has all of it.
-        let (first, ..) = within(1 << 30).await;
-        assert_eq!(first, Ok(()));
     }
 }

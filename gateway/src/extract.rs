@@ -2,13 +2,9 @@
 
 use std::fmt::Display;
 
-use axum::{
-    RequestExt,
-    body::HttpBody,
-    extract::{FromRequest, FromRequestParts, Path, Request},
-};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header::CONTENT_TYPE, request::Parts};
+use http::{HeaderMap, header::CONTENT_TYPE, request::Parts};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -30,20 +26,8 @@ impl<T: DeserializeOwned> FromRequest<Mesh> for Json<T> {
 
     async fn from_request(request: Request, mesh: &Mesh) -> Result<Self, Problem> {
         let media_type = media_type(request.headers());
-        let announced = request.body().size_hint().lower();
-        let request = request.with_limited_body();
-        // Refused before it is sent, where the client waits for that.
-        if request.body().size_hint().upper().is_some_and(|most| announced > most) {
-            return Err(Problem::too_large());
-        }
-        // The path's limit where the length is not announced.
-        let hint = request.body().size_hint();
-        mesh.doors.make_room(hint.exact().or(hint.upper()).unwrap_or(announced)).await?;
-        let body = tokio::time::timeout(mesh.patience, Bytes::from_request(request, mesh)).await;
-        let body = body.map_err(|_| Problem::too_slow())?.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
-            _ => Problem::bad_request("the request body could not be read"),
-        })?;
+        let body = Bytes::from_request(request, mesh).await;
+        let body = body.map_err(|_| Problem::bad_request("the request body could not be read"))?;
         if media_type.is_empty() && body.is_empty() {
             return Err(Problem::bad_request("a request body is required"));
         }

@@ -9,15 +9,17 @@
 //! - `problem`, `stream`: what is answered
 //! - `mesh`: the services behind; `routes`: which path calls which of them; `document`: what is said about that
 //! - `again`: which calls are made once more; `admission`: how much is passed on at a time
-//! - `serve`: connections, and how long a client may take; `refusal`: what cannot be read as a request
+//! - `serve`: connections; `paced`: how slowly a client may read; `refusal`: what cannot be read as a request
 
 use std::convert::Infallible;
 
 use anyhow::Context as _;
 use axum::{extract::Request, middleware, response::Response};
-use chassis::mirror::Mirror;
+use chassis::{bodies::Pace, capacity::Capacity, mirror::Mirror, settings::Gateway};
 use tokio::net::TcpListener;
 use tower::{Layer, Service};
+
+use crate::serve::ConnectionLimits;
 
 mod admission;
 mod again;
@@ -26,6 +28,7 @@ mod document;
 mod extract;
 mod follow;
 mod mesh;
+mod paced;
 mod problem;
 mod query;
 mod refusal;
@@ -44,10 +47,13 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     for (key, most) in [
         ("connections", settings.connections),
         ("patience_seconds", settings.patience_seconds),
+        ("least_rate", settings.least_rate),
+        ("stall_seconds", settings.stall_seconds),
         ("reports", settings.reports),
         ("operators", settings.operators),
         ("lists", settings.lists),
         ("body_bytes", settings.body_bytes),
+        ("list_bytes", settings.list_bytes),
     ] {
         anyhow::ensure!(most > 0, "gateway.{key}: has to be above zero");
     }
@@ -56,10 +62,11 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     // Only for how much is logged: every request asks the owner of what it is about.
     let registry = chassis::channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
+    let limits = limits(settings, &context.capacity);
     let shutdown = context.tasks.shutdown();
     let part = context.clone();
     context.tasks.spawn("gateway", async move {
-        let serving = serve::serve(listener, app, part.settings.gateway.clone(), shutdown);
+        let serving = serve::serve(listener, app, admission::is_vital, limits, shutdown);
         let served = async {
             serving.await;
             Ok(())
@@ -78,9 +85,18 @@ fn app(
     impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
 > {
     let mesh = mesh::Mesh::new(settings)?;
-    let admit = middleware::from_fn_with_state(mesh.doors.clone(), admission::admit);
-    let routes = routes::router(mesh).layer(admit);
-    Ok(middleware::from_fn(follow::follow).layer(routes))
+    Ok(middleware::from_fn(follow::follow).layer(routes::router(mesh)))
+}
+
+/// What bounds connections and their clients.
+fn limits(settings: &Gateway, capacity: &Capacity) -> ConnectionLimits {
+    let pace = admission::pace(settings);
+    ConnectionLimits {
+        connections: capacity.connections(settings.connections),
+        patience: pace.patience,
+        // The system tells of what a client takes in steps of some hundred kilobytes.
+        pace: Pace { grace: pace.grace * 2, ..pace },
+    }
 }
 
 #[cfg(test)]

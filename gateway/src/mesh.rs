@@ -2,7 +2,7 @@
 
 use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
 
-use chassis::{Fault, Settings, channel::LARGEST_MESSAGE};
+use chassis::{Fault, Settings, capacity::Capacity, channel::LARGEST_MESSAGE};
 use proto::{
     boot::boot_script_service_client::BootScriptServiceClient,
     component::component_service_client::ComponentServiceClient,
@@ -67,8 +67,6 @@ pub(crate) struct Services {
     pub boot_scripts: BootScriptServiceClient<Channel>,
     /// Repeat surprising answers of BOS.
     pub strict: bool,
-    /// How long a client may take to send a body.
-    pub patience: Duration,
     /// How much is passed on at a time.
     pub doors: Doors,
 }
@@ -95,8 +93,7 @@ impl Mesh {
             manager,
             boot_scripts: BootScriptServiceClient::new(coordinator),
             strict: settings.compat.strict_bos,
-            patience: Duration::from_secs(settings.gateway.patience_seconds.into()),
-            doors: Doors::new(&settings.gateway),
+            doors: Doors::new(&settings.gateway, &Capacity::of_process(settings)),
         };
         Ok(Self(Arc::new(services)))
     }

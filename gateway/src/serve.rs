@@ -1,22 +1,41 @@
 //! Connections: how many there may be, how long a client may take, and what is told to one that cannot be understood.
 
-use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use axum::{body::Body, extract::Request, response::Response};
-use chassis::settings::Gateway;
+use axum::{
+    body::Body,
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use chassis::{
+    Fault,
+    admission::{self, hold},
+    bodies::Pace,
+    memory::leave_room,
+};
+use http::{Method, Version, header::HOST};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
-use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
-use crate::refusal::Refusal;
+use crate::{paced::PacedStream, problem::Problem, refusal::Refusal};
 
 /// Most bytes of the head of a request. An address of 64 KiB leaves room for as much in headers, and then some.
 const LARGEST_HEAD: usize = 256 << 10;
@@ -26,85 +45,202 @@ const LARGEST_HEAD: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 const MOST_LEFT_OVER: u64 = 64 << 20;
 
-/// How long a connection may still begin to ask when somebody waits for its place.
+/// How long a connection may still begin to ask when another one needs its place.
 const ROOM: Duration = Duration::from_millis(250);
 
-/// How long to wait when the process can have no further connections.
-const EXHAUSTED: Duration = Duration::from_secs(1);
+/// How long to wait before the next connection is accepted after one could not be.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
-/// Serves `app` until shutdown; then answers what was asked already.
-pub(crate) async fn serve<A>(listener: TcpListener, app: A, settings: Gateway, shutdown: CancellationToken)
-where
+/// Connections beside all places: where every place is at work, these still tell how the gateway is, give firmware its
+/// script, and tell others when to come back.
+const SPARE: usize = 16;
+
+/// How long a request on a spare connection waits for a place, and how long its head may take.
+const SPARE_WAIT: Duration = Duration::from_millis(50);
+const SPARE_HEAD: Duration = Duration::from_secs(1);
+
+/// What bounds connections and their clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// Most connections with a place.
+    pub connections: u32,
+    /// How long a client may take for the head of a request.
+    pub patience: Duration,
+    /// How slowly a client may take an answer.
+    pub pace: Pace,
+}
+
+/// Serves `app` until shutdown; then answers what was asked already. `is_vital` tells the requests that need no place.
+pub(crate) async fn serve<A>(
+    listener: TcpListener,
+    app: A,
+    is_vital: fn(&Method, &str) -> bool,
+    limits: ConnectionLimits,
+    shutdown: CancellationToken,
+) where
     A: Service<Request, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
         + Unpin
         + 'static,
 {
-    let places = Arc::new(Semaphore::new(settings.connections as usize));
-    let patience = Duration::from_secs(settings.patience_seconds.into());
+    let places = ConnectionPlaces::new(limits.connections);
     let mut connections = JoinSet::new();
-    let (crowded, _) = watch::channel(());
-    let mut was_full = false;
-    while let Some((stream, place)) = next(&listener, &places, &crowded, &mut was_full, &shutdown).await {
-        let (shutdown, crowded) = (shutdown.clone(), crowded.subscribe());
-        let connection = Connection { app: app.clone(), patience, shutdown, crowded };
-        connections.spawn(async move {
-            connection.serve(stream).await;
-            drop(place);
-        });
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = places.next(&listener) => accepted,
+        };
+        let (stream, seat) = accepted;
+        let (app, shutdown, places) = (app.clone(), shutdown.clone(), places.clone());
+        let connection = Connection { app, is_vital, limits, shutdown, places };
+        connections.spawn(connection.serve(stream, seat));
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-/// The next connection, once there is a place for it; `None` at shutdown. Where there is none, connections on which
-/// nothing is asked make room: who only keeps them keeps nobody else out, least of all those who ask how we are.
-async fn next(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-    crowded: &watch::Sender<()>,
-    was_full: &mut bool,
-    shutdown: &CancellationToken,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let accepted = async {
-        let stream = accept(listener).await;
-        let full = places.available_permits() == 0;
-        if full && !*was_full {
-            tracing::warn!("there are as many connections as gateway.connections allows; further ones wait");
+/// What every connection has a share of. Clones share it.
+#[derive(Clone)]
+struct ConnectionPlaces {
+    places: Arc<Semaphore>,
+    spare: Arc<Semaphore>,
+    open: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
+    began: Instant,
+}
+
+/// Whether a connection is at work.
+struct Activity {
+    /// Milliseconds, and one, at which its last request was answered or it was accepted; 0: it is at work.
+    idle_since: AtomicU64,
+    /// Is cancelled when another connection needs its place.
+    leave: CancellationToken,
+}
+
+/// The right to be a connection.
+enum Seat {
+    Place(OwnedSemaphorePermit),
+    Spare(OwnedSemaphorePermit),
+}
+
+impl ConnectionPlaces {
+    fn new(most: u32) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(most as usize)),
+            spare: Arc::new(Semaphore::new(SPARE)),
+            open: Arc::default(),
+            began: Instant::now(),
         }
-        if full {
-            crowded.send_replace(());
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    /// The next connection. Where every place is taken the idlest connection makes room; where all are at work, the new
+    /// one is spare.
+    async fn next(&self, listener: &TcpListener) -> (TcpStream, Seat) {
+        let stream = self.accept(listener).await;
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return (stream, Seat::Place(place));
         }
-        *was_full = full;
-        let place = places.clone().acquire_owned().await.expect("nobody closes the places");
-        (stream, place)
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => None,
-        accepted = accepted => Some(accepted),
+        if let Some(place) = self.make_room().await {
+            return (stream, Seat::Place(place));
+        }
+        let spare = Arc::clone(&self.spare).acquire_owned().await.expect("nobody closes the spare places");
+        (stream, Seat::Spare(spare))
+    }
+
+    async fn accept(&self, listener: &TcpListener) -> TcpStream {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return stream,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    // The process may have no file descriptor left.
+                    if let Some((_, idlest)) = self.idlest() {
+                        idlest.leave.cancel();
+                    }
+                    tokio::time::sleep(AFTER_A_FAILURE).await;
+                }
+            }
+        }
+    }
+
+    /// The place of the idlest connection; none if all are at work.
+    async fn make_room(&self) -> Option<OwnedSemaphorePermit> {
+        let (since, idlest) = self.idlest()?;
+        let idle = Duration::from_millis(self.now().saturating_sub(since));
+        tokio::time::sleep(ROOM.saturating_sub(idle)).await;
+        // It may have begun to ask in the meantime, and then goes with its answer.
+        idlest.leave.cancel();
+        let place = Arc::clone(&self.places).acquire_owned();
+        let place = tokio::time::timeout(ROOM, place).await.ok()?;
+        Some(place.expect("nobody closes the places"))
+    }
+
+    fn idlest(&self) -> Option<(u64, Arc<Activity>)> {
+        let open = self.open.lock();
+        let idle = open.values().filter(|one| !one.leave.is_cancelled());
+        let idle =
+            idle.map(|one| (one.idle_since.load(Ordering::Acquire), one)).filter(|(since, _)| *since > 0);
+        let (since, idlest) = idle.min_by_key(|(since, _)| *since)?;
+        Some((since, Arc::clone(idlest)))
+    }
+
+    /// Lists a connection until the returned value is dropped.
+    fn enlist(&self) -> Enlisted {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let (idle_since, leave) = (AtomicU64::new(self.now()), CancellationToken::new());
+        let activity = Arc::new(Activity { idle_since, leave });
+        self.open.lock().insert(number, Arc::clone(&activity));
+        Enlisted { places: self.clone(), number, activity }
     }
 }
 
-async fn accept(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(EXHAUSTED).await;
-            }
-        }
+struct Enlisted {
+    places: ConnectionPlaces,
+    number: u64,
+    activity: Arc<Activity>,
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        let mut open = self.places.open.lock();
+        open.remove(&self.number);
+        leave_room(&mut open);
+    }
+}
+
+/// A request under way: its connection is at work until the answer was taken.
+struct AtWork {
+    activity: Arc<Activity>,
+    places: ConnectionPlaces,
+    /// The place of a request on a spare connection.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl AtWork {
+    fn begin(activity: &Arc<Activity>, places: &ConnectionPlaces) -> Self {
+        activity.idle_since.store(0, Ordering::Release);
+        Self { activity: Arc::clone(activity), places: places.clone(), _place: None }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.activity.idle_since.store(self.places.now(), Ordering::Release);
     }
 }
 
 struct Connection<A> {
     app: A,
-    patience: Duration,
+    is_vital: fn(&Method, &str) -> bool,
+    limits: ConnectionLimits,
     shutdown: CancellationToken,
-    /// Changes when somebody waits for a place.
-    crowded: watch::Receiver<()>,
+    places: ConnectionPlaces,
 }
 
 impl<A> Connection<A>
@@ -115,48 +251,99 @@ where
         + Unpin
         + 'static,
 {
-    async fn serve(mut self, stream: TcpStream) {
+    async fn serve(self, stream: TcpStream, seat: Seat) {
         // Without this small answers wait up to 40 ms for an acknowledgement. A connection that refuses is
         // closed already.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "connection closed before it was served");
         }
-        let app = self.app;
-        let answer =
-            service_fn(move |request: hyper::Request<Incoming>| app.clone().oneshot(request.map(Body::new)));
-        let mut stream = TimeoutStream::new(Refusal::around(stream));
-        stream.set_write_timeout(Some(self.patience));
+        let Self { app, is_vital, limits, shutdown, places } = self;
+        let (place, spare) = match seat {
+            Seat::Place(place) => (Some(place), None),
+            Seat::Spare(spare) => (None, Some(spare)),
+        };
+        let is_spare = spare.is_some();
+        let spare = Arc::new(Mutex::new(spare));
+        let enlisted = places.enlist();
+        let activity = Arc::clone(&enlisted.activity);
+        let own = Arc::clone(&activity);
+        let answer = service_fn(move |request: hyper::Request<Incoming>| {
+            let mut at_work = AtWork::begin(&own, &places);
+            let (app, spare) = (app.clone(), Arc::clone(&spare));
+            let vital = is_vital(request.method(), request.uri().path());
+            async move {
+                if lacks_host(&request) {
+                    return Ok(Problem::bad_request("the request has no Host header").into_response());
+                }
+                if is_spare && !vital {
+                    let place = Arc::clone(&at_work.places.places).acquire_owned();
+                    match tokio::time::timeout(SPARE_WAIT, place).await {
+                        Ok(place) => at_work._place = place.ok(),
+                        Err(_) => return Ok(Problem::from(crowded()).into_response()),
+                    }
+                    spare.lock().take();
+                }
+                let answer = app.oneshot(request.map(Body::new)).await;
+                answer.map(|answer| answer.map(|body| hold(body, at_work)))
+            }
+        });
+        let stream = PacedStream::new(Refusal::around(stream), limits.pace);
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.patience)
+            .header_read_timeout(if is_spare { SPARE_HEAD } else { limits.patience })
+            .keep_alive(!is_spare)
             .max_buf_size(LARGEST_HEAD)
-            .serve_connection(TokioIo::new(Box::pin(stream)), answer);
-        let leave = async {
-            tokio::select! {
-                () = self.shutdown.cancelled() => {}
-                _ = self.crowded.changed() => tokio::time::sleep(ROOM).await,
-            }
-        };
+            .serve_connection(TokioIo::new(stream), answer);
         // What was sent already is read first, and answered.
         let ended = tokio::select! {
             biased;
             ended = &mut connection => Some(ended),
-            () = leave => None,
+            () = shutdown.cancelled() => None,
+            () = activity.leave.cancelled() => None,
         };
         let ended = match ended {
-            Some(ended) => ended,
+            Some(ended) => Some(ended),
             None => {
                 // It ends now, or with the answer to what was asked.
                 Pin::new(&mut connection).graceful_shutdown();
-                (&mut connection).await
+                let head = until_idle_for_long(&activity);
+                tokio::select! {
+                    biased;
+                    ended = &mut connection => Some(ended),
+                    () = head, if activity.leave.is_cancelled() => None,
+                }
             }
         };
-        if let Err(error) = &ended {
+        if let Some(Err(error)) = &ended {
             tracing::debug!(%error, "a connection ended badly");
         }
-        let mut stream = connection.into_parts().io.into_inner();
-        linger(stream.as_mut().get_pin_mut().get_mut().stream()).await;
+        // A connection that was asked to leave had been idle: its last answer has been taken.
+        if !activity.leave.is_cancelled() {
+            let mut stream = connection.into_parts().io.into_inner();
+            linger(stream.get_mut().stream()).await;
+        }
+        drop((place, enlisted));
     }
+}
+
+/// Ends when a connection that should leave goes on without a request: somebody sends a head by the byte.
+async fn until_idle_for_long(activity: &Activity) {
+    loop {
+        tokio::time::sleep(ROOM).await;
+        if activity.idle_since.load(Ordering::Acquire) > 0 {
+            return;
+        }
+    }
+}
+
+/// HTTP/1.1 requires one; before it there was none.
+fn lacks_host(request: &hyper::Request<Incoming>) -> bool {
+    request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST)
+}
+
+fn crowded() -> Fault {
+    let reason = "as many connections are at work as the limits allow".to_owned();
+    Fault::Busy { reason, retry_after: admission::come_back() }
 }
 
 /// Waits until the client has closed its end, or has had its time.

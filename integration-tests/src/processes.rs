@@ -149,6 +149,12 @@ impl Processes {
         self.wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""].map(str::to_owned).to_vec();
     }
 
+    /// Lets every part that is started from now on have `most` file descriptors.
+    pub fn limit_descriptors(&mut self, most: u32) {
+        let limited = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
+        self.wrapper = vec!["sh".to_owned(), "-c".to_owned(), limited];
+    }
+
     /// Fills the disk for one part that [survives](Self::survive_full_disks) that, or makes room again: none of its
     /// files can be written, or all can.
     ///
@@ -168,6 +174,18 @@ impl Processes {
     #[must_use]
     pub fn process_id(&self, part: &str) -> u32 {
         self.running[part].id().expect("a process that was not waited for")
+    }
+
+    /// The most memory that the process of a part has had, in bytes.
+    ///
+    /// # Panics
+    /// When the part does not run.
+    #[must_use]
+    pub fn peak_memory(&self, part: &str) -> u64 {
+        let status = format!("/proc/{}/status", self.process_id(part));
+        let status = std::fs::read_to_string(status).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+        line.trim().trim_end_matches(" kB").trim().parse::<u64>().expect("kilobytes") << 10
     }
 
     /// Starts the systems of `plan` and has the mesh, which is not started yet, use them.

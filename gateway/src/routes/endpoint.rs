@@ -1,7 +1,6 @@
 //! A path with its methods, each handled and described at once, so that neither is forgotten.
 
 use axum::{
-    extract::DefaultBodyLimit,
     handler::Handler,
     routing::{MethodFilter, MethodRouter, on},
 };
@@ -13,7 +12,11 @@ use crate::{
 };
 
 /// Largest body of a bulk write or a template. Full records of 12,000 components come to about a third.
-const BULK_BODY: usize = 64 << 20;
+const BULK_BODY: u64 = 64 << 20;
+
+/// Largest body of any other path. The longest text of the contract has 524,288 characters, and an escaped character takes
+/// twelve bytes at most.
+pub(super) const SINGLE_BODY: u64 = 8 << 20;
 
 /// A path with its methods.
 pub(super) struct Endpoint {
@@ -23,12 +26,14 @@ pub(super) struct Endpoint {
     pub methods: MethodRouter<Mesh>,
     /// What each method does.
     pub operations: Vec<(Method, Operation)>,
+    /// Most bytes of a body.
+    pub largest_body: u64,
 }
 
 impl Endpoint {
     /// A path without methods.
     pub(super) fn at(path: &'static str) -> Self {
-        Self { path, methods: MethodRouter::new(), operations: Vec::new() }
+        Self { path, methods: MethodRouter::new(), operations: Vec::new(), largest_body: SINGLE_BODY }
     }
 
     /// Handles GET, and HEAD with it.
@@ -78,7 +83,7 @@ impl Endpoint {
 
     /// Takes the largest bodies.
     pub(super) fn bulk(self) -> Self {
-        Self { methods: self.methods.layer(DefaultBodyLimit::max(BULK_BODY)), ..self }
+        Self { largest_body: BULK_BODY, ..self }
     }
 
     /// For the document.

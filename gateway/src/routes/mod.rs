@@ -1,19 +1,24 @@
 //! What is served: the paths of the contract, each at the root and under the prefix that BOS has behind a site's
 //! gateway, and a few around it at the root. `contract` lists them all.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use axum::{
     Extension, Router,
     extract::DefaultBodyLimit,
+    middleware::from_fn_with_state,
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, get},
 };
 use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::{mesh::Mesh, problem::Problem};
+use crate::{
+    admission::{Door, admit},
+    mesh::Mesh,
+    problem::Problem,
+};
 
 mod boot_scripts;
 mod components;
@@ -34,20 +39,21 @@ use endpoint::Endpoint;
 /// Path under which BOS is found from outside (BOS reference 2.1).
 pub(crate) const PREFIX: &str = "/apis/bos";
 
-/// Largest body, unless a path takes larger ones. The longest text of the contract has 524,288 characters, and an
-/// escaped character takes twelve bytes at most.
-const SINGLE_BODY: usize = 8 << 20;
-
 /// Everything that the gateway serves.
 pub(crate) fn router(mesh: Mesh) -> Router {
     let (contract, around) = (contract::contract(mesh.strict), contract::around());
     let documents = Documents::of(&contract, &around);
     // Without the slash a prefix is what people type.
     let mut router = Router::new().route(PREFIX, get(service::versions));
-    for Endpoint { path, methods, .. } in around {
-        router = router.route(path, methods);
+    let guarded = |methods: MethodRouter<Mesh>, largest: u64| {
+        let door = Arc::new(Door { doors: mesh.doors.clone(), largest });
+        methods.route_layer(from_fn_with_state(door, admit))
+    };
+    for Endpoint { path, methods, largest_body, .. } in around {
+        router = router.route(path, guarded(methods, largest_body));
     }
-    for Endpoint { path, methods, .. } in contract {
+    for Endpoint { path, methods, largest_body, .. } in contract {
+        let methods = guarded(methods, largest_body);
         router = router.route(&format!("{PREFIX}{path}"), methods.clone()).route(path, methods);
     }
     router
@@ -55,7 +61,8 @@ pub(crate) fn router(mesh: Mesh) -> Router {
         .fallback(async || Problem::no_such_path())
         .layer(Extension(documents))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(DefaultBodyLimit::max(SINGLE_BODY))
+        // Bodies are bounded where they are read.
+        .layer(DefaultBodyLimit::disable())
         .with_state(mesh)
 }
 

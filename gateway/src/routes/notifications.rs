@@ -109,7 +109,8 @@ mod tests {
         for body in bodies {
             lines.push_str(&format!("{body} -> {}\n", told(&settings, body.to_owned()).await));
         }
-        let huge = format!(r#"{{"Components": ["{}"]}}"#, "x".repeat(super::super::SINGLE_BODY));
+        let huge =
+            format!(r#"{{"Components": ["{}"]}}"#, "x".repeat(super::super::endpoint::SINGLE_BODY as usize));
         lines.push_str(&format!("huge -> {}\n", told(&settings, huge).await));
         expect![[r#"
             {"Components": ["x1", "x2"], "State": "Off"} -> 200 

@@ -5,6 +5,7 @@
 
 mod certificates;
 mod contention;
+mod crowds;
 mod databases;
 mod failpoints;
 mod full_disk;

@@ -1,6 +1,6 @@
 //! A watcher that reads nothing for a long time.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use integration_tests::{eventually, processes::Processes};
 use proto::component::{WatchComponentsRequest, component_service_client::ComponentServiceClient};
@@ -19,17 +19,9 @@ const ROUNDS: usize = 50;
 /// not all that is written meanwhile.
 const MOST: u64 = 150;
 
-/// The largest memory that a process has had, in megabytes.
-fn peak(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() >> 10
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_reads_nothing_is_not_queued_for_and_holds_up_nobody() {
     let mesh = Processes::start(1, 0.0).await;
-    let registry = mesh.process_id("component_registry");
     let mut client = ComponentServiceClient::new(chassis::channel(&mesh.url("component_registry")).unwrap())
         .max_decoding_message_size(chassis::channel::LARGEST_MESSAGE);
     write(&mesh, 0).await;
@@ -45,13 +37,13 @@ async fn a_watcher_that_reads_nothing_is_not_queued_for_and_holds_up_nobody() {
     for round in 1..=READ {
         write(&mesh, round).await;
     }
-    let before = peak(registry);
+    let before = mesh.peak_memory("component_registry") >> 20;
     let mut silent = client.watch_components(WatchComponentsRequest::default()).await.unwrap().into_inner();
     for round in READ + 1..=ROUNDS {
         write(&mesh, round).await;
     }
     tokio::time::timeout(integration_tests::PATIENCE, reading).await.expect("the other watcher").unwrap();
-    let after = peak(registry);
+    let after = mesh.peak_memory("component_registry") >> 20;
     let written = (COMPONENTS * TEXT * (ROUNDS - READ)) >> 20;
     eprintln!("{written} MB were written; the registry took {before} MB before and {after} MB after");
     assert!(after - before < MOST, "{before} MB, then {after} MB");

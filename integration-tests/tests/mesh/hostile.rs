@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use expect_test::expect;
-use integration_tests::{PATIENCE, bos::Bos, mesh::Mesh};
+use integration_tests::{PATIENCE, bos::Bos, eventually, mesh::Mesh};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -244,6 +244,7 @@ async fn what_is_no_request_is_refused() {
             b"PATCH /v2/options HTTP/1.1\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}".to_vec(),
         ),
         ("a negative length", b"PATCH /v2/options HTTP/1.1\r\ncontent-length: -2\r\n\r\n{}".to_vec()),
+        ("no host", b"GET /v2/options HTTP/1.1\r\nconnection: close\r\n\r\n".to_vec()),
         ("a body without end", chunked("2\r\n{\"\r\nzz\r\n")),
         ("chunks of a bad body", chunked("1\r\n{\r\n0\r\n\r\n")),
     ] {
@@ -257,6 +258,7 @@ async fn what_is_no_request_is_refused() {
         a space too many -> 400 Bad Request: the head of the request is not valid HTTP
         two lengths -> 400 Bad Request: the head of the request is not valid HTTP
         a negative length -> 400 Bad Request: the head of the request is not valid HTTP
+        no host -> 400 Bad Request: the request has no Host header
         a body without end -> 400 Bad Request: the request body could not be read
         chunks of a bad body -> 400 Bad Request: Request body is not valid JSON
     "#]].assert_eq(&lines);
@@ -311,6 +313,10 @@ async fn unusual_requests_that_are_right_are_answered() {
     let answer = raw(gateway, chunked.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert_eq!(mesh.bos.component(&id).await["error"], "c");
+
+    // Before HTTP/1.1 there was no host.
+    let answer = raw(gateway, b"GET /livez HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
 
     // Three on one connection, the last of which ends it.
     let first = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nHEAD /v2/components HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -370,6 +376,7 @@ async fn a_bulk_patch_may_name_a_hundred_thousand() {
 async fn whoever_takes_too_long_is_cut_off() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.patience_seconds = 1;
+        settings.gateway.stall_seconds = 1;
         settings.gateway.connections = 4;
     })
     .await;
@@ -425,8 +432,45 @@ async fn whoever_takes_too_long_is_cut_off() {
         stream.write_all(asked.as_bytes()).await.unwrap();
         deaf.push(stream);
     }
-    Bos::new(mesh.bos.url()).get("/v2/options").await;
+    let answered = async || {
+        let answer = Bos::new(mesh.bos.url()).try_send(Method::GET, "/v2/options", None).await.ok()?;
+        answer.status.is_success().then_some(())
+    };
+    eventually("a place of a client that does not read", answered).await;
     drop(deaf);
+    mesh.stop().await;
+}
+
+/// A connection that has sent `bytes` and waits.
+async fn pending(gateway: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(gateway).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// The status of an answer to a request on a connection of its own.
+async fn status(gateway: SocketAddr, path: &str) -> String {
+    let answer = raw(gateway, &request("GET", path, "", b"")).await;
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_are_answered_when_every_connection_is_at_work() {
+    let mesh = Mesh::start(async |settings| settings.gateway.connections = 4).await;
+    let gateway = address(&mesh);
+    let unfinished = format!("PATCH /v2/options HTTP/1.1\r\nhost: x\r\n{JSON}content-length: 9\r\n\r\n");
+    let mut at_work = Vec::new();
+    for _ in 0..4 {
+        at_work.push(pending(gateway, unfinished.as_bytes()).await);
+    }
+    // The fourth may not have been read yet.
+    let refused = async || (status(gateway, "/v2/options").await == "503").then_some(());
+    eventually("a refusal", refused).await;
+    assert_eq!(status(gateway, "/livez").await, "200");
+    assert_eq!(status(gateway, "/readyz").await, "200");
+    drop(at_work);
+    let answered = async || (status(gateway, "/v2/options").await == "200").then_some(());
+    eventually("a place", answered).await;
     mesh.stop().await;
 }
 

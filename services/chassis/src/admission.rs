@@ -18,13 +18,23 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+use domain::pace::Pace;
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use metrics::counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::metadata::MetadataMap;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tonic::{Status, metadata::MetadataMap};
 
-use crate::{Fault, settings::Limits};
+use crate::{
+    Fault,
+    bodies::{BodyBudget, Incomplete},
+    channel::LARGEST_MESSAGE,
+    settings::Limits,
+    streams::{self, StreamBudget},
+};
 
 /// Metadata key that tells the class of a call. The name of the method tells of lists and watches of others than the
 /// mesh itself.
@@ -151,8 +161,33 @@ pub fn come_back() -> Duration {
     Duration::from_secs(rand::random_range(COME_BACK))
 }
 
-/// Lets gRPC calls in as `limits` say.
-pub(crate) fn places(limits: &Limits) -> Places {
+/// What a gRPC call needs before it is worked on. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    places: Places,
+    bodies: BodyBudget,
+    streams: StreamBudget,
+}
+
+/// Time in which nothing of a message has to arrive, and in which all of it has to.
+const GRACE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Doors {
+    /// As many places, and as much room, as the settings and the process allow.
+    pub(crate) fn new(context: &crate::Context) -> Self {
+        let limits = &context.settings.limits;
+        let pace = Pace { bytes_per_second: limits.least_rate.into(), grace: GRACE, patience: PATIENCE };
+        let bytes = context.capacity.share(limits.body_bytes);
+        Self {
+            places: places(limits),
+            bodies: BodyBudget::new(bytes, pace, Duration::ZERO),
+            streams: context.streams.clone(),
+        }
+    }
+}
+
+fn places(limits: &Limits) -> Places {
     Places::new(|class| match class {
         Class::Report => limits.reports,
         Class::Operator => limits.operators,
@@ -162,15 +197,67 @@ pub(crate) fn places(limits: &Limits) -> Places {
     })
 }
 
-/// Takes a call if there is a place for it, and keeps the place until the last of the answer was sent.
-pub(crate) async fn admit(State(places): State<Places>, request: Request, next: Next) -> Response {
+/// Whether the method at `path` answers with many messages.
+fn is_stream(path: &str) -> bool {
+    let method = path.rsplit('/').next().unwrap_or_default();
+    method.starts_with("List") || method.starts_with("Watch")
+}
+
+/// Takes a call that has arrived as a whole if there is a place for it, and keeps the place until the last of the answer was
+/// sent. A message that arrives slowly has no place yet.
+pub(crate) async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Response {
     let Some(class) = Class::of(request.uri().path(), request.headers()) else {
         return next.run(request).await;
     };
-    match places.enter(class, Duration::ZERO).await {
-        Ok(place) => next.run(request).await.map(|body| hold(body, place)),
-        Err(fault) => tonic::Status::from(fault).into_http(),
+    match admitted(&doors, class, request, next).await {
+        Ok(response) => response,
+        Err(status) => status.into_http(),
     }
+}
+
+async fn admitted(doors: &Doors, class: Class, request: Request, next: Next) -> Result<Response, Status> {
+    let stream = is_stream(request.uri().path());
+    let deadline = deadline(request.headers());
+    let (head, body) = request.into_parts();
+    let arrived = doors.bodies.read(body, LARGEST_MESSAGE as u64).await.map_err(refusal)?;
+    let place = doors.places.enter(class, Duration::ZERO).await?;
+    if class == Class::Control {
+        streams::trust_current();
+    }
+    let work = next.run(Request::from_parts(head, arrived.bytes.into()));
+    let response = match deadline {
+        Some(deadline) => timeout(deadline, work)
+            .await
+            .map_err(|_| Status::deadline_exceeded("the deadline of the call has passed"))?,
+        None => work.await,
+    };
+    let (head, body) = response.into_parts();
+    Ok(Response::from_parts(head, doors.streams.meter(body, stream, place)?))
+}
+
+fn refusal(incomplete: Incomplete) -> Status {
+    match incomplete {
+        Incomplete::TooLarge => Status::out_of_range("the message is larger than is taken"),
+        Incomplete::TooSlow => Status::deadline_exceeded("the message did not arrive in time"),
+        Incomplete::NoRoom(fault) => fault.into(),
+        Incomplete::Broken => Status::cancelled("the message did not arrive as a whole"),
+    }
+}
+
+/// The time that the caller gives a call: a number and a unit, as the gRPC protocol has it.
+fn deadline(headers: &HeaderMap) -> Option<Duration> {
+    let told = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (number, unit) = told.split_at_checked(told.len().checked_sub(1)?)?;
+    let number: u64 = number.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(number.saturating_mul(3600)),
+        "M" => Duration::from_secs(number.saturating_mul(60)),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
 }
 
 /// A body that keeps `place` until it ends or is dropped.
@@ -236,6 +323,28 @@ mod tests {
             -: always let in; report: always let in; operator: always let in; control: always let in; list: always let in; king: always let in; Check
             -: always let in; report: always let in; operator: always let in; control: always let in; list: always let in; king: always let in; metrics
         "#]].assert_eq(&rows);
+    }
+
+    #[test]
+    fn deadlines_are_read_as_grpc_writes_them() {
+        for (told, seconds) in [
+            ("30S", Some(30.0)),
+            ("1H", Some(3600.0)),
+            ("2M", Some(120.0)),
+            ("1500m", Some(1.5)),
+            ("500000u", Some(0.5)),
+            ("29999999999n", Some(29.999_999_999)),
+            ("30", None),
+            ("S", None),
+            ("", None),
+            ("soon", None),
+        ] {
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static("grpc-timeout"),
+                told.parse().unwrap(),
+            )]);
+            assert_eq!(deadline(&headers), seconds.map(Duration::from_secs_f64), "{told}");
+        }
     }
 
     #[tokio::test]

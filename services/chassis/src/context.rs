@@ -3,9 +3,11 @@
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
-use crate::{Settings, Tasks, health::Health, hints::Hubs, mirror::Mirrors};
+use crate::{
+    Settings, Tasks, capacity::Capacity, health::Health, hints::Hubs, mirror::Mirrors, streams::StreamBudget,
+};
 
 /// The settings in force and the tasks to join.
 #[derive(Clone)]
@@ -20,6 +22,10 @@ pub struct Context {
     pub mirrors: Mirrors,
     /// Whether the part can do its work.
     pub health: Health,
+    /// Memory and file descriptors of the process.
+    pub capacity: Capacity,
+    /// The bytes that streams may hold, which the parts of a process share.
+    pub streams: StreamBudget,
     /// What this host keeps, in place of every database.
     #[cfg(feature = "simulation")]
     pub disk: Option<crate::simulation::Disk>,
@@ -28,8 +34,13 @@ pub struct Context {
 impl Context {
     /// A context with these settings and no tasks yet.
     pub fn new(settings: Settings) -> Self {
+        let capacity = Capacity::of_process(&settings);
+        let most = capacity.share(settings.limits.stream_bytes);
+        let patience = Duration::from_secs(settings.limits.stalled_seconds.into());
         Self {
             settings: Arc::new(settings),
+            capacity,
+            streams: StreamBudget::new(most, patience),
             tasks: Tasks::default(),
             hubs: Hubs::default(),
             mirrors: Mirrors::default(),
@@ -98,10 +109,26 @@ fn check_writable(directory: &Path) -> std::io::Result<()> {
     std::fs::remove_file(probe)
 }
 
+/// Bytes that the system keeps for one connection until its client takes them. Otherwise it would let them grow to some
+/// megabytes, which count as memory of the process.
+const SEND_BUFFER: u32 = 256 << 10;
+
+/// Connections that may wait until they are accepted.
+const BACKLOG: u32 = 1024;
+
 /// Listens on `address`; `key` is the setting that it came from.
 ///
 /// # Errors
 /// Names the address and the setting, for example when the port is in use.
 pub async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("{key}.listen: cannot listen on {address}"))
+    listen(address).with_context(|| format!("{key}.listen: cannot listen on {address}"))
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Connections that are accepted inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

@@ -1,7 +1,8 @@
 //! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
 //!
 //! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`]
-//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`admission`] (how many calls at a time)
+//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`admission`] (how many calls at a time),
+//!   [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
 //! - trying again: [`pause`]; giving back what is not needed: [`memory`]; dying where a test wants it: [`failpoint`]
@@ -10,6 +11,8 @@
 //! The chassis decides nothing about components or sessions, and knows no upstream.
 
 pub mod admission;
+pub mod bodies;
+pub mod capacity;
 pub mod channel;
 mod context;
 pub mod convert;
@@ -32,6 +35,7 @@ mod serve;
 pub mod settings;
 #[cfg(feature = "simulation")]
 pub mod simulation;
+pub mod streams;
 mod tasks;
 pub mod telemetry;
 pub mod work;

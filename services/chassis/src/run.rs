@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 
-use crate::{Context, Settings, bind, settings::Profile, telemetry};
+use crate::{Context, Settings, bind, capacity, settings::Profile, telemetry};
 
 /// A mesh turns records into messages and back all day, which are many small texts. With the system's allocator a boot took
 /// twice the processor time and twice the memory of one that is made for that. This one also has threads that give back
@@ -84,10 +84,11 @@ where
     let program = Single::command().name(key).about("Serves one part of the mesh until Ctrl-C or SIGTERM");
     let given = Single::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit());
     let command = given.command;
-    run_command(&command, |context| async move {
+    let start = |context: Context| async move {
         let listener = bind(key, listen(&context.settings)).await?;
         start(context, listener).await
-    })
+    };
+    finished(try_run(&command, &[key], start))
 }
 
 /// Runs whatever `start` starts until a signal or until a task dies. Prints errors as one line with their
@@ -97,7 +98,11 @@ where
     S: FnOnce(Context) -> F,
     F: Future<Output = anyhow::Result<()>>,
 {
-    match try_run(command, start) {
+    finished(try_run(command, &[], start))
+}
+
+fn finished(outcome: anyhow::Result<()>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -106,7 +111,8 @@ where
     }
 }
 
-fn try_run<S, F>(command: &Command, start: S) -> anyhow::Result<()>
+/// Runs `parts`, or all of them if none is named.
+fn try_run<S, F>(command: &Command, parts: &[&str], start: S) -> anyhow::Result<()>
 where
     S: FnOnce(Context) -> F,
     F: Future<Output = anyhow::Result<()>>,
@@ -119,8 +125,11 @@ where
     telemetry::init(&settings.log)?;
     telemetry::record_metrics();
     decline_huge_pages();
+    capacity::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("runtime")?;
-    runtime.block_on(supervise(Context::new(settings), start))
+    let context = Context::new(settings);
+    context.capacity.check(parts);
+    runtime.block_on(supervise(context, start))
 }
 
 /// The allocator asks for pages of 2 MiB, of which the mesh uses parts here and there: they cost a quarter of its memory, and

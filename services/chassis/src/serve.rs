@@ -1,11 +1,19 @@
 //! Serving gRPC: reflection, health, request ids, spans, and an orderly end. Metrics, and why a part is not ready, are
 //! served beside it, over plain HTTP.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, io, pin::pin, time::Duration};
 
 use anyhow::Context as _;
 use axum::{extract::State, response::IntoResponse, routing::get};
 use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
+use hyper::rt::Executor;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::task::JoinSet;
+use tokio_stream::{Stream, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     body::Body,
@@ -17,12 +25,19 @@ use tower::Service;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use crate::{Context, Listener, admission, health::Health, request_id, telemetry};
+use self::connections::Connection;
+use crate::{
+    Context, Listener, admission, health::Health, request_id, settings::Limits, streams::StreamBudget,
+    telemetry,
+};
 
 mod connections;
 
 /// Pings to clients, so that streams to vanished watchers end.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// How long a client may take to answer a ping.
+const PONG: Duration = Duration::from_secs(20);
 
 /// Calls about health, and of those who look around, on one connection beside all others.
 const HEALTH_STREAMS: u32 = 64;
@@ -149,30 +164,103 @@ pub async fn serve(
     let part = context.clone();
     let limits = &context.settings.limits;
     limits.check()?;
-    let admit = axum::middleware::from_fn_with_state(admission::places(limits), admission::admit);
+    let admit = axum::middleware::from_fn_with_state(admission::Doors::new(context), admission::admit);
     let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
-    let routes = routes.route("/readyz", get(ready).with_state(context.health.clone()));
-    let router = tonic::transport::Server::builder()
-        .accept_http1(true)
-        .http2_keepalive_interval(Some(KEEP_ALIVE))
-        // Whether there is a place is told by class, where waiting for a stream would tell nothing. A few more are for
-        // questions about health.
-        .max_concurrent_streams(limits.calls().saturating_add(HEALTH_STREAMS))
-        .layer(
-            TraceLayer::new_for_grpc()
-                .make_span_with(move |request: &Request<Body>| part_of.in_scope(|| span(request)))
-                .on_request(())
-                .on_response(answered)
-                .on_failure(()),
-        )
-        .add_routes(Routes::from(routes));
-    let connections = connections::accepted(listener, limits);
+    let routes = routes.route("/readyz", get(ready).with_state(context.health.clone())).layer(
+        TraceLayer::new_for_grpc()
+            .make_span_with(move |request: &Request<axum::body::Body>| part_of.in_scope(|| span(request)))
+            .on_request(())
+            .on_response(answered)
+            .on_failure(()),
+    );
+    context.streams.watch_in(&context.tasks);
+    let most = context.capacity.connections(limits.connections);
+    let connections = connections::accepted(listener, limits, most);
+    let builder = builder(limits, &context.streams);
     context.tasks.spawn(name, async move {
-        let serving = router.serve_with_incoming_shutdown(connections, teller.run(shutdown));
-        Ok(part.finish_calls(serving).await?)
+        let serving = serve_connections(connections, builder, routes, teller.run(shutdown));
+        part.finish_calls(serving).await
     });
     tracing::info!(part = name, %address, "listening");
     Ok(Ready(context.health.clone()))
+}
+
+/// The protocol as every connection speaks it. The HTTP library spawns a task for each stream, which the budget of streams
+/// may end.
+fn builder(limits: &Limits, streams: &StreamBudget) -> Builder<StreamTasks> {
+    let mut builder = Builder::new(StreamTasks(streams.clone()));
+    builder.http1().timer(TokioTimer::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(PONG)
+        // Whether there is a place is told by class, where waiting for a stream would tell nothing. A few more are for
+        // questions about health.
+        .max_concurrent_streams(limits.calls().saturating_add(HEALTH_STREAMS));
+    builder
+}
+
+/// Serves connections until `until`; then answers what was asked already.
+async fn serve_connections(
+    connections: impl Stream<Item = io::Result<Connection>>,
+    builder: Builder<StreamTasks>,
+    routes: axum::Router,
+    until: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let closing = CancellationToken::new();
+    let mut served = JoinSet::new();
+    {
+        let (mut connections, mut until) = (pin!(connections), pin!(until));
+        loop {
+            let connection = tokio::select! {
+                () = until.as_mut() => break,
+                connection = connections.next() => connection,
+            };
+            match connection {
+                Some(Ok(connection)) => {
+                    let (builder, routes, closing) = (builder.clone(), routes.clone(), closing.clone());
+                    served.spawn(serve_connection(connection, builder, routes, closing));
+                }
+                Some(Err(_)) => {}
+                None => break,
+            }
+            while served.try_join_next().is_some() {}
+        }
+    }
+    closing.cancel();
+    while served.join_next().await.is_some() {}
+    Ok(())
+}
+
+async fn serve_connection(
+    connection: Connection,
+    builder: Builder<StreamTasks>,
+    routes: axum::Router,
+    closing: CancellationToken,
+) {
+    let serving = builder.serve_connection(TokioIo::new(connection), TowerToHyperService::new(routes));
+    let mut serving = pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = closing.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Spawns the tasks of streams.
+#[derive(Clone)]
+struct StreamTasks(StreamBudget);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamTasks {
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
 }
 
 /// Whether the part can do its work; if not, why not.
@@ -187,14 +275,14 @@ async fn metrics() -> impl IntoResponse {
     ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
 }
 
-fn span(request: &Request<Body>) -> Span {
+fn span(request: &Request<axum::body::Body>) -> Span {
     let id =
         request.headers().get(request_id::HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
     tracing::debug_span!("call", method = request.uri().path(), request_id = id)
 }
 
 /// Without a line for each call nobody could follow a request into a service that had nothing else to say.
-fn answered(_: &Response<Body>, took: Duration, _: &Span) {
+fn answered<B>(_: &Response<B>, took: Duration, _: &Span) {
     tracing::debug!(milliseconds = took.as_secs_f64() * 1e3, "answered");
 }
 

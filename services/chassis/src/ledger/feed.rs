@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    mem,
     sync::{Arc, Weak},
 };
 
@@ -21,6 +22,9 @@ const FEED_BYTES: usize = 32 << 20;
 /// Resources in one batch of what changes: some megabytes on the wire. One transaction may change every component of a
 /// machine, and each watch holds a message as a whole; whoever watches works on the first ones while the rest is on its way.
 const LARGEST_BATCH: usize = 2500;
+
+/// Bytes of the resources of one batch, about, after which it ends however few they are.
+const LARGEST_BYTES: usize = 4 << 20;
 
 /// A batch for watches.
 pub(super) struct Part<R> {
@@ -104,13 +108,19 @@ pub(super) fn split<R: Resource>(batch: Batch<R>, most: usize) -> VecDeque<Batch
     let mut parts = VecDeque::new();
     let mut rest = changed.into_iter();
     let mut gone = deleted.into_iter().peekable();
-    while rest.len() > most {
-        let changed: Vec<_> = rest.by_ref().take(most).collect();
-        let revision = changed.last().map_or(0, |last: &Arc<R>| last.revision());
-        let deleted = std::iter::from_fn(|| gone.next_if(|deletion| deletion.revision <= revision)).collect();
-        parts.push_back(Batch { changed, deleted, revision, synced: false });
+    let (mut changed, mut bytes) = (Vec::with_capacity(rest.len().min(most)), 0);
+    while let Some(resource) = rest.next() {
+        let last = resource.revision();
+        bytes += resource.weight();
+        changed.push(resource);
+        if rest.len() > 0 && (changed.len() >= most || bytes >= LARGEST_BYTES) {
+            let changed = mem::replace(&mut changed, Vec::with_capacity(rest.len().min(most)));
+            let deleted = std::iter::from_fn(|| gone.next_if(|deletion| deletion.revision <= last)).collect();
+            parts.push_back(Batch { changed, deleted, revision: last, synced: false });
+            bytes = 0;
+        }
     }
-    parts.push_back(Batch { changed: rest.collect(), deleted: gone.collect(), revision, synced });
+    parts.push_back(Batch { changed, deleted: gone.collect(), revision, synced });
     parts
 }
 
@@ -119,7 +129,10 @@ mod tests {
     use super::*;
 
     #[derive(Clone)]
-    struct Heavy(u64);
+    struct Heavy {
+        revision: u64,
+        weight: usize,
+    }
 
     impl Resource for Heavy {
         const KIND: &'static str = "heavy";
@@ -129,20 +142,24 @@ mod tests {
         }
 
         fn revision(&self) -> u64 {
-            self.0
+            self.revision
         }
 
         fn set_revision(&mut self, revision: u64) {
-            self.0 = revision;
+            self.revision = revision;
         }
 
         fn weight(&self) -> usize {
-            FEED_BYTES / 3
+            self.weight
         }
     }
 
     fn batch(revisions: impl Iterator<Item = u64>) -> Batch<Heavy> {
-        let changed: Vec<_> = revisions.map(|revision| Arc::new(Heavy(revision))).collect();
+        of_weight(FEED_BYTES / 3, revisions)
+    }
+
+    fn of_weight(weight: usize, revisions: impl Iterator<Item = u64>) -> Batch<Heavy> {
+        let changed: Vec<_> = revisions.map(|revision| Arc::new(Heavy { revision, weight })).collect();
         let revision = changed.last().map_or(0, |last| last.revision());
         Batch { changed, deleted: Vec::new(), revision, synced: false }
     }
@@ -184,7 +201,25 @@ mod tests {
         let mut feed = feeds.subscribe();
         let most = LARGEST_BATCH as u64;
         feeds.send(batch(1..=1));
-        feeds.send(batch(2..=2 * most + 2));
-        assert_eq!(read(&mut feed), [None, Some(most + 1), Some(2 * most + 1), Some(2 * most + 2)]);
+        // Just so heavy that it leaves no room for the one before.
+        feeds.send(of_weight(FEED_BYTES / (2 * LARGEST_BATCH), 2..=2 * most + 2));
+        let read = read(&mut feed);
+        assert_eq!((read[0], *read.last().unwrap()), (None, Some(2 * most + 2)), "{read:?}");
+        assert!(read[1..].is_sorted() && !read[1..].contains(&None), "{read:?}");
+    }
+
+    #[test]
+    fn batches_are_cut_by_number_and_by_bytes() {
+        for (weight, resources, most, ends) in [
+            (1, 0, 2, vec![0]),
+            (1, 2, 2, vec![2]),
+            (1, 5, 2, vec![2, 4, 5]),
+            (LARGEST_BYTES / 2, 5, 100, vec![2, 4, 5]),
+            (2 * LARGEST_BYTES, 3, 100, vec![1, 2, 3]),
+        ] {
+            let parts = split(of_weight(weight, 1..=resources), most);
+            let revisions: Vec<_> = parts.iter().map(|part| part.revision).collect();
+            assert_eq!(revisions, ends, "{resources} of {weight}");
+        }
     }
 }

@@ -9,8 +9,11 @@ use futures_util::{
 use proto::{Encoded, Message};
 use tonic::{Response, Status};
 
-use super::{Ledger, LedgerWatch, OneOf, ResumeToken, Table, View, incarnation};
-use crate::resource::{Batch, Resource};
+use super::{Ledger, LedgerWatch, OneOf, ResumeToken, Table, View, incarnation, view::Page};
+use crate::{
+    resource::{Batch, Resource},
+    streams,
+};
 
 /// A table that is watched over gRPC.
 pub trait Watched: Table {
@@ -62,7 +65,8 @@ impl<T: Table> Ledger<T> {
     ///
     /// # Errors
     /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered, in the future, or in another
-    /// incarnation. [`crate::Fault::Unavailable`] when it may lie in the future only of this replica and the database does not tell.
+    /// incarnation. [`crate::Fault::Busy`] when streams hold as many bytes as they may. [`crate::Fault::Unavailable`] when
+    /// it may lie in the future only of this replica and the database does not tell.
     pub async fn serve_watch(
         &self,
         resume: impl Into<ResumeToken>,
@@ -77,6 +81,8 @@ impl<T: Table> Ledger<T> {
             }
             tracing::debug!(kind = T::Kind::KIND, %fault, "a watch begins with what this replica knows");
         }
+        // What a watch begins with may be references to a whole fleet.
+        streams::wait_for_room().await?;
         let watch = LedgerWatch::start(Arc::clone(&self.view), resume)?;
         let (view, incarnation) = (Arc::clone(&self.view), watch.incarnation());
         let messages = watch.parts().map(move |part| Ok(view.encoded(&*part?, T::message)));
@@ -156,8 +162,13 @@ impl<R: Resource> Pages<R> {
         }
         let rest = keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
         let known = rest.filter_map(|key| self.view.get(key)).filter(|resource| wanted(resource));
-        let found: Vec<_> = known.take(most).collect();
-        let last = found.last().filter(|_| found.len() == most).map(|resource| resource.key().into());
-        (found, last)
+        let mut page = Page::of(most);
+        for resource in known {
+            if page.add(resource) {
+                break;
+            }
+        }
+        let last = page.found.last().filter(|_| page.is_full()).map(|resource| resource.key().into());
+        (page.found, last)
     }
 }

@@ -33,6 +33,34 @@ pub(super) const DELETIONS: usize = 10_000;
 /// Stored rows that cannot be read, by kind.
 pub(super) const UNREADABLE: &str = "reveille_ledger_unreadable_rows";
 
+/// Bytes of the resources of a page, about, after which it is full however few they are: every list under way holds some
+/// pages on its way to the client.
+const PAGE_BYTES: usize = 512 << 10;
+
+/// Resources that go into one message of a list.
+pub(super) struct Page<R> {
+    pub(super) found: Vec<Arc<R>>,
+    most: usize,
+    bytes: usize,
+}
+
+impl<R: Resource> Page<R> {
+    pub(super) fn of(most: usize) -> Self {
+        Self { found: Vec::new(), most, bytes: 0 }
+    }
+
+    /// Adds a resource, and reports whether the page is full.
+    pub(super) fn add(&mut self, resource: Arc<R>) -> bool {
+        self.bytes += resource.weight();
+        self.found.push(resource);
+        self.is_full()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.found.len() >= self.most || self.bytes >= PAGE_BYTES
+    }
+}
+
 /// The committed state of a ledger.
 pub struct View<R> {
     state: RwLock<State<R>>,
@@ -138,18 +166,15 @@ impl<R: Resource> View<R> {
     ) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let state = self.state.read();
         let mut range = state.candidates(conditions, after);
-        let (mut found, mut last) = (Vec::new(), None);
+        let (mut page, mut last) = (Page::of(most), None);
         for resource in range.by_ref().take(scanned) {
             last = Some(resource);
-            if wanted(resource) {
-                found.push(Arc::clone(resource));
-            }
-            if found.len() >= most {
+            if wanted(resource) && page.add(Arc::clone(resource)) {
                 break;
             }
         }
         let more = range.next().is_some();
-        (found, last.filter(|_| more).map(|last| last.shared_key()))
+        (page.found, last.filter(|_| more).map(|last| last.shared_key()))
     }
 
     /// Reads the committed state in one piece.

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     Fault,
-    resource::{Batch, Resource},
+    resource::{Batch, Deletion, Resource},
+    streams::{self, Charge},
 };
 
 /// Resources in one batch of the initial set: large enough to be cheap, small enough to be shown soon.
@@ -25,6 +26,8 @@ pub struct LedgerWatch<R> {
     feed: Feed<R>,
     /// What this watch alone gets.
     pending: VecDeque<Batch<R>>,
+    /// The bytes of that which count for the stream of the watch.
+    charge: Option<Charge>,
     delivered: u64,
     incarnation: Uuid,
 }
@@ -33,8 +36,9 @@ impl<R: Resource> LedgerWatch<R> {
     pub(super) fn start(view: Arc<View<R>>, resume: ResumeToken) -> Result<Self, Fault> {
         let (initial, feed, incarnation) = view.subscribe(resume)?;
         let delivered = initial.revision;
-        let pending = split(Batch { synced: true, ..initial }, INITIAL_BATCH);
-        Ok(Self { view, feed, pending, delivered, incarnation })
+        let mut watch = Self { view, feed, pending: VecDeque::new(), charge: None, delivered, incarnation };
+        watch.gather(Batch { synced: true, ..initial });
+        Ok(watch)
     }
 
     /// The incarnation of all batches.
@@ -59,6 +63,9 @@ impl<R: Resource> LedgerWatch<R> {
     async fn next(&mut self) -> Result<Arc<Part<R>>, Fault> {
         loop {
             if let Some(batch) = self.pending.pop_front() {
+                if self.pending.is_empty() {
+                    self.charge = None;
+                }
                 return Ok(Arc::new(Part { batch: Arc::new(batch), encoding: None }));
             }
             match self.feed.recv().await.map(|place| place.part()) {
@@ -73,6 +80,12 @@ impl<R: Resource> LedgerWatch<R> {
         }
     }
 
+    fn gather(&mut self, batch: Batch<R>) {
+        let bytes = batch.changed.len() * size_of::<Arc<R>>() + batch.deleted.len() * size_of::<Deletion>();
+        self.charge = streams::charge_current(bytes);
+        self.pending = split(batch, INITIAL_BATCH);
+    }
+
     /// The client was too slow for every step: it gets the newest state of what it missed.
     fn skip_ahead(&mut self) -> Result<(), Fault> {
         let resume = ResumeToken { incarnation: Some(self.incarnation), revision: self.delivered };
@@ -83,7 +96,7 @@ impl<R: Resource> LedgerWatch<R> {
         self.feed = feed;
         if missed.revision > self.delivered {
             self.delivered = missed.revision;
-            self.pending = split(missed, INITIAL_BATCH);
+            self.gather(missed);
         }
         Ok(())
     }

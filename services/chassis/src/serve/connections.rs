@@ -14,7 +14,6 @@ use tokio::{
 };
 use tokio_io_timeout::TimeoutStream;
 use tokio_stream::{Stream, StreamExt};
-use tonic::transport::server::Connected;
 
 use crate::{
     listener::{Accepted, Listener},
@@ -27,14 +26,15 @@ const REFUSED: &str = "reveille_connections_refused_total";
 /// How long nothing is accepted after a failure.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
-/// The connections that `listener` accepts. Those beyond the limit are closed at once, so that their clients look
+/// The connections that `listener` accepts, at most `most` at a time. Those beyond the limit are closed at once, so that their clients look
 /// again later instead of waiting for they know not what.
 pub(super) fn accepted(
     mut listener: Listener,
     limits: &Limits,
+    most: u32,
 ) -> impl Stream<Item = io::Result<Connection>> + use<> {
     metrics::describe_counter!(REFUSED, "Connections that were closed at once because there were too many");
-    let places = Arc::new(Semaphore::new(limits.connections as usize));
+    let places = Arc::new(Semaphore::new(most as usize));
     let silence = Duration::from_secs(limits.silence_seconds.into());
     let streams = futures_util::stream::poll_fn(move |context| listener.poll_accept(context).map(Some));
     streams.then(unhurried).filter_map(move |stream| match stream {
@@ -71,13 +71,6 @@ impl Connection {
         stream.set_read_timeout(Some(silence));
         Self { stream: Box::pin(stream), _place: place }
     }
-}
-
-impl Connected for Connection {
-    /// Nobody asks where a call came from.
-    type ConnectInfo = ();
-
-    fn connect_info(&self) {}
 }
 
 impl AsyncRead for Connection {

@@ -21,6 +21,16 @@ pub struct Limits {
     pub lists: u32,
     /// Most watches of others.
     pub watches: u32,
+    /// Most bytes that all streams of a process may hold for their clients; a quarter of its memory limit at most.
+    pub stream_bytes: u64,
+    /// Seconds after which a stream is closed whose client takes nothing of what is there for it.
+    pub stalled_seconds: u32,
+    /// Most bytes of the messages that a part is receiving or working on; a quarter of its memory limit at most.
+    pub body_bytes: u64,
+    /// Fewest bytes that have to arrive of a message in each second, after the first ten.
+    pub least_rate: u32,
+    /// Bytes of memory that the process may have; 0: as much as its control group allows.
+    pub memory_bytes: u64,
     /// Complete sessions that are kept, whatever their age. Beyond that the oldest are deleted.
     pub complete_sessions: u32,
 }
@@ -38,9 +48,12 @@ impl Limits {
             ("control", self.control),
             ("lists", self.lists),
             ("watches", self.watches),
+            ("stalled_seconds", self.stalled_seconds),
         ] {
             anyhow::ensure!(most > 0, "limits.{key}: has to be above zero");
         }
+        anyhow::ensure!(self.stream_bytes >= 1 << 20, "limits.stream_bytes: has to be 1048576 or more");
+        anyhow::ensure!(self.body_bytes >= 1 << 20, "limits.body_bytes: has to be 1048576 or more");
         // Otherwise those who answer every ping would be taken for silent.
         anyhow::ensure!(self.silence_seconds >= 30, "limits.silence_seconds: has to be 30 or more");
         Ok(())
@@ -65,6 +78,14 @@ impl Default for Limits {
             control: 1024,
             lists: 256,
             watches: 16_384,
+            // The first state of a fleet of 10,000 for about thirty watches at the same time.
+            stream_bytes: 128 << 20,
+            // A gateway that waits for its own client gives up sooner.
+            stalled_seconds: 120,
+            // The largest message twice.
+            body_bytes: 512 << 20,
+            least_rate: 1024,
+            memory_bytes: 0,
             complete_sessions: 10_000,
         }
     }

@@ -131,9 +131,13 @@ pub struct Gateway {
     /// Most connections at the same time. Further ones wait until one of these ends, as those do on which nothing is
     /// asked.
     pub connections: u32,
-    /// Seconds that a client may take to send the head of a request, as many again for its body, and as many to
-    /// take a part of the answer. A connection on which nothing is asked for that long is closed.
+    /// Seconds that a client may take to send the head of a request, and as many again for its body. A connection on which
+    /// nothing is asked for that long is closed.
     pub patience_seconds: u32,
+    /// Fewest bytes that a client has to send of a body, and to take of an answer, in each second.
+    pub least_rate: u32,
+    /// Seconds in which a client need not keep to `least_rate`: it may stall for so long.
+    pub stall_seconds: u32,
     /// Most reports of nodes that are passed on at the same time. Further ones wait.
     pub reports: u32,
     /// Most requests of people and tools that are passed on at the same time, lists aside. Further ones wait.
@@ -142,8 +146,11 @@ pub struct Gateway {
     pub lists: u32,
     /// Seconds that a request waits for its turn before it is refused with 503 and `Retry-After`.
     pub queue_seconds: u32,
-    /// Most bytes of the bodies, of more than 64 KiB each, that are being worked on at the same time. Further ones wait.
+    /// Most bytes of bodies that are arriving or being worked on at the same time; a quarter of the memory limit at most.
+    /// Further ones wait.
     pub body_bytes: u32,
+    /// Most bytes that lists under way may take; a quarter of the memory limit at most. Further lists wait.
+    pub list_bytes: u32,
 }
 
 /// A part that owns a database.
@@ -331,15 +338,19 @@ impl Gateway {
             url,
             connections: 4096,
             patience_seconds: 75,
+            // Slower than any network that a node boots over.
+            least_rate: 1024,
+            stall_seconds: 15,
             // What one transaction of the registry takes, or is waiting while another is committed.
             reports: 1024,
             operators: 512,
-            // Each holds a megabyte at most.
             lists: 64,
             // Clients of BOS give up after thirty seconds. As many as there are connections have had their turn by then.
             queue_seconds: 15,
             // Two of the largest at a time.
             body_bytes: 128 << 20,
+            // All of them.
+            list_bytes: 192 << 20,
         }
     }
 }
