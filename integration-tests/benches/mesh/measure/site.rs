@@ -67,7 +67,7 @@ pub async fn measure(bench: &mut Bench<'_>) {
 }
 
 async fn economy(bench: &mut Bench<'_>) {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::generated(FLEET) }).await;
+    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::quick(FLEET) }).await;
     site.server.bos.template("image").await;
     for _ in 0..bench.few_runs() {
         site.upstreams.reset_counts();
@@ -82,7 +82,7 @@ async fn economy(bench: &mut Bench<'_>) {
 /// shows while hardware takes its time. So this is a reboot of hardware as it is, of which a whole one takes a quarter
 /// of an hour: hardware, pauses between looks and the five seconds all take a share of their time.
 async fn looks_at_power(bench: &mut Bench<'_>) {
-    let plan = Plan { up: true, ..Plan::generated(FLEET).at_speed(SHARE) };
+    let plan = Plan { up: true, ..Plan::quick(FLEET).at_speed(SHARE) };
     let site = Surroundings::start_with(bench.stage, plan, |settings| {
         settings.power.follow_seconds *= SHARE;
         settings.power.poll_seconds *= SHARE;
@@ -124,7 +124,7 @@ async fn run(server: &Server, operation: &str) -> Run {
 
 async fn as_original(bench: &mut Bench<'_>, nodes: u32, rows: &[&str]) {
     let pace = Pace { soft_off: POWER, power_on: POWER, boot: REPORT, ..Pace::default() };
-    let site = Surroundings::start(bench.stage, Plan { pace: Some(pace), ..Plan::generated(nodes) }).await;
+    let site = Surroundings::start(bench.stage, Plan { pace: Some(pace), ..Plan::quick(nodes) }).await;
     let server = &site.server;
     server.bos.template("image").await;
     // More than one run of the others would take minutes and show the same.
@@ -145,7 +145,7 @@ async fn as_original(bench: &mut Bench<'_>, nodes: u32, rows: &[&str]) {
 /// Nodes that are up and whose configuration does not end.
 async fn waiting(bench: &mut Bench<'_>) {
     let pace = Pace { configuration: Duration::from_secs(3600), ..Pace::default() };
-    let site = Surroundings::start(bench.stage, Plan { pace: Some(pace), ..Plan::generated(FLEET) }).await;
+    let site = Surroundings::start(bench.stage, Plan { pace: Some(pace), ..Plan::quick(FLEET) }).await;
     site.server.bos.template("image").await;
     site.server.bos.session("image", "boot").await;
     let is_waiting = |component: &Component| {
@@ -167,7 +167,7 @@ async fn waiting(bench: &mut Bench<'_>) {
 
 async fn few_nodes(bench: &mut Bench<'_>) {
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, ..Pace::default() };
-    let plan = Plan { pace: Some(pace), up: true, ..Plan::generated(FEW) };
+    let plan = Plan { pace: Some(pace), up: true, ..Plan::quick(FEW) };
     let site = Surroundings::start(bench.stage, plan).await;
     site.server.bos.template("image").await;
     for _ in 0..bench.runs() {
