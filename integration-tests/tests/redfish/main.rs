@@ -3,8 +3,5 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-mod emulator;
-mod nodes;
 mod sessions;
-mod site;
 mod trouble;

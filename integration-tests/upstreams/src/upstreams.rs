@@ -1,6 +1,10 @@
 //! The handle of systems that run in this process.
 
-use std::{net::SocketAddr, sync::Arc, time::SystemTime};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -161,6 +165,11 @@ impl Upstreams {
     pub fn foreign_transition(&self, operation: &str, ids: &[String]) -> anyhow::Result<String> {
         let id = self.world.with(|state| state.ask_for_power(operation, ids));
         id.with_context(|| format!("{operation} is no operation"))
+    }
+
+    /// How long until the power service reads the hardware again; nothing where it knows at once.
+    pub fn until_reading(&self) -> Duration {
+        self.world.with(|state| state.until_reading())
     }
 
     /// Has something happen to the power service.

@@ -31,6 +31,11 @@ impl State {
         self.power.reading(self.now, position, self.machine.nodes()[position].is_on())
     }
 
+    /// How long until the power service reads the hardware again.
+    pub(crate) fn until_reading(&self) -> Duration {
+        self.power.next_reading(self.now).saturating_sub(self.now)
+    }
+
     /// Accepts a transition and gives its id. What becomes of it shows later.
     pub(super) fn accept(
         &mut self,

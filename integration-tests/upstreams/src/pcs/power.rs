@@ -236,6 +236,11 @@ impl Power {
         Some(Period { from, until: from + self.plan.sampling_period })
     }
 
+    /// When the hardware is read next.
+    pub(super) fn next_reading(&self, now: Duration) -> Duration {
+        self.period(now).map_or(now, |period| period.until)
+    }
+
     /// Notes that a node is about to be `!was_on`, and gives the time at which that can be read.
     pub(super) fn changes(&mut self, now: Duration, position: usize, was_on: bool) -> Duration {
         let period = self.period(now).unwrap_or(Period { from: now, until: now });
