@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod as_shipped;
 mod boot_data;
 mod configuration;
 mod crashes;
