@@ -39,8 +39,8 @@ const IMAGE: &str = "image-1";
 /// The share of their time that hardware, the power service and pauses take in a reboot of which the looks are counted.
 const SHARE: f64 = 0.1;
 
-/// The least fleet with three nodes that sessions take.
-const FEW: u32 = 4;
+/// The fleet of a small reboot.
+const FEW: u32 = 3;
 
 /// For how long waiting nodes are watched each time.
 const WAITING: Duration = Duration::from_secs(20);
