@@ -7,6 +7,7 @@ mod as_shipped;
 mod boot_data;
 mod configuration;
 mod crashes;
+mod disbelief;
 mod economy;
 mod inventory;
 mod left_out;
