@@ -9,6 +9,7 @@ pub mod places;
 pub mod ports;
 pub mod postgres;
 pub mod processes;
+pub mod redfish;
 pub mod replicas;
 pub mod tools;
 

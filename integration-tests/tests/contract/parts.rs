@@ -57,7 +57,7 @@ impl Parts {
         surroundings::csm(&mut settings);
         settings.compat.strict_bos = strict;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let mut plan = Plan::generated(NODES);
+        let mut plan = Plan::quick(NODES);
         let first = plan.hardware[0].id.clone();
         plan.tenants = BTreeMap::from([(TENANT.to_owned(), vec![first])]);
         let upstreams = Upstreams::start(plan, listener).unwrap();

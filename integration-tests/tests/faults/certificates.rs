@@ -136,7 +136,7 @@ async fn unanswered(mesh: &Processes) -> Vec<String> {
 async fn certificates_that_are_replaced_while_nodes_boot_cost_nothing_and_an_expired_one_is_named() {
     let mut mesh = Processes::prepare();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let upstreams = mesh.among(Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) }).await;
+    let upstreams = mesh.among(Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) }).await;
     let (file, first) = (mesh.directory.path().join("authorities.pem"), Authority::new());
     fs::write(&file, first.pem()).unwrap();
     let valid = Front::before(upstreams.address(), &first, Validity::Now).await;

@@ -30,7 +30,7 @@ const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_contr
 async fn prepared(server: &Postgres) -> (Processes, Upstreams) {
     let mut mesh = Processes::prepare();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) };
     let upstreams = mesh.among(plan).await;
     for part in OWNERS {
         let url = server.create(part).await;

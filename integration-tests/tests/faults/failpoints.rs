@@ -188,7 +188,7 @@ impl Crashes {
 /// Survives the crashes of one in `shards`.
 async fn survives(shard: usize, shards: usize) {
     let mut scene = Scene::prepare();
-    let upstreams = scene.mesh.among(Plan { up: true, ..Plan::generated(NODES) }).await;
+    let upstreams = scene.mesh.among(Plan { up: true, ..Plan::quick(NODES) }).await;
     scene.begin(upstreams.ids().len()).await;
     let start = scene.passed();
     round(&mut scene, &upstreams, &[]).await;
@@ -236,7 +236,7 @@ async fn a_crash_at_any_point_repeats_nothing_last_third() {
 async fn a_crash_after_a_slow_power_action_was_taken_repeats_nothing() {
     let mut scene = Scene::prepare();
     let pace = Pace { soft_off: SLOW, power_on: SLOW, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) };
     let upstreams = scene.mesh.among(plan).await;
     scene.begin(upstreams.ids().len()).await;
     for time in 1..=TIMES {

@@ -23,7 +23,7 @@ async fn a_full_disk_refuses_writes_and_all_goes_on_when_there_is_room() {
     let mut mesh = Processes::prepare();
     mesh.survive_full_disks();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) };
     let upstreams = mesh.among(plan).await;
     mesh.begin().await;
     furnish(&mesh.bos, NODES as usize).await;

@@ -60,7 +60,7 @@ fn nodes() -> u32 {
 fn plan() -> Plan {
     let step = Duration::from_millis(number(STEP_VARIABLE, STEP));
     let pace = Pace { soft_off: POWER, power_on: POWER, boot: step, configuration: step, ..Pace::default() };
-    Plan { up: true, pace: Some(pace), ..Plan::generated(nodes()) }
+    Plan { up: true, pace: Some(pace), ..Plan::quick(nodes()) }
 }
 
 async fn prepared() -> (Processes, Upstreams) {

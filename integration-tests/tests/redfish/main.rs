@@ -1,10 +1,5 @@
 //! The mesh without any other service: BMCs driven directly, boot scripts of its own. The BMCs are those of a real
 //! emulator, sushy-tools, which integration-tests/run installs.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
-
-mod emulator;
-mod nodes;
 mod sessions;
-mod site;
 mod trouble;

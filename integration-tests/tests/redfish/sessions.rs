@@ -1,16 +1,17 @@
 //! Whole lives of nodes behind BMCs.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use integration_tests::authority::Authority;
+use integration_tests::{
+    authority::Authority,
+    redfish::{
+        emulator::{Emulator, program},
+        nodes::Nodes,
+        site::{Place, Site, id},
+    },
+};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use crate::{
-    emulator::{Emulator, program},
-    nodes::Nodes,
-    site::{Place, Site, id},
-};
 
 const NODES: u32 = 12;
 
@@ -24,7 +25,7 @@ async fn a_dozen_nodes_boot_reboot_and_shut_down() {
     let (systems, deaf) = ((0..NODES).map(id).collect::<Vec<_>>(), DEAF.map(id));
     let [systems, deaf] =
         [&systems[..], &deaf].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
-    let emulator = Arc::new(Emulator::start(&program, &authority, &systems, &deaf).await);
+    let emulator = Arc::new(Emulator::start(&program, &authority, &systems, &deaf, 0).await);
     let mut site = Site::new(&authority);
     let bmcs = ["b0", "b1", "b2", "b3"];
     bmcs.iter().for_each(|bmc| site.add_bmc(bmc, &emulator.url));
@@ -32,7 +33,7 @@ async fn a_dozen_nodes_boot_reboot_and_shut_down() {
         site.add_node(&Place { bmc: bmcs[system % bmcs.len()], system });
     }
     let mesh = site.start().await;
-    let nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, NODES);
+    let nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, NODES, Duration::ZERO);
     mesh.bos.expect(Method::PATCH, "/v2/options", Some(&json!({ "max_power_off_wait_time": 2 }))).await;
     mesh.bos.template("image-1").await;
     mesh.bos.template("image-2").await;

@@ -1,15 +1,17 @@
 //! BMCs that cannot be used are told apart, and trouble nobody else.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use integration_tests::{authority::Authority, eventually};
-use serde_json::Value;
-
-use crate::{
-    emulator::{Emulator, PASSWORD, program},
-    nodes::Nodes,
-    site::{Place, Site, id},
+use integration_tests::{
+    authority::Authority,
+    eventually,
+    redfish::{
+        emulator::{Emulator, PASSWORD, program},
+        nodes::Nodes,
+        site::{Place, Site, id},
+    },
 };
+use serde_json::Value;
 
 const WRONG: &str = "wr0ng-for-the-bmc";
 
@@ -18,8 +20,8 @@ async fn each_kind_of_trouble_is_shown_on_its_node_and_keeps_no_other() {
     let Some(program) = program() else { return };
     let (ours, foreign) = (Authority::new(), Authority::new());
     let (fine, stranger) = (id(0), id(1));
-    let emulator = Arc::new(Emulator::start(&program, &ours, &[&fine, &stranger], &[]).await);
-    let impostor = Emulator::start(&program, &foreign, &[&id(2)], &[]).await;
+    let emulator = Arc::new(Emulator::start(&program, &ours, &[&fine, &stranger], &[], 0).await);
+    let impostor = Emulator::start(&program, &foreign, &[&id(2)], &[], 0).await;
     let mut site = Site::new(&ours);
     for (bmc, url) in [
         ("good", &*emulator.url),
@@ -34,7 +36,7 @@ async fn each_kind_of_trouble_is_shown_on_its_node_and_keeps_no_other() {
         site.add_node(&Place { bmc, system });
     }
     let mesh = site.start().await;
-    let _nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, 2);
+    let _nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, 2, Duration::ZERO);
     mesh.bos.template("image-1").await;
     mesh.bos.session("image-1", "boot").await;
 

@@ -77,7 +77,7 @@ async fn one_node_whose_boot_data_are_refused_costs_the_others_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_turned_on_while_no_boot_data_are_taken() {
     for code in [500, 503] {
-        let scene = Scene::of(Plan::generated(SET as u32), brisk).await;
+        let scene = Scene::of(Plan::quick(SET as u32), brisk).await;
         scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
         scene.upstreams.trouble(Trouble::status(Bss, code));
         let name = scene.boot().await;

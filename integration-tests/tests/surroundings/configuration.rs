@@ -16,7 +16,7 @@ const PLAIN: &str = "plain";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_to_be_configured_is_not_turned_on_while_nobody_takes_that_and_others_are() {
-    let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+    let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
     let bos = &scene.mesh.bos;
     bos.options(&json!({"default_retry_policy": 1})).await;
     bos.template_with(PLAIN, |template| template["enable_cfs"] = json!(false)).await;
@@ -98,7 +98,7 @@ async fn a_node_whose_configuration_is_refused_is_not_turned_on_and_the_others_a
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_falls_silent_while_it_configures_is_named_and_waited_for() {
     let pace = Pace { configuration: Duration::from_secs(1), ..Pace::default() };
-    let plan = Plan { pace: Some(pace), ..Plan::generated(NODES as u32) };
+    let plan = Plan { pace: Some(pace), ..Plan::quick(NODES as u32) };
     let scene = Scene::of(plan, brisk).await;
     let name = scene.boot().await;
     let ids = scene.upstreams.ids();

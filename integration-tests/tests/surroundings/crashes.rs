@@ -27,7 +27,7 @@ const LIVES: [u64; 8] = [20, 60, 100, 30, 5, 200, 50, 10];
 /// then each node boots with one power-on.
 async fn is_survived(service: Service, operation: &str, trouble: Option<Effect>) {
     let pace = Pace { power_on: SLOW, ..Pace::default() };
-    let plan = Plan { pace: Some(pace), ..Plan::generated(NODES) };
+    let plan = Plan { pace: Some(pace), ..Plan::quick(NODES) };
     let mut mesh = Served::prepare(plan, "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"default_retry_policy": 1})).await;
@@ -97,7 +97,7 @@ async fn configurations_whose_answer_is_lost_in_a_crash_are_set_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_survives_one_crash_after_another() {
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(40) };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(40) };
     let mut mesh = Served::prepare(plan, "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"default_retry_policy": 1})).await;

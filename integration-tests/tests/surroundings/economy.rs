@@ -57,7 +57,7 @@ fn necessary() -> BTreeMap<Service, u32> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
     let pace = Pace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, configuration: STEP };
-    let scene = Scene::of(Plan { up: true, pace: Some(pace), ..Plan::generated(NODES) }, |_| {}).await;
+    let scene = Scene::of(Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) }, |_| {}).await;
     let bos = &scene.mesh.bos;
     bos.template_with("image-1", every_role).await;
     no_more_looks_at_images(&scene).await;

@@ -35,7 +35,7 @@ async fn a_session_waits_for_the_inventory_and_says_so() {
         // Half an inventory would be a smaller machine.
         Trouble::status(Hsm, 500).only("GET /groups"),
     ] {
-        let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+        let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
         scene.upstreams.trouble(trouble.clone());
         let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
         let told =
@@ -66,7 +66,7 @@ fn locked(locked: bool) -> NodeChange {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_is_unlocked() {
-    let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+    let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
     // Everybody is held up short of the power-on, which leaves time to lock somebody.
     scene.upstreams.trouble(Trouble::status(Bss, 503));
     let name = scene.boot().await;
@@ -89,7 +89,7 @@ async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_keeps_an_action_from_a_node_that_was_to_be_sent_again() {
-    let scene = Scene::of(Plan { up: true, ..Plan::generated(NODES as u32) }, brisk).await;
+    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, brisk).await;
     scene.upstreams.trouble(Trouble::status(Pcs, 503).only("POST /transitions"));
     let ids = scene.upstreams.ids();
     let name = scene.begin("reboot", &ids).await;
@@ -110,7 +110,7 @@ async fn a_lock_keeps_an_action_from_a_node_that_was_to_be_sent_again() {
 
 /// A mesh that hears of changes and looks for them hardly ever.
 async fn listening() -> Scene {
-    let scene = Scene::of(Plan::generated(NODES as u32), |settings| {
+    let scene = Scene::of(Plan::quick(NODES as u32), |settings| {
         settings.inventory.notifications.subscribe = true;
         settings.inventory.notifications.webhook_url = format!("{}/scn", settings.gateway.url);
         settings.inventory.lock_poll_seconds = 3600.0;

@@ -12,7 +12,7 @@ const NODES: u32 = 96;
 const TENANT: &str = "blue";
 
 fn plan() -> Plan {
-    let plan = Plan::generated(NODES);
+    let plan = Plan::quick(NODES);
     let tenants = [(TENANT.to_owned(), vec![plan.hardware[0].id.clone()])].into();
     Plan { tenants, ..plan }
 }

@@ -28,7 +28,7 @@ async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_ag
     for (effect, calls) in
         [(Effect::HangAfter, 1), (Effect::DropAfter, 1), (Effect::Hang, 2), (Effect::Drop, 2)]
     {
-        let scene = Scene::of(Plan::generated(NODES), brisk).await;
+        let scene = Scene::of(Plan::quick(NODES), brisk).await;
         scene.upstreams.trouble(Trouble::new(Pcs, effect.clone()).only(POST).times(1));
         let name = scene.boot().await;
         scene.succeeds(&name).await;
@@ -40,7 +40,7 @@ async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_ag
 #[tokio::test(flavor = "multi_thread")]
 async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
     for (effect, calls) in [(Effect::DropAfter, 1), (Effect::Hang, 2)] {
-        let scene = Scene::of(Plan { up: true, ..Plan::generated(NODES) }, brisk).await;
+        let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES) }, brisk).await;
         scene.upstreams.trouble(Trouble::new(Pcs, effect.clone()).only(POST).times(1));
         let name = scene.mesh.bos.session("image-1", "shutdown").await;
         scene.succeeds(&name).await;
@@ -52,7 +52,7 @@ async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_a
 #[tokio::test(flavor = "multi_thread")]
 async fn while_it_is_not_known_what_became_of_a_transition_nothing_else_is_asked_for() {
     let pace = Pace { power_on: SLOW, ..Pace::default() };
-    let mut plan = Plan { pace: Some(pace), ..Plan::generated(NODES) };
+    let mut plan = Plan { pace: Some(pace), ..Plan::quick(NODES) };
     // PCS has more patience than slow nodes need.
     plan.power.minute = Duration::from_secs(60);
     let scene = Scene::of(plan, brisk).await;

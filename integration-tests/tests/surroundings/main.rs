@@ -3,9 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod as_shipped;
 mod boot_data;
 mod configuration;
 mod crashes;
+mod disbelief;
 mod economy;
 mod inventory;
 mod left_out;

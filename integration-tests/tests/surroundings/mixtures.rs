@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_millis(300);
 /// Nodes that are off, for which every step takes its time.
 async fn scene() -> Scene {
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    Scene::of(Plan { pace: Some(pace), ..Plan::generated(NODES) }, brisk).await
+    Scene::of(Plan { pace: Some(pace), ..Plan::quick(NODES) }, brisk).await
 }
 
 /// Numbers that look like chance and are the same every time.

@@ -15,7 +15,7 @@ const DISBELIEF: Duration = Duration::from_secs(100);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
-    let scene = Scene::of(Plan::generated(4), |_| {}).await;
+    let scene = Scene::of(Plan::quick(4), |_| {}).await;
     let ids = scene.upstreams.ids();
     scene.faults(&ids, NodeFaults::hardware(Some(Fault::NeverReports)));
     let name = scene.boot().await;
@@ -105,7 +105,7 @@ async fn a_node_that_is_kept_off_and_runs_again_is_asked_to_shut_down() {
 #[tokio::test(flavor = "multi_thread")]
 async fn strictly_the_twenty_options_of_bos_are_all_there_are() {
     let strict = |settings: &mut Settings| settings.compat.strict_bos = true;
-    let scene = Scene::of(Plan::generated(2), strict).await;
+    let scene = Scene::of(Plan::quick(2), strict).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     let lost = json!({"disable_components_on_completion": false});
     let answer = bos.expect(Method::PATCH, "/v2/options", Some(&lost)).await;

@@ -16,7 +16,7 @@ const STATUS: &str = "POST /power-status";
 /// While `trouble` lasts, which is for some calls of `asked`, nobody is given up, and it says who is waited for;
 /// afterwards all goes well.
 async fn is_waited_out(trouble: Trouble, asked: &str) {
-    let scene = Scene::of(Plan::generated(8), brisk).await;
+    let scene = Scene::of(Plan::quick(8), brisk).await;
     // The first attempt that is spent would be the last.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     scene.upstreams.trouble(trouble);

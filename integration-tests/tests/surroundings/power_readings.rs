@@ -53,7 +53,7 @@ async fn nodes_that_an_answer_leaves_out_are_held_and_the_others_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn power_that_is_not_known_is_neither_on_nor_off() {
     for operation in ["boot", "shutdown"] {
-        let scene = Scene::of(Plan { up: true, ..Plan::generated(6) }, |_| {}).await;
+        let scene = Scene::of(Plan { up: true, ..Plan::quick(6) }, |_| {}).await;
         let ids = scene.upstreams.ids();
         let [silent, broken, fine] = [&ids[..2], &ids[2..4], &ids[4..]];
         let words = "the BMC has lost its mind";
@@ -79,7 +79,7 @@ async fn power_that_is_not_known_is_neither_on_nor_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readings_from_before_an_action_do_not_repeat_it() {
     let sampling = Duration::from_millis(1500);
-    let mut plan = Plan { up: true, ..Plan::generated(8) };
+    let mut plan = Plan { up: true, ..Plan::quick(8) };
     plan.pace = Some(Pace { soft_off: Duration::from_millis(100), ..Pace::default() });
     plan.power.sampling_period = sampling;
     let scene = Scene::of(plan, |_| {}).await;

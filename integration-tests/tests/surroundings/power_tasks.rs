@@ -88,7 +88,7 @@ async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
-    let mut plan = Plan::generated(FLEET);
+    let mut plan = Plan::quick(FLEET);
     plan.power.most_nodes = FLEET as usize / 2;
     let scene = Scene::of(plan, |_| {}).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
@@ -125,7 +125,7 @@ async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_until_it_does() {
-    let mut plan = Plan::generated(NODES as u32);
+    let mut plan = Plan::quick(NODES as u32);
     // A minute of patience with the node that never comes on never ends.
     plan.power.minute = Duration::from_secs(3600);
     let scene = Scene::of(plan, |_| {}).await;
@@ -152,7 +152,7 @@ async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_unt
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_power_off_that_takes_too_long_is_called_off_before_it_is_forced() {
-    let mut plan = Plan { up: true, ..Plan::generated(NODES as u32) };
+    let mut plan = Plan { up: true, ..Plan::quick(NODES as u32) };
     plan.power.minute = Duration::from_secs(3600);
     let scene = Scene::of(plan, |_| {}).await;
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2})).await;

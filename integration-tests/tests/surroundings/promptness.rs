@@ -39,7 +39,7 @@ async fn happened(scene: &Scene, what: &str, is: impl Fn(&What) -> bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_becomes_of_a_node_is_noticed_within_seconds() {
     let pace = Pace { soft_off: STEP, power_on: STEP, configuration: STEP, ..Pace::default() };
-    let scene = Scene::of(Plan { pace: Some(pace), ..Plan::generated(1) }, usual_pauses).await;
+    let scene = Scene::of(Plan { pace: Some(pace), ..Plan::quick(1) }, usual_pauses).await;
     let ids = scene.first(1);
     scene.boot().await;
     happened(&scene, "a configured node", |what| matches!(what, What::Configured { status: "configured" }))

@@ -42,7 +42,7 @@ pub fn peers(settings: &mut Settings) -> [&mut Peer; 7] {
 impl Scene {
     /// So many nodes that are off, with nothing wrong, and hardware without delay.
     pub async fn new(nodes: u32) -> Self {
-        Self::of(Plan::generated(nodes), |_| {}).await
+        Self::of(Plan::quick(nodes), |_| {}).await
     }
 
     /// The machine of `plan`, and a mesh with what `adjust` makes of its settings.

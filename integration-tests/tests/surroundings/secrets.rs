@@ -37,7 +37,7 @@ fn require(mesh: &Served, token: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_changes_is_taken_up_and_none_is_seen_anywhere() {
-    let mut mesh = Served::prepare(Plan::generated(8), FIRST, KEY).await;
+    let mut mesh = Served::prepare(Plan::quick(8), FIRST, KEY).await;
     require(&mesh, FIRST);
     mesh.start().await;
     mesh.bos.template("image-1").await;

@@ -27,7 +27,7 @@ const LATENCY: Duration = Duration::from_secs(1);
 
 /// Nodes that are up.
 async fn scene() -> Scene {
-    Scene::of(Plan { up: true, ..Plan::generated(NODES as u32) }, |_| {}).await
+    Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, |_| {}).await
 }
 
 fn silence(scene: &Scene, services: &[Service]) {
@@ -82,7 +82,7 @@ async fn who_needs_none_of_the_silent_ones_is_as_fast_as_ever() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_run_do_not_need_the_inventory() {
     let pace = Pace { boot: Duration::from_secs(1), ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::generated(NODES as u32) };
+    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES as u32) };
     let scene = Scene::of(plan, |_| {}).await;
     let name = scene.begin("reboot", &scene.upstreams.ids()).await;
     silence(&scene, &[Hsm]);

@@ -41,7 +41,7 @@ enum Outcome {
 }
 
 async fn scene() -> Scene {
-    let plan = Plan::generated(200);
+    let plan = Plan::quick(200);
     let tenants =
         [(TENANT.to_owned(), plan.hardware.iter().take(MEMBERS).map(|node| node.id.clone()).collect())];
     let scene = Scene::of(Plan { tenants: tenants.into(), ..plan }, brisk).await;

@@ -108,7 +108,7 @@ async fn nodes_run_what_was_staged_when_somebody_wants_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_stays_staged_can_be_applied_again() {
     for complete_applied in [false, true] {
-        let scene = Scene::of(Plan::generated(NODES), |settings| {
+        let scene = Scene::of(Plan::quick(NODES), |settings| {
             settings.sessions.complete_applied = complete_applied;
         })
         .await;
@@ -139,7 +139,7 @@ async fn what_stays_staged_can_be_applied_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_applied_says_why() {
     for strict in [false, true] {
-        let plan = Plan::generated(NODES);
+        let plan = Plan::quick(NODES);
         let node = plan.hardware.iter().find(|one| one.role == "Compute").unwrap().id.clone();
         let tenants = [("blue".to_owned(), vec![node.clone()]), ("green".to_owned(), vec![])].into();
         let scene = Scene::of(Plan { tenants, ..plan }, |settings| settings.compat.strict_bos = strict).await;
@@ -202,7 +202,7 @@ async fn what_cannot_be_applied_says_why() {
 /// A tenant and the administrator each stage something under the same name, both for nodes of the tenant.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_the_same_name_are_told_apart() {
-    let plan = Plan::generated(NODES);
+    let plan = Plan::quick(NODES);
     let nodes: Vec<_> = plan.hardware.iter().filter(|one| one.role == "Compute").take(2).cloned().collect();
     let ids: Vec<_> = nodes.into_iter().map(|node| node.id).collect();
     let tenants = [("blue".to_owned(), ids.clone())].into();
@@ -256,7 +256,7 @@ async fn sessions_of_the_same_name_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_boot_once_although_the_mesh_is_killed_after_they_were_told_to() {
-    let mut mesh = Served::prepare(Plan::generated(NODES), "t", "s").await;
+    let mut mesh = Served::prepare(Plan::quick(NODES), "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"clear_stage": true, "default_retry_policy": 1})).await;
     mesh.bos.template(TEMPLATE).await;

@@ -249,7 +249,7 @@ async fn written(bos: &Bos) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_bos_does_not_find_is_not_found_where_it_is_followed_strictly() {
-    let plan = Plan::generated(2);
+    let plan = Plan::quick(2);
     let scene = Scene::of(plan, |settings| settings.compat.strict_bos = true).await;
     let long = image(|image| image.boot_parameters = "p".repeat(4096));
     scene.upstreams.set_image(TEMPLATE, Some(long));

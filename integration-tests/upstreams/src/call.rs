@@ -14,10 +14,12 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) body: &'a [u8],
     pub(crate) omit: Omit,
+    /// Whether the power service's worker of a transition that this asks for dies before it begins.
+    pub(crate) worker_dies: bool,
 }
 
 /// What a system answers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,

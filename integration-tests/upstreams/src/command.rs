@@ -1,6 +1,6 @@
 //! What tests and operators can see of the world and do to it, past the systems' own APIs.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use simulator::node::PowerCommand;
@@ -94,6 +94,28 @@ pub struct NodeChange {
     pub arch: Option<String>,
     /// Whether somebody who is no transition has it reserved.
     pub reserved: Option<bool>,
+    /// For how many seconds somebody who is no transition has it reserved.
+    pub reserved_seconds: Option<f64>,
+}
+
+/// Something that happens to the power service.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PowerEvent {
+    /// It ends, with all that it was performing, and starts again. It has kept its transitions, and resumes the open ones
+    /// when it first looks for such: as shipped a minute after its start.
+    Restart {
+        /// How long it is down.
+        seconds: f64,
+    },
+    /// All that perform a transition die, as with one of several replicas, and the service answers on. It resumes the
+    /// transitions as after a restart.
+    WorkersDie,
+    /// It reads no hardware, so that its power states lag.
+    NoSampling {
+        /// For how long.
+        seconds: f64,
+    },
 }
 
 /// Owner of reservations that tests make.
@@ -197,6 +219,25 @@ impl State {
             Some(false) => self.inventory.release(position, SOMEBODY),
             None => {}
         }
+        if let Some(seconds) = change.reserved_seconds {
+            self.inventory.reserve(position, &SOMEBODY.into(), self.now);
+            self.releases.insert((self.now + duration(seconds), position));
+        }
+    }
+
+    /// Gives back the node whose reservation by a test is the first to end.
+    pub(crate) fn release_next(&mut self) {
+        if let Some((_, position)) = self.releases.pop_first() {
+            self.inventory.release(position, SOMEBODY);
+        }
+    }
+
+    pub(crate) fn power_service(&mut self, event: PowerEvent) {
+        match event {
+            PowerEvent::Restart { seconds } => self.restart_power_service(duration(seconds)),
+            PowerEvent::WorkersDie => self.kill_workers(),
+            PowerEvent::NoSampling { seconds } => self.pause_sampling(duration(seconds)),
+        }
     }
 
     pub(crate) fn history_of(&self, id: &str) -> Result<Vec<Event>, UnknownNode> {
@@ -253,6 +294,10 @@ pub(crate) fn button(word: &str) -> Option<PowerCommand> {
         "force_off" => Some(PowerCommand::ForceOff),
         _ => None,
     }
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 impl PowerRecord {

@@ -7,6 +7,7 @@
 //! | `PATCH /control/nodes` `{"ids":[…],"set":{…}}` | changes nodes; no ids: all |
 //! | `POST /control/press` `{"ids":[…],"command":"on"}` | presses the power button: `on`, `soft_off`, `force_off` |
 //! | `GET /control/nodes/{id}/history` | what happened to a node |
+//! | `POST /control/power-service` `{"event":"restart","seconds":2}` | a [`crate::PowerEvent`] |
 //! | `GET /control/trouble` | trouble by number |
 //! | `POST /control/trouble` `{"service":"pcs","effect":{…}}` | adds trouble, gives its number |
 //! | `DELETE /control/trouble[/{number}][?service=pcs]` | ends trouble |
@@ -62,10 +63,13 @@ pub(crate) fn answer(
         ("GET", ["nodes", id, "history"]) => either(
             world.with(|state| state.history_of(id)).map(|events| Answer::json(&events)).map_err(unknown),
         ),
-        ("GET", ["trouble"]) => Answer::json(world.troubles.lock().list()),
+        ("POST", ["power-service"]) => either(read(body).map(|event| {
+            world.power_service(event);
+            done()
+        })),
+        ("GET", ["trouble"]) => Answer::json(&world.troubles.lock().list(world.elapsed())),
         ("POST", ["trouble"]) => either(
-            read::<Trouble>(body)
-                .map(|trouble| Answer::json(&json!({"number": world.troubles.lock().add(trouble)}))),
+            read::<Trouble>(body).map(|trouble| Answer::json(&json!({"number": world.trouble(trouble)}))),
         ),
         ("DELETE", ["trouble"]) => either(clear_troubles(world, parameter("service"))),
         ("DELETE", ["trouble", number]) => {
@@ -135,7 +139,7 @@ fn press(world: &World, body: &Bytes) -> Result<Answer, Answer> {
 fn clear_troubles(world: &World, service: Option<&str>) -> Result<Answer, Answer> {
     let known = |word: &str| Service::from_word(word).ok_or_else(|| Answer::bad_request("no such service"));
     let service = service.map(known).transpose()?;
-    world.troubles.lock().clear_all(service);
+    world.clear_troubles(service);
     Ok(done())
 }
 

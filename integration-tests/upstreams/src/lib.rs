@@ -12,6 +12,7 @@ mod cfs;
 mod command;
 mod control;
 mod counters;
+mod crossing;
 mod history;
 mod hsm;
 mod images;
@@ -38,7 +39,7 @@ pub use simulator::{Faults, faults::Fault, hardware::Pace, node::PowerCommand};
 pub use crate::{
     bss::BootRequest,
     cfs::ConfigurationRequest,
-    command::{Collection, NodeChange, NodeView, Summary, UnknownNode},
+    command::{Collection, NodeChange, NodeView, PowerEvent, Summary, UnknownNode},
     counters::{Count, Seen},
     history::{Event, PowerRecord, What},
     images::{Image, Images},

@@ -9,10 +9,11 @@ use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
-use upstreams::{Faults, Plan, Upstreams};
+use upstreams::{Faults, Plan, PowerService, Upstreams};
 
-/// Plays HSM, PCS, BSS, CFS, IMS, S3 and TAPMS for a fleet of simulated nodes. What it can be made to do while it
-/// runs is under /control.
+/// Plays HSM, PCS, BSS, CFS, IMS, S3 and TAPMS for a fleet of simulated nodes, at the speed of real hardware and of the
+/// power service as shipped unless something faster is named. What it can be made to do while it runs is under
+/// /control; its README lists the kinds of trouble.
 #[derive(Parser)]
 #[command(name = "upstreams", version)]
 struct Flags {
@@ -34,9 +35,14 @@ struct Flags {
     /// Seed of durations and faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay.
-    #[arg(long, default_value_t = 0.02)]
+    /// How long hardware and the power service take compared with real ones: 1 is as shipped, 0.05 twenty times as
+    /// fast, 0 quick, without any delay.
+    #[arg(long, default_value_t = 1.0)]
     speed: f64,
+    /// A quick power service, whatever the speed of the hardware: it knows and ends everything at once, which no real
+    /// one does.
+    #[arg(long)]
+    quick_power: bool,
     /// Faulty nodes: a fraction such as `0.05` or a list such as `stuck-off=2,never-reports=1`.
     #[arg(long, default_value = "0")]
     faults: Faults,
@@ -46,12 +52,12 @@ struct Flags {
     /// A tenant and its nodes, such as `blue=x1000c0s0b0n0,x1000c0s0b0n1`; can be repeated.
     #[arg(long, value_parser = tenant)]
     tenant: Vec<(String, Vec<String>)>,
-    /// Seconds between looks of the power service at its transitions; the real one's 15 times the speed if missing.
+    /// Seconds until the power service first checks a transition, and between checks; as shipped: 15.
     #[arg(long)]
     confirm_seconds: Option<f64>,
-    /// Seconds between the power service's readings of the hardware; 0: it knows at once.
-    #[arg(long, default_value_t = 0.0)]
-    sampling_seconds: f64,
+    /// Seconds between the power service's readings of the hardware, as shipped: 30; 0: it knows at once.
+    #[arg(long)]
+    sampling_seconds: Option<f64>,
     /// Most nodes in one transition.
     #[arg(long, default_value_t = 2500)]
     most_nodes: usize,
@@ -65,7 +71,10 @@ fn tenant(text: &str) -> Result<(String, Vec<String>), String> {
 fn plan(flags: Flags) -> anyhow::Result<Plan> {
     let most = topology::MOST_NODES;
     anyhow::ensure!(flags.nodes <= most, "--nodes: {} is more than {most}", flags.nodes);
-    let mut plan = Plan::generated(flags.nodes).at_speed(flags.speed);
+    let mut plan = Plan::as_shipped(flags.nodes).at_speed(flags.speed);
+    if flags.quick_power {
+        plan.power = PowerService::quick();
+    }
     if let Some(file) = &flags.inventory {
         plan.hardware = hsm::read_inventory(file).context("--inventory")?;
         plan.groups = Vec::new();
@@ -79,7 +88,9 @@ fn plan(flags: Flags) -> anyhow::Result<Plan> {
     if let Some(confirm) = flags.confirm_seconds {
         plan.power.confirm_period = seconds("--confirm-seconds", confirm)?.max(Duration::from_millis(1));
     }
-    plan.power.sampling_period = seconds("--sampling-seconds", flags.sampling_seconds)?;
+    if let Some(sampling) = flags.sampling_seconds {
+        plan.power.sampling_period = seconds("--sampling-seconds", sampling)?;
+    }
     plan.power.most_nodes = flags.most_nodes;
     let (seed, faults, up, gateway_url) = (flags.seed, flags.faults, flags.up, flags.gateway_url);
     Ok(Plan { seed, faults, up, gateway_url, tenants: flags.tenant.into_iter().collect(), ..plan })

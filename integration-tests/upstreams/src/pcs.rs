@@ -94,6 +94,9 @@ fn create(state: &mut State, call: &Call) -> Result<Answer, Answer> {
     };
     let items = xnames.len();
     let id = state.accept(operation, deadline, xnames);
+    if call.worker_dies {
+        state.kill_worker(&id);
+    }
     let body = json!({"transitionID": *id, "operation": operation.word()});
     Ok(Answer::json(&body).about(items))
 }
@@ -104,7 +107,7 @@ fn abort(state: &mut State, id: &str) -> Answer {
             status: StatusCode::ACCEPTED,
             ..Answer::json(&json!({"abortStatus": "Accepted - abort initiated"}))
         },
-        Some(false) => Answer::bad_request("the transition is over"),
+        Some(false) => Answer::bad_request("Transition is already finished and cannot be aborted."),
         None => Answer::not_found("there is no such transition"),
     }
 }
@@ -124,13 +127,11 @@ struct Shown<'a> {
 }
 
 fn shown<'a>(state: &State, transition: &'a Transition, with_tasks: bool) -> Shown<'a> {
-    /// Transitions are kept for a day.
-    const KEPT: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
     Shown {
         transition_id: &transition.id,
         operation: transition.operation.word(),
         create_time: state.clock(transition.created),
-        automatic_expiration_time: state.clock(transition.created + KEPT),
+        automatic_expiration_time: state.clock(transition.created + state.power.plan.kept_for),
         transition_status: transition.status.word(),
         task_counts: transition.counts(),
         tasks: if with_tasks { &transition.tasks } else { &[] },
@@ -145,6 +146,12 @@ fn list(state: &State) -> Answer {
 }
 
 impl State {
+    /// Accepts a transition with the usual deadline; none: there is no such operation.
+    pub(crate) fn ask_for_power(&mut self, operation: &str, ids: &[String]) -> Option<String> {
+        let deadline = Deadline::After(self.power.plan.minute * u32::try_from(MINUTES).unwrap_or(u32::MAX));
+        Some(self.accept(Operation::from_word(operation)?, deadline, ids.to_vec()).to_string())
+    }
+
     /// Everything about a transition as the service tells it, for tests.
     pub(crate) fn transitions_json(&self) -> serde_json::Value {
         let all = self.power.transitions().map(|transition| shown(self, transition, true));

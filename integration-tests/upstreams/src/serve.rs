@@ -79,7 +79,8 @@ async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes
     let (service, path) = Service::at(path);
     let (operation, names) = service.operation(&parts.method, &path).unwrap_or((UNKNOWN, Vec::new()));
     world.counters.lock().arrived(service, operation);
-    let course = world.troubles.lock().course(service, parts.method.as_str(), operation);
+    let now = world.elapsed();
+    let course = world.troubles.lock().course(service, parts.method.as_str(), operation, now);
     let ended = |status: u16, items: usize| {
         let target = parts.uri.to_string().chars().take(LONGEST_TARGET).collect();
         world
@@ -101,10 +102,19 @@ async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes
         };
     }
     let omit = Omit { fraction: course.omit, seed: world.seed };
-    let call = Call { operation, names, query: query(parts), body, omit };
+    let worker_dies = course.worker_dies;
+    let call = Call { operation, names, query: query(parts), body, omit, worker_dies };
+    if course.twice && operation != UNKNOWN {
+        world.answer(service, &call);
+    }
     let answer = match operation {
         UNKNOWN => unknown(service, &path),
         _ => world.answer(service, &call),
+    };
+    let answer = match course.after {
+        Some(Effect::Swap) => world.crossing.swap((service, operation), answer).await,
+        Some(Effect::Repeat) => world.crossing.repeat((service, operation), answer),
+        Some(_) | None => answer,
     };
     match course.after {
         Some(Effect::HangAfter | Effect::DropAfter) => {

@@ -2,7 +2,7 @@
 //! boot can be run in no time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, SystemTime},
 };
 
@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) images: Images,
     pub(crate) tenants: BTreeMap<String, Vec<String>>,
     pub(crate) history: History,
+    /// When which reservations end that tests made for a time.
+    pub(crate) releases: BTreeSet<(Duration, usize)>,
     pub(crate) outbox: Outbox,
 }
 
@@ -79,6 +81,7 @@ impl State {
             images: plan.images,
             tenants: plan.tenants,
             history: History::new(count),
+            releases: BTreeSet::new(),
             outbox: Outbox::default(),
             inventory,
         };
@@ -103,6 +106,8 @@ impl State {
             if self.machine.next_due() == Some(due) {
                 let changes = self.machine.advance(due, most);
                 self.settle(changes);
+            } else if self.releases.first().is_some_and(|(at, _)| *at == due) {
+                self.release_next();
             } else {
                 self.power_step();
             }
@@ -112,7 +117,8 @@ impl State {
     }
 
     fn next_due(&self) -> Option<Duration> {
-        [self.machine.next_due(), self.power_due()].into_iter().flatten().min()
+        let release = self.releases.first().map(|(at, _)| *at);
+        [self.machine.next_due(), self.power_due(), release].into_iter().flatten().min()
     }
 
     /// Lets everybody know what the hardware did.

@@ -21,6 +21,9 @@ pub struct Trouble {
     /// How many requests have it; none: all until it is cleared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
+    /// How many seconds it lasts from when it is added; none: until it is cleared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// What happens.
     pub effect: Effect,
 }
@@ -53,6 +56,14 @@ pub enum Effect {
     Drop,
     /// It has its effect, and the connection is cut instead of an answer.
     DropAfter,
+    /// It has its effect twice, as when a proxy repeats it, and the second answer is given.
+    Twice,
+    /// It has its effect, and its answer goes to the next request for the same operation, whose answer it gets instead.
+    Swap,
+    /// It has its effect, and it gets the answer that the first request for the same operation got.
+    Repeat,
+    /// The power service accepts a transition, and the worker that is to perform it dies before it begins.
+    WorkerDies,
     /// The answer trickles.
     Slow {
         /// This fast.
@@ -89,7 +100,7 @@ pub enum Effect {
 impl Trouble {
     /// Trouble with every request, until it is cleared.
     pub fn new(service: Service, effect: Effect) -> Self {
-        Self { service, method: None, operation: None, count: None, effect }
+        Self { service, method: None, operation: None, count: None, seconds: None, effect }
     }
 
     /// Every request is answered with this status.
@@ -109,6 +120,12 @@ impl Trouble {
         Self { count: Some(count), ..self }
     }
 
+    /// Only for so long from when it is added.
+    #[must_use]
+    pub fn lasting(self, duration: Duration) -> Self {
+        Self { seconds: Some(duration.as_secs_f64()), ..self }
+    }
+
     fn concerns(&self, service: Service, method: &str, operation: &str) -> bool {
         let is =
             |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
@@ -119,8 +136,21 @@ impl Trouble {
 /// All trouble there is, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
-    all: BTreeMap<u64, Trouble>,
+    all: BTreeMap<u64, Present>,
     last: u64,
+}
+
+#[derive(Debug)]
+struct Present {
+    trouble: Trouble,
+    /// When it ends; none: when it is cleared.
+    until: Option<Duration>,
+}
+
+impl Present {
+    fn is_over(&self, now: Duration) -> bool {
+        self.trouble.count == Some(0) || self.until.is_some_and(|until| until <= now)
+    }
 }
 
 /// What is to happen to one request.
@@ -134,13 +164,16 @@ pub(crate) struct Course {
     /// Once it was handled.
     pub(crate) after: Option<Effect>,
     pub(crate) omit: f64,
+    pub(crate) twice: bool,
+    pub(crate) worker_dies: bool,
 }
 
 impl Troubles {
     /// Adds trouble and gives its number.
-    pub(crate) fn add(&mut self, trouble: Trouble) -> u64 {
+    pub(crate) fn add(&mut self, trouble: Trouble, now: Duration) -> u64 {
         self.last += 1;
-        self.all.insert(self.last, trouble);
+        let lasts = trouble.seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        self.all.insert(self.last, Present { trouble, until: lasts.map(|lasts| now + lasts) });
         self.last
     }
 
@@ -151,25 +184,31 @@ impl Troubles {
 
     /// Ends all of a system, or of all systems.
     pub(crate) fn clear_all(&mut self, service: Option<Service>) {
-        self.all.retain(|_, trouble| service.is_some_and(|service| service != trouble.service));
+        self.all.retain(|_, present| service.is_some_and(|service| service != present.trouble.service));
     }
 
-    pub(crate) fn list(&self) -> &BTreeMap<u64, Trouble> {
-        &self.all
+    /// Those that last, by number.
+    pub(crate) fn list(&self, now: Duration) -> BTreeMap<u64, &Trouble> {
+        let present = self.all.iter().filter(|(_, present)| !present.is_over(now));
+        present.map(|(number, present)| (*number, &present.trouble)).collect()
     }
 
     /// What is to happen to a request. Trouble that is counted is used up by it.
-    pub(crate) fn course(&mut self, service: Service, method: &str, operation: &str) -> Course {
+    pub(crate) fn course(
+        &mut self,
+        service: Service,
+        method: &str,
+        operation: &str,
+        now: Duration,
+    ) -> Course {
         let mut course = Course::default();
-        self.all.retain(|_, trouble| {
-            if trouble.count == Some(0) || !trouble.concerns(service, method, operation) {
-                return trouble.count != Some(0);
-            }
-            if course.takes(&trouble.effect) {
+        self.all.retain(|_, present| !present.is_over(now));
+        for Present { trouble, .. } in self.all.values_mut() {
+            if trouble.concerns(service, method, operation) && course.takes(&trouble.effect) {
                 trouble.count = trouble.count.map(|count| count - 1);
             }
-            trouble.count != Some(0)
-        });
+        }
+        self.all.retain(|_, present| !present.is_over(now));
         course
     }
 }
@@ -186,6 +225,14 @@ impl Course {
                 self.omit = fraction.max(self.omit);
                 return true;
             }
+            Effect::Twice => {
+                self.twice = true;
+                return true;
+            }
+            Effect::WorkerDies => {
+                self.worker_dies = true;
+                return true;
+            }
             Effect::RequireBearer { .. } | Effect::RequireAuthorization { .. } | Effect::RequireSignature => {
                 self.requirements.push(effect.clone());
                 return true;
@@ -193,6 +240,8 @@ impl Course {
             Effect::Status { .. } | Effect::Hang | Effect::Drop => &mut self.instead,
             Effect::HangAfter
             | Effect::DropAfter
+            | Effect::Swap
+            | Effect::Repeat
             | Effect::Slow { .. }
             | Effect::Oversized { .. }
             | Effect::MalformedJson
@@ -213,28 +262,42 @@ mod tests {
     #[test]
     fn trouble_meets_the_requests_it_is_for_as_often_as_it_says() {
         let mut troubles = Troubles::default();
-        troubles.add(Trouble::status(Service::Pcs, 503).only("POST /transitions").times(2));
-        troubles.add(Trouble::new(Service::Pcs, Effect::Delay { seconds: 1.0 }));
+        let start = Duration::ZERO;
+        troubles.add(Trouble::status(Service::Pcs, 503).only("POST /transitions").times(2), start);
+        troubles.add(Trouble::new(Service::Pcs, Effect::Delay { seconds: 1.0 }), start);
         let mut course = |operation: &str| {
-            let course = troubles.course(Service::Pcs, "POST", operation);
+            let course = troubles.course(Service::Pcs, "POST", operation, start);
             (course.delay.as_secs(), course.instead.is_some())
         };
         assert_eq!(course("POST /power-status"), (1, false));
         let seen = [0; 3].map(|_| course("POST /transitions"));
         assert_eq!(seen, [(1, true), (1, true), (1, false)]);
-        assert_eq!(troubles.course(Service::Hsm, "POST", "POST /transitions"), Course::default());
+        assert_eq!(troubles.course(Service::Hsm, "POST", "POST /transitions", start), Course::default());
         troubles.clear_all(Some(Service::Bss));
-        assert_eq!(troubles.list().len(), 1);
+        assert_eq!(troubles.list(start).len(), 1);
         troubles.clear_all(None);
-        assert!(troubles.list().is_empty());
+        assert!(troubles.list(start).is_empty());
+    }
+
+    #[test]
+    fn trouble_that_lasts_ends_by_itself() {
+        let mut troubles = Troubles::default();
+        let second = Duration::from_secs;
+        troubles.add(Trouble::status(Service::Cfs, 400).lasting(second(3)), second(10));
+        let seen = [10, 12, 13].map(|now| {
+            let course = troubles.course(Service::Cfs, "GET", "GET /components", second(now));
+            (course.instead.is_some(), troubles.list(second(now)).len())
+        });
+        assert_eq!(seen, [(true, 1), (true, 1), (false, 0)]);
     }
 
     #[test]
     fn of_trouble_that_excludes_each_other_the_first_happens_and_the_other_waits() {
         let mut troubles = Troubles::default();
-        troubles.add(Trouble::status(Service::Cfs, 500).times(1));
-        troubles.add(Trouble::new(Service::Cfs, Effect::Hang).times(1));
-        let mut instead = || troubles.course(Service::Cfs, "GET", "GET /components").instead;
+        let start = Duration::ZERO;
+        troubles.add(Trouble::status(Service::Cfs, 500).times(1), start);
+        troubles.add(Trouble::new(Service::Cfs, Effect::Hang).times(1), start);
+        let mut instead = || troubles.course(Service::Cfs, "GET", "GET /components", start).instead;
         assert!(matches!(instead(), Some(Effect::Status { code: 500, .. })));
         assert_eq!(instead(), Some(Effect::Hang));
         assert_eq!(instead(), None);

@@ -1,6 +1,10 @@
 //! The handle of systems that run in this process.
 
-use std::{net::SocketAddr, sync::Arc, time::SystemTime};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -14,7 +18,7 @@ use tokio_util::{
 use crate::{
     bss::BootRequest,
     cfs::ConfigurationRequest,
-    command::{Collection, NodeChange, NodeView, Summary, UnknownNode},
+    command::{Collection, NodeChange, NodeView, PowerEvent, Summary, UnknownNode},
     counters::{Count, Seen},
     history::Event,
     images::Image,
@@ -153,9 +157,29 @@ impl Upstreams {
         })
     }
 
+    /// Asks the power service for a transition of nodes, such as `Soft-Off`, as an administrator does beside whoever is
+    /// tested, and gives its id.
+    ///
+    /// # Errors
+    /// When the power service has no such operation.
+    pub fn foreign_transition(&self, operation: &str, ids: &[String]) -> anyhow::Result<String> {
+        let id = self.world.with(|state| state.ask_for_power(operation, ids));
+        id.with_context(|| format!("{operation} is no operation"))
+    }
+
+    /// How long until the power service reads the hardware again; nothing where it knows at once.
+    pub fn until_reading(&self) -> Duration {
+        self.world.with(|state| state.until_reading())
+    }
+
+    /// Has something happen to the power service.
+    pub fn power_service(&self, event: PowerEvent) {
+        self.world.power_service(event);
+    }
+
     /// Adds trouble and gives its number.
     pub fn trouble(&self, trouble: Trouble) -> u64 {
-        self.world.troubles.lock().add(trouble)
+        self.world.trouble(trouble)
     }
 
     /// Ends one trouble; whether there was one.
@@ -165,7 +189,7 @@ impl Upstreams {
 
     /// Ends all trouble of a system, or of all systems.
     pub fn clear_troubles(&self, service: Option<Service>) {
-        self.world.troubles.lock().clear_all(service);
+        self.world.clear_troubles(service);
     }
 
     /// How often each operation was asked for.

@@ -14,13 +14,15 @@ use crate::{
     bss,
     call::{Answer, Call},
     cfs,
+    command::PowerEvent,
     counters::Counters,
+    crossing::Crossing,
     hsm::{self, Delivery},
     ims, pcs, s3,
     service::Service,
     state::State,
     tapms,
-    trouble::Troubles,
+    trouble::{Effect, Trouble, Troubles},
 };
 
 /// Things that are done under one lock when much is due at once, so that requests get their turn in between.
@@ -32,6 +34,7 @@ pub(crate) struct World {
     state: Mutex<State>,
     rescheduled: Notify,
     pub(crate) troubles: Mutex<Troubles>,
+    pub(crate) crossing: Crossing,
     pub(crate) counters: Mutex<Counters>,
     reports: mpsc::UnboundedSender<Report>,
     deliveries: mpsc::Sender<Delivery>,
@@ -54,6 +57,7 @@ impl World {
             state: Mutex::new(state),
             rescheduled: Notify::new(),
             troubles: Mutex::default(),
+            crossing: Crossing::default(),
             counters: Mutex::default(),
             reports,
             deliveries,
@@ -108,6 +112,25 @@ impl World {
                 tracing::warn!("a notification was lost: the subscribers are too slow");
             }
         }
+    }
+
+    /// Adds trouble and gives its number.
+    pub(crate) fn trouble(&self, trouble: Trouble) -> u64 {
+        self.troubles.lock().add(trouble, self.elapsed())
+    }
+
+    /// Ends all trouble of a system, or of all systems.
+    pub(crate) fn clear_troubles(&self, service: Option<Service>) {
+        self.troubles.lock().clear_all(service);
+        self.crossing.forget();
+    }
+
+    /// Has something happen to the power service. While it is down, connections to it are cut.
+    pub(crate) fn power_service(&self, event: PowerEvent) {
+        if let PowerEvent::Restart { seconds } = event {
+            self.trouble(Trouble { seconds: Some(seconds), ..Trouble::new(Service::Pcs, Effect::Drop) });
+        }
+        self.with(|state| state.power_service(event));
     }
 
     /// What a system answers.

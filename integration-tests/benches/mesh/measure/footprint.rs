@@ -71,14 +71,14 @@ pub async fn measure(bench: &mut Bench<'_>) {
 }
 
 async fn memory_of_empty(bench: &mut Bench<'_>) -> f64 {
-    let nothing = Surroundings::start(bench.stage, Plan::generated(0)).await;
+    let nothing = Surroundings::start(bench.stage, Plan::quick(0)).await;
     tokio::time::sleep(AFTER_START).await;
     nothing.server.memory()
 }
 
 /// A mesh at rest that has rebooted so many nodes, with as much text as on a large machine.
 async fn booted(bench: &Bench<'_>, nodes: u32) -> Surroundings {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::generated(nodes) }).await;
+    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::quick(nodes) }).await;
     let lengthen = |template: &mut serde_json::Value| {
         template["boot_sets"]["compute"]["kernel_parameters"] = records::parameters(Size::Long).into();
     };

@@ -40,7 +40,7 @@ pub async fn measure(bench: &mut Bench<'_>) {
 
 /// The one that dies leaves half of the work, and a session of all nodes is created at that moment.
 async fn end_of_replica(bench: &mut Bench<'_>) {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::generated(SHARED) }).await;
+    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::quick(SHARED) }).await;
     site.server.bos.template("image").await;
     let all = site.server.shards().await;
     for _ in 0..bench.runs() {

@@ -1,8 +1,16 @@
 //! The mesh among the systems of a real site, with the default periods of looking: what it asks of them, and the
 //! workloads that the original was measured with.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use integration_tests::{
+    authority::Authority,
+    redfish::{
+        emulator::{self, Emulator},
+        nodes::Nodes,
+        site::{Place, Site, id},
+    },
+};
 use proto::{component::Component, session::Progress};
 use upstreams::{Pace, Plan};
 
@@ -10,7 +18,8 @@ use super::{Bench, ONE_DATABASE, sessions};
 use crate::{
     samples::timed,
     stage::{Server, Surroundings},
-    watching::{Sessions, all_are},
+    targets::target,
+    watching::{Sessions, all_are, discovered},
 };
 
 const FLEET: u32 = 10_000;
@@ -19,14 +28,19 @@ const FLEET: u32 = 10_000;
 const POWER: Duration = Duration::from_secs(10);
 const REPORT: Duration = Duration::from_secs(10);
 
-/// What one of three steps of a small reboot took on the hardware that the original was measured with.
-const STEP: Duration = Duration::from_secs(2);
+/// What the steps of a small reboot took on the hardware that the original was measured with.
+const OFF: Duration = Duration::from_millis(100);
+const ON: Duration = Duration::from_secs(5);
+const UP: Duration = Duration::from_secs(1);
 
-/// The share of their time that hardware and pauses take in a reboot of which the looks are counted.
+/// An image that sites behind BMCs have.
+const IMAGE: &str = "image-1";
+
+/// The share of their time that hardware, the power service and pauses take in a reboot of which the looks are counted.
 const SHARE: f64 = 0.1;
 
-/// The least fleet with three nodes that sessions take.
-const FEW: u32 = 4;
+/// The fleet of a small reboot.
+const FEW: u32 = 3;
 
 /// For how long waiting nodes are watched each time.
 const WAITING: Duration = Duration::from_secs(20);
@@ -63,15 +77,16 @@ pub async fn measure(bench: &mut Bench<'_>) {
     if bench.wants_full(&WAITING_ROWS) {
         bench.attempt("nodes that wait for configuration", &WAITING_ROWS, 5, waiting).await;
     }
-    bench.attempt("a reboot of few nodes", &["O12"], 3, few_nodes).await;
+    bench.attempt("reboots of few nodes", &["O12"], 20, few_nodes).await;
+    bench.attempt("reboots of few nodes behind BMCs", &["O12.redfish"], 5, behind_bmcs).await;
 }
 
 async fn economy(bench: &mut Bench<'_>) {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::generated(FLEET) }).await;
+    let site = Surroundings::start(bench.stage, Plan { up: true, ..target("T15").power.plan(FLEET) }).await;
     site.server.bos.template("image").await;
     for _ in 0..bench.few_runs() {
         site.upstreams.reset_counts();
-        run(&site.server, "reboot").await;
+        run(&site.server, "image", "reboot").await;
         println!("{}", site.operations());
         bench.note("T15", FLEET as usize, site.calls().1 as f64 / fewest(FLEET));
     }
@@ -80,9 +95,9 @@ async fn economy(bench: &mut Bench<'_>) {
 
 /// Looks at power cost nothing by themselves, and a reboot without hardware has one of each kind; how often they are made
 /// shows while hardware takes its time. So this is a reboot of hardware as it is, of which a whole one takes a quarter
-/// of an hour: hardware, pauses between looks and the five seconds all take a share of their time.
+/// of an hour: hardware, the power service, pauses between looks and the five seconds all take a share of their time.
 async fn looks_at_power(bench: &mut Bench<'_>) {
-    let plan = Plan { up: true, ..Plan::generated(FLEET).at_speed(SHARE) };
+    let plan = Plan { up: true, ..target("T15.looks").power.plan(FLEET) };
     let site = Surroundings::start_with(bench.stage, plan, |settings| {
         settings.power.follow_seconds *= SHARE;
         settings.power.poll_seconds *= SHARE;
@@ -90,7 +105,7 @@ async fn looks_at_power(bench: &mut Bench<'_>) {
     .await;
     site.server.bos.template("image").await;
     site.upstreams.reset_counts();
-    let took = run(&site.server, "reboot").await.complete;
+    let took = run(&site.server, "image", "reboot").await.complete;
     println!("{}", site.operations());
     let in_five_seconds = site.calls().0 as f64 / (took / (5.0 * SHARE));
     bench.note("T15.looks", FLEET as usize, in_five_seconds / f64::from(FLEET.div_ceil(2500)));
@@ -112,9 +127,9 @@ struct Run {
 }
 
 /// Runs a session of all nodes until it is complete.
-async fn run(server: &Server, operation: &str) -> Run {
+async fn run(server: &Server, template: &str, operation: &str) -> Run {
     let mut watched = Sessions::of(server).await;
-    let (name, posted) = timed(server.bos.session("image", operation)).await;
+    let (name, posted) = timed(server.bos.session(template, operation)).await;
     let ((), running) = timed(watched.reach(&name, Progress::Running)).await;
     let ((), complete) = timed(watched.reach(&name, Progress::Complete)).await;
     sessions::succeeded(server, &name).await;
@@ -124,17 +139,19 @@ async fn run(server: &Server, operation: &str) -> Run {
 
 async fn as_original(bench: &mut Bench<'_>, nodes: u32, rows: &[&str]) {
     let pace = Pace { soft_off: POWER, power_on: POWER, boot: REPORT, ..Pace::default() };
-    let site = Surroundings::start(bench.stage, Plan { pace: Some(pace), ..Plan::generated(nodes) }).await;
+    let site =
+        Surroundings::start(bench.stage, Plan { pace: Some(pace), ..target(rows[0]).power.plan(nodes) })
+            .await;
     let server = &site.server;
     server.bos.template("image").await;
     // More than one run of the others would take minutes and show the same.
     let runs = if nodes == FLEET { bench.few_runs() } else { 1 };
     for _ in 0..runs {
         let before = server.cpu();
-        let boot = run(server, "boot").await;
+        let boot = run(server, "image", "boot").await;
         let cpu = (server.cpu() - before).as_secs_f64();
         let memory = server.memory() / (1 << 20) as f64;
-        let shutdown = run(server, "shutdown").await.complete;
+        let shutdown = run(server, "image", "shutdown").await.complete;
         for (row, value) in rows.iter().zip([boot.running, boot.complete, shutdown, cpu, memory]) {
             bench.note(row, nodes as usize, value);
         }
@@ -145,7 +162,8 @@ async fn as_original(bench: &mut Bench<'_>, nodes: u32, rows: &[&str]) {
 /// Nodes that are up and whose configuration does not end.
 async fn waiting(bench: &mut Bench<'_>) {
     let pace = Pace { configuration: Duration::from_secs(3600), ..Pace::default() };
-    let site = Surroundings::start(bench.stage, Plan { pace: Some(pace), ..Plan::generated(FLEET) }).await;
+    let site =
+        Surroundings::start(bench.stage, Plan { pace: Some(pace), ..target("O10").power.plan(FLEET) }).await;
     site.server.bos.template("image").await;
     site.server.bos.session("image", "boot").await;
     let is_waiting = |component: &Component| {
@@ -165,14 +183,52 @@ async fn waiting(bench: &mut Bench<'_>) {
     site.server.stop().await;
 }
 
+/// How long a reboot takes through a power service that reads its hardware now and then depends on when it begins. So
+/// reboots begin at times that are spread evenly between two readings.
 async fn few_nodes(bench: &mut Bench<'_>) {
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, ..Pace::default() };
-    let plan = Plan { pace: Some(pace), up: true, ..Plan::generated(FEW) };
+    let pace = Pace { soft_off: OFF, power_on: ON, boot: UP, ..Pace::default() };
+    let plan = Plan { pace: Some(pace), up: true, ..target("O12").power.plan(FEW) };
+    let period = plan.power.sampling_period;
     let site = Surroundings::start(bench.stage, plan).await;
     site.server.bos.template("image").await;
-    for _ in 0..bench.runs() {
-        let took = run(&site.server, "reboot").await.complete;
+    for number in 0..bench.runs() {
+        let share = (f64::from(number) + 0.5) / f64::from(bench.runs());
+        tokio::time::sleep(site.upstreams.until_reading() + period.mul_f64(share)).await;
+        site.upstreams.reset_counts();
+        let took = run(&site.server, "image", "reboot").await.complete;
+        println!("    begun {:.1} s after a reading: {took:.1} s", period.as_secs_f64() * share);
+        println!("{}", site.operations());
         bench.note("O12", sessions::members(FEW), took);
     }
     site.server.stop().await;
+}
+
+/// The same three nodes behind BMCs that are driven directly.
+async fn behind_bmcs(bench: &mut Bench<'_>) {
+    let Some(program) = emulator::program() else {
+        bench
+            .leave(&["O12.redfish"], "integration-tests/run installs the emulator of BMCs, which is missing");
+        return;
+    };
+    let authority = Authority::new();
+    let count = u32::try_from(sessions::members(FEW)).expect("few nodes");
+    let systems: Vec<_> = (0..count).map(id).collect();
+    let systems: Vec<_> = systems.iter().map(String::as_str).collect();
+    let on_after = u32::try_from(ON.as_secs()).expect("some seconds");
+    let emulator = Arc::new(Emulator::start(&program, &authority, &systems, &[], on_after).await);
+    let mut site = Site::new(&authority);
+    site.add_bmc("bmc", &emulator.url);
+    for system in 0..systems.len() {
+        site.add_node(&Place { bmc: "bmc", system });
+    }
+    let server = Server::start(bench.stage, async |settings| site.set(settings)).await;
+    discovered(&server, systems.len()).await;
+    let _nodes = Nodes::boot(emulator, &server.bos, count, ON + UP);
+    server.bos.template(IMAGE).await;
+    run(&server, IMAGE, "boot").await;
+    for _ in 0..bench.runs() {
+        let took = run(&server, IMAGE, "reboot").await.complete;
+        bench.note("O12.redfish", systems.len(), took);
+    }
+    server.stop().await;
 }

@@ -21,7 +21,8 @@ pub fn document(report: &Report) -> Value {
             "better": match target.better { Better::Lower => "lower", Better::Higher => "higher" },
             "floor": target.floor,
             "goal": target.goal,
-            "original": target.original.map(|(best, worst)| json!({"best": best, "worst": worst})),
+            "power": target.power.word(),
+            "original": target.original().map(|one| json!({"best": one.best, "worst": one.worst})),
             "results": results,
         })
     });
@@ -47,16 +48,17 @@ pub fn document(report: &Report) -> Value {
 fn result(target: &Target, outcome: &Outcome) -> Value {
     let mut result = json!(outcome);
     if outcome.is_measured() {
-        let (least, median, most) = outcome.spread();
+        let (least, typical, most) = outcome.spread(target);
         result["min"] = json!(least);
-        result["median"] = json!(median);
+        result[target.typical.word()] = json!(typical);
         result["max"] = json!(most);
-        result["verdict"] = json!(verdict(target, median));
+        result["verdict"] = json!(verdict(target, typical));
     }
     result
 }
 
-/// The outcomes of a report that was written before. Rows that are no longer measured are left out.
+/// The outcomes of a report that was written before. Rows that are no longer measured, or no longer with that power
+/// service, are left out.
 ///
 /// # Errors
 /// When it is no such report.
@@ -68,7 +70,10 @@ pub fn outcomes(text: &str) -> anyhow::Result<Outcomes> {
         let Some(target) = TARGETS.iter().find(|target| row["id"] == target.id) else { continue };
         for database in DATABASES {
             if let Some(result) = row["results"].get(database) {
-                outcomes.insert((target.id, database), serde_json::from_value(result.clone())?);
+                let outcome: Outcome = serde_json::from_value(result.clone())?;
+                if outcome.is_of(target) {
+                    outcomes.insert((target.id, database), outcome);
+                }
             }
         }
     }

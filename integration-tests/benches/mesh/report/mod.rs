@@ -95,7 +95,7 @@ impl Report {
     fn outcome(&mut self, id: &str, database: Option<&Database>) -> Option<&mut Outcome> {
         let target = target(id);
         let asked = target.is_picked(&self.command.only);
-        let empty = || Outcome::new(&self.host, self.command.scale.word());
+        let empty = || Outcome::new(&self.host, self.command.scale.word(), target);
         asked.then(|| self.outcomes.entry((target.id, name(database))).or_insert_with(empty))
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Outcome, Report, table::number};
-use crate::targets::Target;
+use crate::targets::{Original, Target};
 
 /// Places on the picture, in pixels.
 const LEFT: f64 = 520.0;
@@ -42,7 +42,7 @@ pub fn plot(report: &Report) -> String {
         let y = TOP + LINE * (index as f64 + 0.5);
         let label = format!("{} {}", target.id, target.what);
         text(&mut svg, LEFT - 10.0, y + 4.0, "#000000", "end", &label);
-        if let Some(original) = target.original {
+        if let Some(original) = target.original() {
             diamond(&mut svg, target, original, y);
         }
         let values: Vec<_> =
@@ -84,7 +84,7 @@ fn grid(svg: &mut String, height: f64) {
 fn bar(svg: &mut String, target: &Target, outcome: &(&str, &Outcome), y: f64) -> Option<String> {
     let (database, outcome) = outcome;
     let (_, shift, colour) = DATABASES.iter().find(|(name, ..)| name == database && outcome.is_measured())?;
-    let (least, middle, most) = outcome.spread();
+    let (least, middle, most) = outcome.spread(target);
     let y = y + shift;
     line(
         svg,
@@ -96,7 +96,7 @@ fn bar(svg: &mut String, target: &Target, outcome: &(&str, &Outcome), y: f64) ->
     Some(number(middle))
 }
 
-fn diamond(svg: &mut String, target: &Target, (best, worst): (f64, f64), y: f64) {
+fn diamond(svg: &mut String, target: &Target, Original { best, worst, .. }: Original, y: f64) {
     let (from, to) = (place(target.distance(best, target.goal)), place(target.distance(worst, target.goal)));
     line(svg, (from, y), (to, y), "#7b3294");
     for x in [from, to] {

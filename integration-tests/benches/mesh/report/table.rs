@@ -3,18 +3,21 @@
 use std::fmt::Write;
 
 use super::{Outcome, Report};
-use crate::targets::Target;
+use crate::targets::{Original, Target};
 
 /// One row on one database, as soon as it is there.
 pub fn line(target: &Target, database: &str, outcome: &Outcome) -> String {
     let Target { id, unit, .. } = target;
     let mut line = format!("{id:11} {database:10} ");
     if outcome.is_measured() {
-        let (least, middle, most) = outcome.spread();
+        let (least, middle, most) = outcome.spread(target);
         let (least, middle, most) = (number(least), number(middle), number(most));
         let (runs, load) = (outcome.values.len(), outcome.load);
-        let verdict = verdict(target, outcome.spread().1);
-        line += &format!("{middle:>9} {unit} ({least} to {most}, {runs} runs, load {load}), {verdict} ");
+        let verdict = verdict(target, outcome.spread(target).1);
+        line += &format!(
+            "{middle:>9} {unit} ({least} to {most}, {runs} runs, load {load}), {verdict}, power service: {} ",
+            target.power.word()
+        );
     }
     if let Some(trouble) = &outcome.trouble {
         line += trouble;
@@ -44,7 +47,7 @@ fn row(target: &Target, database: &str, outcome: &Outcome) -> String {
     let Target { id, what, unit, goal, .. } = target;
     let mut row = format!("{id:11} {database:10} ");
     if outcome.is_measured() {
-        let (least, middle, most) = outcome.spread();
+        let (least, middle, most) = outcome.spread(target);
         // Writing to a text cannot fail.
         let _infallible = write!(
             row,
@@ -62,7 +65,7 @@ fn row(target: &Target, database: &str, outcome: &Outcome) -> String {
     if let Some(trouble) = &outcome.trouble {
         row += &format!("NOT MEASURED: {trouble}; ");
     }
-    row + what + "\n"
+    format!("{row}{what} ({})\n", target.power.word())
 }
 
 /// What took the most time, first.
@@ -88,12 +91,12 @@ pub fn verdict(target: &Target, value: f64) -> String {
     }
 }
 
-/// What was measured of the original; empty: nothing.
+/// What was measured of the original; empty: nothing that can be compared.
 pub fn original(target: &Target) -> String {
-    match target.original {
+    match target.original() {
         None => String::new(),
-        Some((best, worst)) if best == worst => number(best),
-        Some((best, worst)) => format!("{}-{}", number(best), number(worst)),
+        Some(Original { best, worst, .. }) if best == worst => number(best),
+        Some(Original { best, worst, .. }) => format!("{}-{}", number(best), number(worst)),
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
 
     fn get(state: &mut State, query: Vec<(String, String)>) -> Answer {
         let (operation, names) = Service::Cfs.operation(&Method::GET, "/components").expect("known");
-        let call = Call { operation, names, query, body: b"", omit: Omit::default() };
+        let call = Call { operation, names, query, body: b"", omit: Omit::default(), worker_dies: false };
         either(list(state, &call))
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn pages_follow_one_another_in_the_order_of_ids() {
-        let mut state = State::new(Plan::generated(6), SystemTime::UNIX_EPOCH).expect("a plan");
+        let mut state = State::new(Plan::quick(6), SystemTime::UNIX_EPOCH).expect("a plan");
         state.faults[1].cfs_missing = true;
         let wanted: [&[(&str, &str)]; 9] = [
             &[],

@@ -48,9 +48,12 @@ impl Inventory {
         }
     }
 
-    /// Takes the node for `owner` unless it is locked or somebody has it.
+    /// Takes the node for `owner` unless it is locked or somebody else has it.
     pub(crate) fn reserve(&mut self, position: usize, owner: &Arc<str>, since: Duration) -> bool {
-        let free = !self.nodes[position].locked && !self.reservations.contains_key(&position);
+        if let Some(held) = self.reservations.get(&position) {
+            return held.owner == *owner;
+        }
+        let free = !self.nodes[position].locked;
         if free {
             self.reservations.insert(position, Reservation { owner: owner.clone(), since });
         }

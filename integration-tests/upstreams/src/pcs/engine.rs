@@ -31,6 +31,11 @@ impl State {
         self.power.reading(self.now, position, self.machine.nodes()[position].is_on())
     }
 
+    /// How long until the power service reads the hardware again.
+    pub(crate) fn until_reading(&self) -> Duration {
+        self.power.next_reading(self.now).saturating_sub(self.now)
+    }
+
     /// Accepts a transition and gives its id. What becomes of it shows later.
     pub(super) fn accept(
         &mut self,
@@ -53,6 +58,8 @@ impl State {
                 position,
                 waiting: false,
                 overdue: false,
+                sent: false,
+                reserved: false,
             });
         }
         let positions: Vec<_> = tasks.iter().filter_map(|task| task.position).collect();
@@ -66,12 +73,36 @@ impl State {
             places,
             tier: 0,
             overdue_at: None,
+            worker_died: None,
         });
         for position in positions {
             self.record(number, position, &id, operation);
         }
         self.power.agenda.insert((self.now, number, Step::Begin));
         id
+    }
+
+    /// Has the worker of a transition die. The service resumes the transition when it finds that nobody performs it.
+    pub(super) fn kill_worker(&mut self, id: &str) {
+        if let Some(number) = self.power.number(id) {
+            self.power.kill(number, self.now);
+        }
+    }
+
+    /// Has the workers of all transitions die.
+    pub(crate) fn kill_workers(&mut self) {
+        self.power.kill_all(self.now);
+    }
+
+    /// Has the service end and start again after `down`. It keeps its transitions, and resumes those that are open when
+    /// it first looks for such.
+    pub(crate) fn restart_power_service(&mut self, down: Duration) {
+        self.power.restart(self.now, self.now + down);
+    }
+
+    /// Has the service read no hardware for so long.
+    pub(crate) fn pause_sampling(&mut self, pause: Duration) {
+        self.power.pause_sampling(self.now, self.now + pause);
     }
 
     /// Writes down that a node was asked, and whether that went together with what it was asked before.
@@ -108,16 +139,37 @@ impl State {
     /// Does the first thing that is due.
     pub(crate) fn power_step(&mut self) {
         let Some((_, number, step)) = self.power.agenda.pop_first() else { return };
+        if step == Step::Reap {
+            return self.reap();
+        }
         let Some(transition) = self.power.get(number).filter(|transition| !transition.status.is_over())
         else {
             return;
         };
-        let aborts = transition.status == Status::AbortSignaled;
         match step {
-            Step::Begin | Step::Confirm if aborts => self.abort(number),
+            Step::Begin if transition.status == Status::AbortSignaled => self.abort(number),
             Step::Begin => self.begin(number),
             Step::Read => self.note_effects(number),
             Step::Confirm => self.confirm(number),
+            Step::Lapse if transition.is_left() => self.release(number),
+            Step::Lapse | Step::Reap => {}
+        }
+    }
+
+    fn reap(&mut self) {
+        for number in self.power.reap(self.now) {
+            self.resume(number);
+        }
+    }
+
+    /// Goes on with a transition whose worker died, as if it had been accepted just now, but for what was sent already.
+    fn resume(&mut self, number: u64) {
+        let Some(transition) = self.power.get_mut(number) else { return };
+        transition.worker_died = None;
+        match transition.status {
+            Status::AbortSignaled => self.abort(number),
+            Status::New | Status::InProgress => self.begin(number),
+            Status::Completed | Status::Aborted => {}
         }
     }
 
@@ -129,10 +181,12 @@ impl State {
     }
 
     fn begin(&mut self, number: u64) {
-        for place in self.places(number, |_, _, _| true) {
+        for place in self.places(number, |_, _, task| task.task_status.is_open()) {
             match self.judge(number, place) {
                 Verdict::Done => {
-                    let description = "Component already in desired state";
+                    let was_sent = self.power.get(number).is_some_and(|one| one.tasks[place].sent);
+                    let description =
+                        if was_sent { "Transition confirmed" } else { "Component already in desired state" };
                     self.result(number, place, TaskStatus::Succeeded, description, "");
                 }
                 Verdict::Goes => {
@@ -147,7 +201,9 @@ impl State {
                 }
             }
         }
-        if let Some(transition) = self.power.get_mut(number) {
+        if let Some(transition) = self.power.get_mut(number)
+            && transition.status == Status::New
+        {
             transition.status = Status::InProgress;
         }
         self.enter(number);
@@ -172,31 +228,47 @@ impl State {
         if operation.is_done(on) {
             return Verdict::Done;
         }
-        if operation.needs_on() && !on {
+        if operation.needs_on() && !on && !task.sent {
             return Verdict::Fails("Component is in the wrong power state");
         }
+        let had_it = task.reserved;
         if !self.inventory.reserve(position, &id, self.now) {
             self.power.records[position].refused_reservations += 1;
-            return Verdict::Fails("Unable to reserve component");
+            let lost = "Invalid deputy key and unable to reserve component";
+            return Verdict::Fails(if had_it { lost } else { "Unable to reserve component" });
         }
+        self.update(number, place, |task| task.reserved = true);
         Verdict::Goes
     }
 
     /// Sends the commands of the present tier, or of the first after it that has something to do; without one the
-    /// transition is over.
+    /// transition is over. As in the real service, that it is to abort is noticed before something is sent and before
+    /// each wait, and no longer once nothing is left to do.
     fn enter(&mut self, number: u64) {
         while let Some(transition) = self.power.get(number) {
             let (operation, deadline) = (transition.operation, transition.deadline);
             let Some(&tier) = operation.tiers().get(transition.tier) else {
                 return self.finish(number, Status::Completed);
             };
-            if self.send(number, tier, deadline) {
-                let look = self.now + self.power.plan.confirm_period;
-                self.power.agenda.insert((look, number, Step::Confirm));
-                return;
+            if self.has_work(number, tier) {
+                if self.aborts(number) {
+                    return self.abort(number);
+                }
+                if self.send(number, tier, deadline) {
+                    return self.wait(number);
+                }
             }
             self.next_tier(number);
         }
+    }
+
+    fn aborts(&self, number: u64) -> bool {
+        self.power.get(number).is_some_and(|transition| transition.status == Status::AbortSignaled)
+    }
+
+    fn wait(&mut self, number: u64) {
+        let check = self.now + self.power.plan.confirm_period;
+        self.power.agenda.insert((check, number, Step::Confirm));
     }
 
     fn next_tier(&mut self, number: u64) {
@@ -205,19 +277,28 @@ impl State {
         }
     }
 
+    /// Whether a tier's command is for the node of a task and was not sent to it by a worker that died.
+    fn is_for(&self, transition: &Transition, task: &Task, tier: Tier) -> bool {
+        let on = task.position.is_some_and(|position| self.reads_on(position));
+        task.task_status == TaskStatus::InProgress
+            && !task.waiting
+            && match tier {
+                Tier::Shutdown => on,
+                Tier::Force => task.overdue || transition.operation == Operation::ForceOff,
+                Tier::On => true,
+            }
+    }
+
+    fn has_work(&self, number: u64, tier: Tier) -> bool {
+        self.power.get(number).is_some_and(|transition| {
+            transition.tasks.iter().any(|task| task.waiting || self.is_for(transition, task, tier))
+        })
+    }
+
     /// Sends a tier's command to those that need it; whether there is somebody to wait for.
     fn send(&mut self, number: u64, tier: Tier, deadline: Deadline) -> bool {
-        let concerned = |state: &Self, transition: &Transition, task: &Task| {
-            let on = task.position.is_some_and(|position| state.reads_on(position));
-            task.task_status == TaskStatus::InProgress
-                && match tier {
-                    Tier::Shutdown => on,
-                    Tier::Force => task.overdue || transition.operation == Operation::ForceOff,
-                    Tier::On => true,
-                }
-        };
         let mut told = Vec::new();
-        for place in self.places(number, concerned) {
+        for place in self.places(number, |state, transition, task| state.is_for(transition, task, tier)) {
             told.extend(self.send_one(number, place, tier, deadline));
         }
         let now = self.now;
@@ -230,13 +311,14 @@ impl State {
         if let Some(transition) = self.power.get_mut(number) {
             transition.overdue_at = overdue_at;
         }
-        !told.is_empty() && deadline != Deadline::NotAwaited
+        !self.places(number, |_, _, task| task.waiting).is_empty()
     }
 
     /// The position of the node, unless its BMC refuses the command.
     fn send_one(&mut self, number: u64, place: usize, tier: Tier, deadline: Deadline) -> Option<usize> {
         let position = self.power.get(number)?.tasks[place].position?;
         let word = tier.word();
+        self.update(number, place, |task| task.sent = true);
         if let Some(error) = self.faults[position].pcs_task_fails.clone() {
             let description = format!("Failed to apply transition, {word}");
             self.result(number, place, TaskStatus::Failed, &description, &error);
@@ -294,9 +376,7 @@ impl State {
         let overdue = |transition: &Transition| transition.overdue_at.is_some_and(|at| at <= self.now);
         let time_is_up = self.power.get(number).is_some_and(overdue);
         if !late.is_empty() && !time_is_up {
-            let look = self.now + self.power.plan.confirm_period;
-            self.power.agenda.insert((look, number, Step::Confirm));
-            return;
+            return if self.aborts(number) { self.abort(number) } else { self.wait(number) };
         }
         for place in late {
             self.give_up(number, place);
@@ -323,7 +403,7 @@ impl State {
         for place in self.places(number, |_, _, task| task.task_status.is_open()) {
             let last =
                 self.power.get(number).map(|transition| &transition.tasks[place].task_status_description);
-            let description = format!("Aborted; before that: {}", last.map_or("", |last| last));
+            let description = format!("Aborted. Last status - {}", last.map_or("", |last| last));
             self.result(number, place, TaskStatus::Failed, &description, "Transition aborted");
         }
         self.finish(number, Status::Aborted);
@@ -331,11 +411,22 @@ impl State {
 
     /// The transition is over, and whoever waits for its nodes can have them.
     fn finish(&mut self, number: u64, status: Status) {
-        let Some(transition) = self.power.get_mut(number) else { return };
-        transition.status = status;
-        let id = transition.id.clone();
+        let longest = self.power.plan.longest_text;
+        if let Some(transition) = self.power.get_mut(number) {
+            transition.status = status;
+            if let Some(letters) = longest {
+                transition.cut_texts(letters);
+            }
+        }
+        self.release(number);
+        self.power.ended(self.now);
+    }
+
+    /// Gives back the nodes that a transition reserved.
+    fn release(&mut self, number: u64) {
+        let Some(transition) = self.power.get(number) else { return };
         for position in transition.tasks.iter().filter_map(|task| task.position) {
-            self.inventory.release(position, &id);
+            self.inventory.release(position, &transition.id);
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::transition::Transition;
+use super::transition::{Status, Transition};
 use crate::{history::PowerRecord, plan::PowerService};
 
 /// How many tasks all kept transitions may have together: a day of a large machine.
@@ -21,14 +21,36 @@ pub(super) enum Step {
     Read,
     /// Looks whether the tier is done with, whether time is up, and whether it is to abort.
     Confirm,
+    /// Gives back the nodes of a transition whose worker died.
+    Lapse,
+    /// Resumes what workers left when they died, and deletes what is too old.
+    Reap,
 }
 
 /// What the service last read of a node. A reading is taken at every multiple of the sampling period, but only what
 /// changes is written down: what the node was when the present period began, if it has changed since.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
-    period: u128,
+    period: Period,
     was_on: bool,
+    /// When the service last read something else than before, and when it will have done so once this period ends.
+    read: Duration,
+    readable: Duration,
+}
+
+impl Reading {
+    /// Whether the node changed in this period. A pause may have made the period longer meanwhile.
+    fn is_of(self, period: Period) -> bool {
+        self.period.until > Duration::ZERO && self.period.from == period.from
+    }
+}
+
+/// A time during which all that the service knows was read at its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Period {
+    from: Duration,
+    /// Zero for none.
+    until: Duration,
 }
 
 /// What the power service keeps.
@@ -40,6 +62,10 @@ pub(crate) struct Power {
     numbers: HashMap<Arc<str>, u64>,
     tasks: usize,
     last: u64,
+    /// When the service started: it looks for what others left so long after that, and again and again.
+    started: Duration,
+    /// While nothing is read from the hardware.
+    pause: Period,
     pub(super) agenda: BTreeSet<(Duration, u64, Step)>,
     /// By position: numbers of the transitions that have no result for the node.
     pub(super) open: Vec<Vec<u64>>,
@@ -55,6 +81,8 @@ impl Power {
             numbers: HashMap::new(),
             tasks: 0,
             last: 0,
+            started: Duration::ZERO,
+            pause: Period::default(),
             agenda: BTreeSet::new(),
             open: vec![Vec::new(); nodes],
             records: vec![PowerRecord::default(); nodes],
@@ -90,42 +118,154 @@ impl Power {
         self.last += 1;
         self.tasks += transition.tasks.len();
         self.numbers.insert(transition.id.clone(), self.last);
+        self.reap_after(transition.created + self.plan.kept_for);
         self.transitions.insert(self.last, transition);
         while self.tasks > MOST_TASKS
-            && let Some(oldest) = self.transitions.first_entry().filter(|first| first.get().status.is_over())
+            && let Some((oldest, _)) =
+                self.transitions.first_key_value().filter(|(_, first)| first.status.is_over())
         {
-            let oldest = oldest.remove();
-            self.tasks -= oldest.tasks.len();
-            self.numbers.remove(&oldest.id);
+            self.forget(*oldest);
         }
         self.last
     }
 
-    fn period(&self, now: Duration) -> Option<u128> {
-        // Counted from one, so that a reading that was never written down belongs to none.
-        now.as_nanos().checked_div(self.plan.sampling_period.as_nanos()).map(|period| period + 1)
+    fn forget(&mut self, number: u64) {
+        if let Some(transition) = self.transitions.remove(&number) {
+            self.tasks -= transition.tasks.len();
+            self.numbers.remove(&transition.id);
+        }
+    }
+
+    /// Forgets transitions that are over and expired or too many. Gives those that are to be resumed; what has expired
+    /// and is not over is to be aborted.
+    pub(super) fn reap(&mut self, now: Duration) -> Vec<u64> {
+        let ended = self.transitions.values().filter(|transition| transition.status.is_over()).count();
+        let mut surplus = ended.saturating_sub(self.plan.most_ended);
+        let (mut gone, mut left) = (Vec::new(), Vec::new());
+        for (number, transition) in &mut self.transitions {
+            let expired = transition.created + self.plan.kept_for <= now;
+            match transition.status {
+                Status::Completed | Status::Aborted if expired || surplus > 0 => {
+                    surplus = surplus.saturating_sub(1);
+                    gone.push(*number);
+                }
+                Status::Completed | Status::Aborted => {}
+                Status::New | Status::InProgress | Status::AbortSignaled => {
+                    if expired {
+                        transition.status = Status::AbortSignaled;
+                    }
+                    left.extend(transition.worker_died.map(|died| (*number, died)));
+                }
+            }
+        }
+        gone.into_iter().for_each(|number| self.forget(number));
+        let (abandoned, fresh): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|(_, died)| *died + 3 * self.plan.keep_alive <= now);
+        let ages = fresh.first().map(|(_, died)| *died + 3 * self.plan.keep_alive);
+        let expires = self.transitions.values().next().map(|oldest| oldest.created + self.plan.kept_for);
+        for next in [ages, expires].into_iter().flatten() {
+            self.reap_after(next.max(now));
+        }
+        abandoned.into_iter().map(|(number, _)| number).collect()
+    }
+
+    /// Has transitions that are too many looked for.
+    pub(super) fn ended(&mut self, now: Duration) {
+        if self.transitions.len() > self.plan.most_ended {
+            self.reap_after(now);
+        }
+    }
+
+    /// Has what is left or expired at a time looked for by the next round after it.
+    pub(super) fn reap_after(&mut self, at: Duration) {
+        let period = self.plan.reaper_period.max(Duration::from_millis(1));
+        let rounds = at.saturating_sub(self.started).as_nanos() / period.as_nanos() + 1;
+        let round = self.started + period.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
+        self.agenda.insert((round, 0, Step::Reap));
+    }
+
+    /// Has the worker of a transition die.
+    pub(super) fn kill(&mut self, number: u64, now: Duration) {
+        let Some(transition) = self.transitions.get_mut(&number).filter(|one| !one.status.is_over()) else {
+            return;
+        };
+        transition.worker_died.get_or_insert(now);
+        self.agenda.retain(|(_, of, _)| *of != number);
+        self.agenda.insert((now + self.plan.reservation_term, number, Step::Lapse));
+        self.reap_after(now + 3 * self.plan.keep_alive);
+    }
+
+    /// Has the workers of all transitions die.
+    pub(super) fn kill_all(&mut self, now: Duration) {
+        let open = self.transitions.iter().filter(|(_, transition)| !transition.status.is_over());
+        for number in open.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.kill(number, now);
+        }
+    }
+
+    /// Has the service end, and start again at a time. The rounds that it would have made do not take place.
+    pub(super) fn restart(&mut self, now: Duration, started: Duration) {
+        self.started = started;
+        self.kill_all(now);
+        self.agenda.retain(|(.., step)| *step != Step::Reap);
+        self.reap_after(started);
+    }
+
+    /// Has the hardware not read until a time, or until the first regular reading after it.
+    pub(super) fn pause_sampling(&mut self, now: Duration, until: Duration) {
+        let from = self.period(now).map_or(now, |period| period.from);
+        let sampling = self.plan.sampling_period;
+        let next =
+            self.sampled_at(until).map_or(until, |last| if last < until { last + sampling } else { last });
+        self.pause = Period { from, until: next };
+    }
+
+    /// When the hardware was read last, pauses apart; none: it is never read, because everything is known at once.
+    fn sampled_at(&self, now: Duration) -> Option<Duration> {
+        let sampling = self.plan.sampling_period;
+        let periods = now.as_nanos().checked_div(sampling.as_nanos())?;
+        Some(sampling.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)))
+    }
+
+    /// The present time between two readings; none: what is so is known at once.
+    fn period(&self, now: Duration) -> Option<Period> {
+        if (self.pause.from..self.pause.until).contains(&now) {
+            return Some(self.pause);
+        }
+        let from = self.sampled_at(now)?;
+        Some(Period { from, until: from + self.plan.sampling_period })
+    }
+
+    /// When the hardware is read next.
+    pub(super) fn next_reading(&self, now: Duration) -> Duration {
+        self.period(now).map_or(now, |period| period.until)
     }
 
     /// Notes that a node is about to be `!was_on`, and gives the time at which that can be read.
     pub(super) fn changes(&mut self, now: Duration, position: usize, was_on: bool) -> Duration {
-        let Some(period) = self.period(now) else { return now };
+        let period = self.period(now).unwrap_or(Period { from: now, until: now });
         let reading = &mut self.readings[position];
-        if reading.period != period {
-            *reading = Reading { period, was_on };
+        if !reading.is_of(period) {
+            *reading = Reading { period, was_on, read: reading.readable, readable: period.until };
         }
-        self.plan.sampling_period * u32::try_from(period).unwrap_or(u32::MAX)
+        period.until
     }
 
     /// Whether a node that is `on` now was on when the service read it last.
     pub(super) fn reading(&self, now: Duration, position: usize, on: bool) -> bool {
         let reading = self.readings[position];
-        if self.period(now) == Some(reading.period) { reading.was_on } else { on }
+        if self.period(now).is_some_and(|period| reading.is_of(period)) { reading.was_on } else { on }
     }
 
-    /// When the service read the hardware last.
-    pub(super) fn read_at(&self, now: Duration) -> Duration {
-        let periods = self.period(now).map(|period| u32::try_from(period - 1).unwrap_or(u32::MAX));
-        periods.map_or(now, |periods| self.plan.sampling_period * periods)
+    /// When the service last read something else of a node than before, which is what it says of the age of its
+    /// readings.
+    pub(super) fn changed_at(&self, now: Duration, position: usize) -> Duration {
+        let reading = self.readings[position];
+        if self.period(now).is_some_and(|period| reading.is_of(period)) {
+            reading.read
+        } else {
+            reading.readable
+        }
     }
 }
 
@@ -135,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_as_old_as_the_sampling_makes_it() {
-        let plan = PowerService { sampling_period: Duration::from_secs(30), ..PowerService::at_speed(1.0) };
+        let plan = PowerService { sampling_period: Duration::from_secs(30), ..PowerService::quick() };
         let mut power = Power::new(plan, 1);
         let second = Duration::from_secs;
         // Off at first, on from 10 to 12 and from 40.
@@ -143,15 +283,28 @@ mod tests {
             .map(|(at, was_on)| power.changes(second(at), 0, was_on).as_secs());
         assert_eq!(readable, [30, 30, 60]);
         let shown = [(41, true), (59, true), (60, true), (200, true)]
-            .map(|(now, on)| (power.read_at(second(now)).as_secs(), power.reading(second(now), 0, on)));
-        assert_eq!(shown, [(30, false), (30, false), (60, true), (180, true)]);
+            .map(|(now, on)| (power.changed_at(second(now), 0).as_secs(), power.reading(second(now), 0, on)));
+        assert_eq!(shown, [(30, false), (30, false), (60, true), (60, true)]);
     }
 
     #[test]
     fn without_sampling_everything_is_known_at_once() {
-        let mut power = Power::new(PowerService::at_speed(1.0), 1);
+        let mut power = Power::new(PowerService::quick(), 1);
         let now = Duration::from_secs(7);
         assert_eq!(power.changes(now, 0, false), now);
-        assert_eq!((power.read_at(now), power.reading(now, 0, true)), (now, true));
+        assert_eq!((power.changed_at(now, 0), power.reading(now, 0, true)), (now, true));
+    }
+
+    #[test]
+    fn nothing_is_read_during_a_pause() {
+        let second = Duration::from_secs;
+        for (sampling, readable) in [(0, 50), (30, 60)] {
+            let plan = PowerService { sampling_period: second(sampling), ..PowerService::quick() };
+            let mut power = Power::new(plan, 1);
+            power.pause_sampling(second(10), second(50));
+            assert_eq!(power.changes(second(12), 0, false), second(readable));
+            let shown = [49, readable - 1, readable].map(|now| power.reading(second(now), 0, true));
+            assert_eq!(shown, [false, false, true], "sampling every {sampling} s");
+        }
     }
 }

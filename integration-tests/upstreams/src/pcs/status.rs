@@ -32,7 +32,7 @@ struct Entry<'a> {
     management_state: &'static str,
     error: &'a str,
     supported_power_transitions: Option<&'static [&'static str]>,
-    last_updated: &'a str,
+    last_updated: String,
 }
 
 const SUPPORTED: &[&str] = &["On", "Force-Off", "Soft-Off", "Off", "Init", "Hard-Restart", "Soft-Restart"];
@@ -60,14 +60,13 @@ fn answer(state: &State, call: &Call, wanted: &Wanted) -> Result<Answer, Answer>
     check(&wanted.power_state_filter, &["on", "off", "undefined"], "powerStateFilter")?;
     check(&wanted.management_state_filter, &["available", "unavailable"], "managementStateFilter")?;
 
-    let read_at = state.clock(state.power.read_at(state.now));
     let names: Vec<_> = wanted.xname.iter().map(|id| xname::canonical(id)).collect();
     let entries: Vec<_> = match names.is_empty() {
         true => {
             let known = state.inventory.order.iter().filter(|position| !state.faults[**position].pcs_missing);
-            known.filter_map(|position| entry(state, *position, &read_at)).collect()
+            known.filter_map(|position| entry(state, *position)).collect()
         }
-        false => names.iter().filter_map(|name| named(state, name, &read_at)).collect(),
+        false => names.iter().filter_map(|name| named(state, name)).collect(),
     };
     let passes = |filter: &str, own: &str| filter.is_empty() || filter.eq_ignore_ascii_case(own);
     let status: Vec<_> = entries
@@ -86,22 +85,22 @@ fn check(filter: &str, known: &[&str], name: &str) -> Result<(), Answer> {
 }
 
 /// An id that the service does not know gets an entry that says so.
-fn named<'a>(state: &'a State, name: &'a str, read_at: &'a str) -> Option<Entry<'a>> {
+fn named<'a>(state: &'a State, name: &'a str) -> Option<Entry<'a>> {
     let known = state.machine.position(name).filter(|position| !state.faults[*position].pcs_missing);
     match known {
-        Some(position) => entry(state, position, read_at),
+        Some(position) => entry(state, position),
         None => Some(Entry {
             xname: name,
             power_state: "",
             management_state: "",
             error: "Component not found in component map.",
             supported_power_transitions: None,
-            last_updated: read_at,
+            last_updated: String::new(),
         }),
     }
 }
 
-fn entry<'a>(state: &'a State, position: usize, read_at: &'a str) -> Option<Entry<'a>> {
+fn entry(state: &State, position: usize) -> Option<Entry<'_>> {
     let faults = &state.faults[position];
     if faults.pcs_omitted {
         return None;
@@ -116,6 +115,6 @@ fn entry<'a>(state: &'a State, position: usize, read_at: &'a str) -> Option<Entr
         management_state,
         error: faults.pcs_error.as_deref().unwrap_or_default(),
         supported_power_transitions: Some(SUPPORTED),
-        last_updated: read_at,
+        last_updated: state.clock(state.power.changed_at(state.now, position)),
     })
 }

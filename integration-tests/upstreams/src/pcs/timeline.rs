@@ -39,9 +39,13 @@ impl Story {
         let power = PowerService {
             sampling_period: Duration::from_secs(sampling),
             prompt_results,
-            ..PowerService::at_speed(1.0)
+            ..PowerService::as_shipped()
         };
-        let plan = Plan { pace: Some(PACE), power, up, ..Plan::generated(4) };
+        Self::of(power, up, PACE)
+    }
+
+    fn of(power: PowerService, up: bool, pace: Pace) -> Self {
+        let plan = Plan { pace: Some(pace), power, up, ..Plan::quick(4) };
         let state = State::new(plan, SystemTime::UNIX_EPOCH).expect("a plan");
         let story = Self { state, shown: String::new(), lines: String::new() };
         Self { shown: story.look(), ..story }
@@ -93,6 +97,11 @@ impl Story {
         };
         let transitions: Vec<_> = self.state.power.transitions().map(transition).collect();
         format!("{} | {} reserved", transitions.join(" | "), self.state.inventory.reservations.len())
+    }
+
+    /// The first transition's id.
+    fn id(&self) -> std::sync::Arc<str> {
+        self.state.power.transitions().next().expect("one").id.clone()
     }
 
     fn told(mut self) -> String {
@@ -239,6 +248,130 @@ fn an_abort_shows_at_the_next_look_and_gives_back_the_nodes() {
         10  On in-progress: in-progress, succeeded | 2 reserved
         20  On abort-signaled: in-progress, succeeded | 2 reserved
         30  On aborted: Transition aborted, succeeded | 0 reserved
+    "#]]
+    .assert_eq(&story.told());
+}
+
+/// Seconds that a power-off of a node takes, and a power-on that follows at once, by when the first begins.
+fn as_shipped(begun: u64) -> [u64; 2] {
+    let step = Duration::from_secs(2);
+    let pace = Pace { soft_off: step, power_on: step, ..PACE };
+    let mut story = Story::of(PowerService::as_shipped(), true, pace);
+    let mut took = |begun, operation| {
+        story.state.advance(Duration::from_secs(begun), usize::MAX);
+        drop(story.state.accept(operation, Deadline::After(Duration::from_secs(300)), vec![A.into()]));
+        let ended = |state: &State| state.power.transitions().all(|one| one.status.is_over());
+        let seconds = (begun..).find(|second| {
+            story.state.advance(Duration::from_secs(*second), usize::MAX);
+            *second > begun && ended(&story.state)
+        });
+        seconds.expect("it ends") - begun
+    };
+    let off = took(begun, Operation::SoftOff);
+    [off, took(begun + off, Operation::On)]
+}
+
+#[test]
+fn as_shipped_transitions_end_after_15_or_30_or_45_seconds() {
+    let rows = [0, 10, 13, 15, 20, 27, 28, 29].map(|begun| (begun, as_shipped(begun)));
+    expect![[r#"
+        [
+            "(0, [30, 30])",
+            "(10, [30, 30])",
+            "(13, [30, 30])",
+            "(15, [15, 30])",
+            "(20, [15, 30])",
+            "(27, [15, 30])",
+            "(28, [45, 30])",
+            "(29, [45, 30])",
+        ]
+    "#]]
+    .assert_debug_eq(&rows.map(|row| format!("{row:?}")));
+}
+
+#[test]
+fn worker_that_dies_first_performs_a_minute_later() {
+    let story = Story::new(true, 0, false).ask(10, Operation::SoftOff, 1, &[A]).at(10, |_| {});
+    let id = story.id();
+    let story = story.at(10, |state| state.kill_worker(&id));
+    let never_began = Story::new(true, 0, false).at(10, |state| {
+        let id = state.accept(Operation::SoftOff, Deadline::After(Duration::from_secs(60)), vec![A.into()]);
+        state.kill_worker(&id);
+    });
+    expect![[r#"
+        10  Soft-Off in-progress: in-progress | 1 reserved
+        60  Soft-Off completed: succeeded | 0 reserved
+        10  Soft-Off new: new | 0 reserved
+        60  Soft-Off in-progress: in-progress | 1 reserved
+        90  Soft-Off completed: succeeded | 0 reserved
+    "#]]
+    .assert_eq(&format!("{}{}", story.told(), never_began.told()));
+}
+
+#[test]
+fn restart_keeps_reservations_until_they_lapse() {
+    let story = Story::new(true, 0, false)
+        .ask(1, Operation::SoftOff, 5, &[A, B])
+        .at(3, |state| state.restart_power_service(Duration::from_secs(20)))
+        .ask(30, Operation::On, 5, &[A])
+        .ask(70, Operation::ForceOff, 5, &[A]);
+    expect![[r#"
+        1   Soft-Off in-progress: in-progress, in-progress | 2 reserved
+        30  Soft-Off in-progress: in-progress, in-progress | On completed: Unable to reserve component | 2 reserved
+        63  Soft-Off in-progress: in-progress, in-progress | On completed: Unable to reserve component | 0 reserved
+        70  Soft-Off in-progress: in-progress, in-progress | On completed: Unable to reserve component | Force-Off completed: succeeded | 0 reserved
+        83  Soft-Off completed: succeeded, succeeded | On completed: Unable to reserve component | Force-Off completed: succeeded | 0 reserved
+    "#]].assert_eq(&story.told());
+}
+
+#[test]
+fn resumed_transition_sends_nothing_twice() {
+    let story = Story::new(false, 0, false)
+        .ask(1, Operation::On, 5, &[A])
+        .at(2, |state| state.kill_workers())
+        .at(13, |state| state.press(simulator::node::PowerCommand::ForceOff, &[0]));
+    let stuck = story.at(40, |_| {});
+    expect![[r#"
+        1   On in-progress: in-progress | 1 reserved
+        360 On completed: Timeout waiting for transition, on. | 0 reserved
+    "#]]
+    .assert_eq(&stuck.told());
+}
+
+#[test]
+fn abort_after_the_last_step_comes_too_late() {
+    let story = Story::new(false, 0, false).ask(0, Operation::On, 5, &[A]);
+    let id = story.id();
+    let story = story.at(12, |state| assert_eq!(state.signal_abort(&id), Some(true)));
+    expect![[r#"
+        0   On in-progress: in-progress | 1 reserved
+        12  On abort-signaled: in-progress | 1 reserved
+        15  On completed: succeeded | 0 reserved
+    "#]]
+    .assert_eq(&story.told());
+}
+
+#[test]
+fn old_transitions_are_aborted_or_forgotten_and_texts_cut() {
+    let power = PowerService {
+        kept_for: Duration::from_secs(100),
+        longest_text: Some(4),
+        sampling_period: Duration::ZERO,
+        ..PowerService::as_shipped()
+    };
+    let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
+    let story = Story::of(power, false, PACE).with(A, stuck).ask(0, Operation::On, 10, &[A]).ask(
+        1,
+        Operation::On,
+        10,
+        &[B, "x9c0s0b0n0"],
+    );
+    expect![[r#"
+        0   On in-progress: in-progress | 1 reserved
+        1   On in-progress: in-progress | On in-progress: in-progress, Missing xname | 2 reserved
+        16  On in-progress: in-progress | On completed: succeeded, Miss... | 1 reserved
+        120 On aborted: Tran... | 0 reserved
+        180  | 0 reserved
     "#]]
     .assert_eq(&story.told());
 }

@@ -187,6 +187,12 @@ pub(super) struct Task {
     /// An earlier tier had no effect in time.
     #[serde(skip)]
     pub(super) overdue: bool,
+    /// Some command was sent for it, by this worker or an earlier one.
+    #[serde(skip)]
+    pub(super) sent: bool,
+    /// The transition reserved the node, which may have lapsed since.
+    #[serde(skip)]
+    pub(super) reserved: bool,
 }
 
 /// How many tasks are how far.
@@ -216,9 +222,24 @@ pub(super) struct Transition {
     pub(super) tier: usize,
     /// Until when this tier must have its effect.
     pub(super) overdue_at: Option<Duration>,
+    /// When the worker died that performed it; none: it is alive.
+    pub(super) worker_died: Option<Duration>,
 }
 
 impl Transition {
+    /// Whether nobody performs it, though it is not over.
+    pub(super) fn is_left(&self) -> bool {
+        self.worker_died.is_some() && !self.status.is_over()
+    }
+
+    /// Cuts the texts of all tasks to so many letters.
+    pub(super) fn cut_texts(&mut self, letters: usize) {
+        for task in &mut self.tasks {
+            task.task_status_description = cut(&task.task_status_description, letters);
+            task.error = cut(&task.error, letters).into();
+        }
+    }
+
     pub(super) fn counts(&self) -> Counts {
         let mut counts = Counts { total: self.tasks.len(), ..Counts::default() };
         for task in &self.tasks {
@@ -231,5 +252,12 @@ impl Transition {
             } += 1;
         }
         counts
+    }
+}
+
+fn cut(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use crate::stage::{Stage, each, listener, stage};
 
 /// Four nodes in a partition, and a BMC.
 async fn machine() -> Stage {
-    let mut plan = Plan::generated(4);
+    let mut plan = Plan::quick(4);
     plan.hardware[3].role = "Application".into();
     plan.hardware[3].enabled = false;
     plan.hardware.push(Hardware {

@@ -36,7 +36,7 @@ async fn gateway() -> (String, mpsc::UnboundedReceiver<Value>) {
 #[tokio::test]
 async fn a_node_boots_what_is_held_for_it_reports_it_and_is_configured() {
     let (gateway_url, mut reports) = gateway().await;
-    let stage = stage(Plan { gateway_url, ..Plan::generated(2) }).await;
+    let stage = stage(Plan { gateway_url, ..Plan::quick(2) }).await;
     let boot = json!({"hosts": [NODE], "params": "quiet", "kernel": "k", "initrd": "i"});
     let answer = stage.send(Bss, Method::PUT, "/bootparameters", Some(&boot)).await.expect("an answer");
     let token = answer.headers()["bss-referral-token"].to_str().expect("text").to_owned();

@@ -5,6 +5,7 @@ mod cfs;
 mod control;
 mod hsm;
 mod life;
+mod mischief;
 mod pcs;
 mod stage;
 mod stores;

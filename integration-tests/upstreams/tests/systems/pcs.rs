@@ -11,8 +11,8 @@ const A: &str = "x1000c0s0b0n0";
 const B: &str = "x1000c0s0b0n1";
 
 async fn machine() -> Stage {
-    let power = PowerService { most_nodes: 4, ..PowerService::at_speed(0.0) };
-    stage(Plan { power, ..Plan::generated(8) }).await
+    let power = PowerService { most_nodes: 4, ..PowerService::quick() };
+    stage(Plan { power, ..Plan::quick(8) }).await
 }
 
 fn spoil(stage: &Stage, id: &str, faults: NodeFaults) {
@@ -53,7 +53,9 @@ async fn power_states_are_told_as_far_as_they_are_known() {
     let mut seen = String::new();
     for entry in answer["status"].as_array_mut().expect("a list") {
         let at = entry["lastUpdated"].take();
-        chrono::DateTime::parse_from_rfc3339(at.as_str().expect("a text")).expect("RFC 3339");
+        if entry["managementState"] != "" {
+            chrono::DateTime::parse_from_rfc3339(at.as_str().expect("a text")).expect("RFC 3339");
+        }
         seen += &format!("{entry}\n");
     }
     expect![[r#"
@@ -171,7 +173,7 @@ async fn a_transition_can_be_refused_as_a_whole() {
 
 #[tokio::test]
 async fn a_transition_can_be_aborted() {
-    let stage = stage(Plan::generated(2).at_speed(1.0)).await;
+    let stage = stage(Plan::as_shipped(2)).await;
     let (_, accepted) = stage.post(Pcs, "/transitions", transition("On", &[A])).await;
     let path = format!("/transitions/{}", accepted["transitionID"].as_str().expect("an id"));
     let (status, answer) = stage.ask(Pcs, Method::DELETE, &path, None).await;
@@ -184,7 +186,7 @@ async fn a_transition_can_be_aborted() {
 
 #[tokio::test]
 async fn a_large_machine_is_turned_on_without_delay() {
-    let stage = stage(Plan::generated(10_000)).await;
+    let stage = stage(Plan::quick(10_000)).await;
     for ids in stage.upstreams.ids().chunks(2500) {
         let ids: Vec<_> = ids.iter().map(String::as_str).collect();
         assert_eq!(stage.post(Pcs, "/transitions", transition("On", &ids)).await.0, StatusCode::OK);

@@ -13,7 +13,7 @@ use crate::stage::stage;
 
 #[tokio::test]
 async fn a_manifest_leads_to_the_objects_of_its_image() {
-    let stage = stage(Plan::generated(1)).await;
+    let stage = stage(Plan::quick(1)).await;
     let (status, manifest) = stage.get(S3, "/boot-images/compute/manifest.json").await;
     assert_eq!(status, StatusCode::OK);
     let mut seen = String::new();
@@ -39,7 +39,7 @@ async fn a_manifest_leads_to_the_objects_of_its_image() {
 
 #[tokio::test]
 async fn images_can_be_incomplete() {
-    let stage = stage(Plan::generated(1)).await;
+    let stage = stage(Plan::quick(1)).await;
     let image = Image {
         arch: Some("aarch64".into()),
         listed: vec!["kernel".into(), "rootfs".into()],
@@ -72,7 +72,7 @@ async fn images_can_be_incomplete() {
 
 #[tokio::test]
 async fn an_image_can_be_noted_for_projection() {
-    let stage = stage(Plan::generated(1)).await;
+    let stage = stage(Plan::quick(1)).await;
     let note = |operation: &str| json!({"metadata": {"operation": operation, "key": "sbps-project", "value": "true"}});
     let mut seen = Vec::new();
     for operation in ["set", "remove", "guess"] {
@@ -85,7 +85,7 @@ async fn an_image_can_be_noted_for_projection() {
 
 #[tokio::test]
 async fn a_signature_can_be_required() {
-    let stage = stage(Plan::generated(1)).await;
+    let stage = stage(Plan::quick(1)).await;
     stage.upstreams.trouble(Trouble::new(S3, Effect::RequireSignature));
     let (status, body) = stage.get(S3, "/b/compute/kernel").await;
     assert_eq!(status, StatusCode::FORBIDDEN);
@@ -96,7 +96,7 @@ async fn a_signature_can_be_required() {
 
 #[tokio::test]
 async fn tenants_have_nodes() {
-    let stage = stage(Plan::generated(1)).await;
+    let stage = stage(Plan::quick(1)).await;
     stage.upstreams.set_collection(Collection::Tenant, "blue", Some(vec!["x1000c0s0b0n0".into()]));
     let (_, blue) = stage.get(Tapms, "/tenants/blue").await;
     assert_eq!(blue["status"]["tenantresources"][0]["xnames"], json!(["x1000c0s0b0n0"]));

@@ -13,7 +13,7 @@ use crate::stage::{Stage, each, stage, until};
 const ON: &str = r#"{"operation": "On", "location": [{"xname": "x1000c0s0b0n0"}]}"#;
 
 async fn spoilt(effect: Effect) -> Stage {
-    let stage = stage(Plan::generated(8)).await;
+    let stage = stage(Plan::quick(8)).await;
     stage.upstreams.trouble(Trouble::new(Pcs, effect));
     stage
 }
@@ -65,7 +65,7 @@ async fn a_refusal_can_ask_for_patience() {
 
 #[tokio::test]
 async fn trouble_ends_when_it_is_used_up() {
-    let stage = stage(Plan::generated(8)).await;
+    let stage = stage(Plan::quick(8)).await;
     stage.upstreams.trouble(Trouble::status(Pcs, 503).only("POST /transitions").times(2));
     assert_eq!(stage.get(Pcs, "/transitions").await.0, StatusCode::OK);
     let mut seen = Vec::new();
@@ -77,7 +77,7 @@ async fn trouble_ends_when_it_is_used_up() {
 
 #[tokio::test]
 async fn answers_can_be_late_slow_large_or_broken() {
-    let stage = stage(Plan::generated(8)).await;
+    let stage = stage(Plan::quick(8)).await;
     let spoil = |effect| {
         stage.upstreams.clear_troubles(None);
         stage.upstreams.trouble(Trouble::new(Hsm, effect));
@@ -119,7 +119,7 @@ async fn neither_a_hung_nor_a_trickling_answer_holds_up_the_end() {
 
 #[tokio::test]
 async fn lists_can_leave_out_always_the_same_ones() {
-    let stage = stage(Plan::generated(1000)).await;
+    let stage = stage(Plan::quick(1000)).await;
     let lists: [(Service, &str, &str, &str); 3] = [
         (Hsm, "/State/Components", "Components", "ID"),
         (Pcs, "/power-status", "status", "xname"),
@@ -153,7 +153,7 @@ async fn credentials_can_be_required() {
 
 #[tokio::test]
 async fn requests_are_counted_whatever_came_of_them() {
-    let stage = stage(Plan::generated(8)).await;
+    let stage = stage(Plan::quick(8)).await;
     stage.post(Pcs, "/power-status", json!({"xname": ["x1000c0s0b0n0", "x1000c0s0b0n1"]})).await;
     stage.post(Pcs, "/power-status", json!({"xname": ["nid1"]})).await;
     stage.upstreams.trouble(Trouble::new(Pcs, Effect::DropAfter));

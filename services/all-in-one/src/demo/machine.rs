@@ -61,7 +61,7 @@ fn plan(settings: &Settings, inputs: &Inputs) -> anyhow::Result<Plan> {
         faults: simulator.faults.parse().context("faults")?,
         up: simulator.initial_power == "on",
         gateway_url: settings.gateway.url.clone(),
-        ..Plan::generated(0)
+        ..Plan::as_shipped(0)
     };
     Ok(plan.at_speed(simulator.speed))
 }

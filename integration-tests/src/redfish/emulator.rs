@@ -6,26 +6,28 @@ use std::{
     process::Stdio,
 };
 
-use integration_tests::{authority::Authority, eventually, tools};
+use crate::{authority::Authority, eventually, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+/// Who may use a BMC.
 pub const USER: &str = "root";
+/// With this password.
 pub const PASSWORD: &str = "s3cret-of-the-bmc";
 
 /// Whom the BMC lets in: [`USER`] with [`PASSWORD`], hashed at the lowest cost.
 const USERS: &str = "root:$2b$04$5q1O7AQEBbS5qnaBzremkuMuzFlTmVLlmfn/DVF4ZJicPv1l9d.TW";
 
-/// The program itself, without the delays that it adds to every change of power. It notes every reset that it is
-/// asked for. Its list of systems and the like come before this.
+/// The program itself, with the delay of power-ons that it is told instead of random ones of all changes of power. It
+/// notes every reset that it is asked for. Its list of systems and the like come before this.
 const CONFIGURATION: &str = r#"
 from sushy_tools.emulator.resources.systems import fakedriver
-fakedriver.random.randint = lambda low, high: 0
 switch = fakedriver.FakeDriver.set_power_state
 def note_and_switch(driver, system, kind):
     with open(RESETS, "a") as notes:
         notes.write(f"{driver.name(system)} {kind}\n")
+    fakedriver.random.randint = lambda low, high: ON_AFTER if kind == "On" else 0
     if kind != "GracefulShutdown" or driver.name(system) not in DEAF:
         switch(driver, system, kind)
 fakedriver.FakeDriver.set_power_state = note_and_switch
@@ -51,41 +53,59 @@ pub struct Emulator {
 
 impl Emulator {
     /// Starts `program` with `systems` that are off, and a certificate of `authority`. Those of `deaf` do not
-    /// heed requests to shut down.
-    pub async fn start(program: &Path, authority: &Authority, systems: &[&str], deaf: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+    /// heed requests to shut down. A system is on so many seconds after it was asked to be.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start(
+        program: &Path,
+        authority: &Authority,
+        systems: &[&str],
+        deaf: &[&str],
+        on_after: u32,
+    ) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
         let at = |name: &str| directory.path().join(name);
         authority.issue(directory.path());
-        fs::write(at("users"), USERS).unwrap();
-        fs::write(at("resets"), "").unwrap();
-        fs::write(at("emulator.conf"), configuration(directory.path(), systems, deaf)).unwrap();
-        let log = fs::File::create(at("log")).unwrap();
+        fs::write(at("users"), USERS).expect("a writable directory");
+        fs::write(at("resets"), "").expect("a writable directory");
+        let text = configuration(directory.path(), systems, deaf, on_after);
+        fs::write(at("emulator.conf"), text).expect("a writable directory");
+        let log = fs::File::create(at("log")).expect("a log file");
         let process = Command::new(program)
             .arg("--config")
             .arg(at("emulator.conf"))
             .env("PYTHONUNBUFFERED", "1")
             .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
+            .stdout(log.try_clone().expect("a log file"))
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
-            .unwrap();
+            .expect("a process");
         let url = eventually("an emulator of BMCs", async || address(&at("log"))).await;
-        let client = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).build().unwrap();
+        let client = reqwest::Client::builder().tls_danger_accept_invalid_certs(true);
+        let client = client.build().expect("a client");
         Self { url, directory, client, _process: process }
     }
 
     /// What the BMC says of the power of a system.
+    ///
+    /// # Panics
+    /// When it does not say it.
     pub async fn power(&self, system: usize) -> String {
         let request = self.client.get(format!("{}{}", self.url, path(system)));
-        let answer = request.basic_auth(USER, Some(PASSWORD)).send().await.unwrap();
-        let text = answer.error_for_status().unwrap().text().await.unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["PowerState"].as_str().unwrap().to_owned()
+        let answer = request.basic_auth(USER, Some(PASSWORD)).send().await.expect("an answer");
+        let text = answer.error_for_status().expect("success").text().await.expect("a whole answer");
+        let system: Value = serde_json::from_str(&text).expect("JSON");
+        system["PowerState"].as_str().expect("a text").to_owned()
     }
 
     /// The resets that the BMC was asked for, in order: names of systems and kinds of reset.
+    ///
+    /// # Panics
+    /// When nobody notes them.
     pub fn resets(&self) -> Vec<(String, String)> {
-        let notes = fs::read_to_string(self.directory.path().join("resets")).unwrap();
+        let notes = fs::read_to_string(self.directory.path().join("resets")).expect("notes");
         // The last line may not be whole yet.
         let whole = notes.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let lines = whole.lines().filter_map(|line| line.split_once(' '));
@@ -103,7 +123,7 @@ fn uuid(system: usize) -> String {
 }
 
 /// The emulator's own configuration is a Python file, whose literals look like those of JSON.
-fn configuration(directory: &Path, systems: &[&str], deaf: &[&str]) -> String {
+fn configuration(directory: &Path, systems: &[&str], deaf: &[&str], on_after: u32) -> String {
     let systems = systems
         .iter()
         .enumerate()
@@ -111,6 +131,7 @@ fn configuration(directory: &Path, systems: &[&str], deaf: &[&str]) -> String {
     let values = [
         ("RESETS", json!(directory.join("resets"))),
         ("DEAF", json!(deaf)),
+        ("ON_AFTER", json!(on_after)),
         ("SUSHY_EMULATOR_STATE_DIR", json!(directory)),
         ("SUSHY_EMULATOR_AUTH_FILE", json!(directory.join("users"))),
         ("SUSHY_EMULATOR_SSL_CERT", json!(directory.join("certificate.pem"))),
@@ -123,7 +144,7 @@ fn configuration(directory: &Path, systems: &[&str], deaf: &[&str]) -> String {
 
 /// Where the emulator listens, once its log says so.
 fn address(log: &Path) -> Option<String> {
-    let log = fs::read_to_string(log).unwrap();
+    let log = fs::read_to_string(log).expect("a log");
     let (_, rest) = log.split_once("Running on ")?;
     let (address, _) = rest.split_once('\n')?;
     Some(address.trim().to_owned())

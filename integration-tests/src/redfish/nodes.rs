@@ -1,14 +1,17 @@
 //! What the nodes do: those that are switched on fetch their boot script and report what they booted.
 
-use integration_tests::{PATIENCE, bos::Bos};
 use reqwest::Method;
 use serde_json::json;
-use tokio::{task::JoinHandle, time::Duration};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::Duration,
+};
 
-use crate::{
+use super::{
     emulator::Emulator,
     site::{id, mac},
 };
+use crate::{PATIENCE, bos::Bos};
 
 /// How the parameter begins by which a node learns what it is to report.
 const TOKEN: &str = "bss_referral_token=";
@@ -20,17 +23,22 @@ pub struct Nodes {
 
 impl Nodes {
     /// Boots the first `count` nodes of a site, which are the systems of `emulator` in the same order, whenever
-    /// they are switched on.
-    pub fn boot(emulator: std::sync::Arc<Emulator>, bos: &Bos, count: u32) -> Self {
+    /// they are switched on. They report so long after that.
+    pub fn boot(emulator: std::sync::Arc<Emulator>, bos: &Bos, count: u32, boot: Duration) -> Self {
         let bos = bos.clone();
         let booting = tokio::spawn(async move {
             let mut seen = 0;
+            let mut reports = JoinSet::new();
             loop {
                 let resets = emulator.resets();
                 for (system, kind) in &resets[seen..] {
                     if kind == "On" {
                         let node = (0..count).find(|&node| id(node) == *system).expect("a node of the site");
-                        report(&bos, node).await;
+                        let bos = bos.clone();
+                        reports.spawn(async move {
+                            tokio::time::sleep(boot).await;
+                            report(&bos, node).await;
+                        });
                     }
                 }
                 seen = resets.len();
@@ -50,9 +58,9 @@ impl Drop for Nodes {
 /// A node that comes up finds its script at once, since it is not switched on before there is one.
 async fn report(bos: &Bos, node: u32) {
     let request = reqwest::Client::new().get(format!("{}/boot/v1/bootscript", bos.url()));
-    let answer = request.query(&[("mac", mac(node))]).timeout(PATIENCE).send().await.unwrap();
+    let answer = request.query(&[("mac", mac(node))]).timeout(PATIENCE).send().await.expect("an answer");
     assert!(answer.status().is_success(), "{answer:?}");
-    let script = answer.text().await.unwrap();
+    let script = answer.text().await.expect("a script");
     let token =
         script.split_whitespace().find_map(|word| word.strip_prefix(TOKEN)).expect("a token in the script");
     let (id, state) = (id(node), json!({ "bss_token": token }));

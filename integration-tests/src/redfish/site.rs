@@ -5,11 +5,11 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 use chassis::settings::{
     BootParametersDriver, ConfigurationDriver, ImagesDriver, InventoryDriver, PowerDriver, Settings,
 };
-use integration_tests::{authority::Authority, mesh::Mesh};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::emulator::{PASSWORD, USER, path};
+use super::emulator::{PASSWORD, USER, path};
+use crate::{authority::Authority, mesh::Mesh};
 
 /// Where files of a site are.
 pub struct Site {
@@ -20,6 +20,7 @@ pub struct Site {
 
 /// Where the power of a node is.
 pub struct Place<'a> {
+    /// Name of its BMC.
     pub bmc: &'a str,
     /// Place of its system in the list of the BMC.
     pub system: usize,
@@ -27,10 +28,13 @@ pub struct Place<'a> {
 
 impl Site {
     /// A site whose BMCs have certificates of `authority`. It has images, and no nodes yet.
+    ///
+    /// # Panics
+    /// When there is no directory for it.
     pub fn new(authority: &Authority) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("a directory");
         let site = Self { directory, machine: String::new(), nodes: 0 };
-        fs::write(site.file("authority.pem"), authority.pem()).unwrap();
+        fs::write(site.file("authority.pem"), authority.pem()).expect("a writable directory");
         for image in ["image-1", "image-2"] {
             site.add_image(image);
         }
@@ -43,17 +47,23 @@ impl Site {
     }
 
     /// Writes a file with the credentials of a BMC.
+    ///
+    /// # Panics
+    /// When it cannot be written.
     pub fn write_credentials(&self, name: &str, password: &str) {
         let text = format!("username = '{USER}'\npassword = '{password}'\n");
-        fs::write(self.file(name), text).unwrap();
+        fs::write(self.file(name), text).expect("a writable directory");
     }
 
     /// Adds a BMC at `url`, which has its credentials in the file of its name.
+    ///
+    /// # Panics
+    /// When they cannot be written.
     pub fn add_bmc(&mut self, name: &str, url: &str) {
         self.write_credentials(name, PASSWORD);
         let credentials = format!("file:{}", self.file(name).display());
         writeln!(self.machine, "[[bmc]]\nname = '{name}'\nurl = '{url}'\ncredentials = '{credentials}'")
-            .unwrap();
+            .expect("a text");
     }
 
     /// Adds a node and gives its id.
@@ -65,25 +75,36 @@ impl Site {
             "[[node]]\nid = '{id}'\nnid = {}\nmacs = ['{mac}']\nbmc = '{bmc}'\nsystem = '{system}'",
             self.nodes + 1
         )
-        .unwrap();
+        .expect("a text");
         self.nodes += 1;
         id
     }
 
     /// Starts the mesh of the site.
+    ///
+    /// # Panics
+    /// When it does not start.
     pub async fn start(&self) -> Mesh {
-        fs::write(self.file("machine.toml"), &self.machine).unwrap();
-        Mesh::start(async |settings| self.set(settings)).await
+        Mesh::start(async |settings| {
+            self.set(settings);
+            // A test has no time.
+            settings.power.poll_seconds = 0.5;
+            settings.power.follow_seconds = 0.2;
+            settings.power.effect_seconds = 5.0;
+        })
+        .await
     }
 
-    fn set(&self, settings: &mut Settings) {
+    /// Has `settings` be those of a mesh of the site.
+    ///
+    /// # Panics
+    /// When its machine file cannot be written.
+    pub fn set(&self, settings: &mut Settings) {
+        fs::write(self.file("machine.toml"), &self.machine).expect("a writable directory");
         settings.simulator.nodes = self.nodes;
         settings.machine_file = self.file("machine.toml");
         settings.inventory.driver = InventoryDriver::File;
         settings.power.driver = PowerDriver::Redfish;
-        settings.power.poll_seconds = 0.5;
-        settings.power.follow_seconds = 0.2;
-        settings.power.effect_seconds = 5.0;
         settings.power.redfish.ca_file = self.file("authority.pem");
         settings.boot_parameters.driver = BootParametersDriver::BuiltIn;
         settings.boot_parameters.built_in.artifact_url = "http://127.0.0.1:9/images".to_owned();
@@ -103,10 +124,10 @@ impl Site {
             artifact("initrd", "initrd"),
             artifact("rootfs.squashfs", "rootfs"),
         ];
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&folder).expect("a writable directory");
         let manifest = json!({ "version": "1.0", "artifacts": artifacts });
         for (file, content) in [("manifest.json", &*manifest.to_string()), ("kernel", "-"), ("initrd", "-")] {
-            fs::write(folder.join(file), content).unwrap();
+            fs::write(folder.join(file), content).expect("a writable directory");
         }
     }
 }
