@@ -10,6 +10,7 @@
 //! The chassis decides nothing about components or sessions, and knows no upstream.
 
 pub mod admission;
+mod cause;
 pub mod channel;
 mod context;
 pub mod convert;
@@ -36,6 +37,7 @@ mod tasks;
 pub mod telemetry;
 pub mod work;
 
+pub use cause::cause_first;
 pub use channel::{Channel, channel, within};
 pub use context::{Context, bind};
 /// How long and how large what people send may be: for whoever describes it, such as the gateway.
