@@ -189,3 +189,61 @@ async fn what_cannot_be_used_is_named() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_start_begins_with_its_cause() {
+    let directory = tempfile::tempdir().unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = held.local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let file = file.display();
+    for (line, beginning) in [
+        (
+            format!("serve --set gateway.listen={address}"),
+            "error: Address already in use (gateway.listen: cannot listen on ".to_owned(),
+        ),
+        (format!("serve --data-dir {file}/data"), "error: Not a directory (".to_owned()),
+        (
+            format!("serve --set session_manager.database_url=sqlite://{file}/database"),
+            "error: unable to open database file".to_owned(),
+        ),
+        (
+            format!("serve --set component_registry.database_url=postgres://bos:s3cret@{free}/bos"),
+            format!("error: Connection refused (component registry: database postgres://…@{free}/bos"),
+        ),
+    ] {
+        let ended = reveille(&line, directory.path()).await;
+        let error = ended.errors.lines().find(|text| text.starts_with("error: ")).unwrap_or_default();
+        assert!(error.contains(&beginning), "{line}: {}", ended.errors);
+        assert!(!ended.errors.contains("s3cret"), "{}", ended.errors);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_cannot_be_used_are_named_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pcs.toml");
+    std::fs::write(&file, "tokn = 's3cret'").unwrap();
+    let none = directory.path().join("none.toml");
+    let (file, none) = (file.display(), none.display());
+    let systems = "--set power.driver=pcs --set power.pcs.url=http://127.0.0.1:1 --set power.pcs.plain_http=true \
+         --set boot_parameters.driver=bss --set boot_parameters.bss.url=http://127.0.0.1:1 \
+         --set boot_parameters.bss.plain_http=true";
+    // The registry starts last and cannot, so that the program ends.
+    let line = format!(
+        "serve {systems} --set power.pcs.credentials=file:{file} \
+         --set boot_parameters.bss.credentials=file:{none} \
+         --set component_registry.database_url=sqlite://{file}/none"
+    );
+    let ended = reveille(&line, directory.path()).await;
+    for (setting, reason) in [
+        ("power.pcs.credentials", "not a TOML document"),
+        ("boot_parameters.bss.credentials", "No such file"),
+    ] {
+        let line = ended.errors.lines().find(|line| line.contains(setting)).unwrap_or_default();
+        assert!(line.contains("credentials cannot be used") && line.contains(reason), "{}", ended.errors);
+    }
+    assert!(!ended.errors.contains("s3cret"), "{}", ended.errors);
+}

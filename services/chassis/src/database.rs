@@ -116,8 +116,13 @@ pub async fn connect_as<M: MigratorTrait>(
         // SQLite has one writer. Queueing for the one connection is fair, waiting on its lock is not.
         options.max_connections(1);
     }
-    let mut database =
-        Database::connect(options).await.with_context(|| format!("database {}", without_password(url)))?;
+    let mut database = match Database::connect(options).await {
+        Ok(database) => database,
+        Err(error) => {
+            let cause = connection_error(url, error).await;
+            return Err(cause.context(format!("database {}", without_password(url))));
+        }
+    };
     // It is called after every statement. In release builds there is nothing to call.
     if cfg!(debug_assertions) {
         database.set_metric_callback(|_| failpoint::pass(format_args!("database.statement")));
@@ -127,6 +132,18 @@ pub async fn connect_as<M: MigratorTrait>(
         look_at_blocks(database.get_sqlite_connection_pool().connect_options().get_filename());
     }
     Ok(database)
+}
+
+/// Why the database cannot be connected to. The pool retries while a server refuses connections, and in the end only says
+/// that it ran out of time; a single connection says why.
+async fn connection_error(url: &str, error: DbErr) -> anyhow::Error {
+    if url.starts_with("sqlite:") {
+        return error.into();
+    }
+    match tokio::time::timeout(RELEASE_TIMEOUT, sqlx::PgConnection::connect(url)).await {
+        Ok(Err(cause)) => cause.into(),
+        Ok(Ok(_)) | Err(_) => error.into(),
+    }
 }
 
 /// SQLite has the index of its log in a file that it writes to as memory. It makes sure beforehand that there is room for

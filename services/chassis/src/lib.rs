@@ -13,6 +13,7 @@
 pub mod admission;
 pub mod bodies;
 pub mod capacity;
+mod cause;
 pub mod channel;
 mod context;
 pub mod convert;
@@ -40,6 +41,7 @@ mod tasks;
 pub mod telemetry;
 pub mod work;
 
+pub use cause::cause_first;
 pub use channel::{Channel, channel, within};
 pub use context::{Context, bind};
 /// How long and how large what people send may be: for whoever describes it, such as the gateway.

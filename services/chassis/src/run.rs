@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 
-use crate::{Context, Settings, bind, capacity, settings::Profile, telemetry};
+use crate::{Context, Settings, bind, capacity, cause::cause_first, settings::Profile, telemetry};
 
 /// A mesh turns records into messages and back all day, which are many small texts. With the system's allocator a boot took
 /// twice the processor time and twice the memory of one that is made for that. This one also has threads that give back
@@ -91,8 +91,8 @@ where
     finished(try_run(&command, &[key], start))
 }
 
-/// Runs whatever `start` starts until a signal or until a task dies. Prints errors as one line with their
-/// causes.
+/// Runs whatever `start` starts until a signal or until a task dies. Prints an error with
+/// its root cause first.
 pub fn run_command<S, F>(command: &Command, start: S) -> ExitCode
 where
     S: FnOnce(Context) -> F,
@@ -105,7 +105,7 @@ fn finished(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", cause_first(&error));
             ExitCode::FAILURE
         }
     }

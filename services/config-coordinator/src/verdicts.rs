@@ -24,8 +24,9 @@ struct VerdictState<K> {
     suspects: HashMap<K, Suspect>,
     taken_at: Option<Instant>,
     rounds: u32,
-    /// Words with which the service refuses everybody; none: it takes calls, or was not called yet.
-    refuses: Option<String>,
+    /// Status with which the service refuses everybody; none: it takes calls, or was not called yet. Its words may name
+    /// other nodes each time.
+    refuses: Option<StatusCode>,
 }
 
 /// First refusal of an item. A newer generation is not suspected of what an older one was refused for.
@@ -49,7 +50,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
     }
 
     /// Troubles of the items that were not taken in a round, of which each group has its parts. Trouble of the service is
-    /// logged when it begins, when its words change and when it ends.
+    /// logged when it begins, when its status changes and when it ends.
     pub(crate) fn troubles<T>(
         &self,
         groups: &[Vec<Part<K, T>>],
@@ -73,7 +74,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
                         set_aside += 1;
                         Trouble::refused(self.step, failure)
                     } else {
-                        refuses.get_or_insert_with(|| failure.to_string());
+                        refuses.get_or_insert(failure);
                         Trouble::refusing(failure)
                     };
                     troubles.insert(item.clone(), trouble);
@@ -124,11 +125,11 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
         refusal::next_step(1, witness, true) == RefusalStep::SetAside
     }
 
-    fn log(&mut self, step: Step, refuses: Option<String>, now: Instant) {
+    fn log(&mut self, step: Step, refuses: Option<&Failure>, now: Instant) {
         match refuses {
-            Some(error) if self.refuses.as_ref() != Some(&error) => {
-                tracing::warn!(?step, error, "every node is refused, waiting for the service");
-                self.refuses = Some(error);
+            Some(failure) if self.refuses != failure.status => {
+                tracing::warn!(?step, %failure, "every node is refused, waiting for the service");
+                self.refuses = failure.status;
             }
             None if self.taken_at == Some(now) && self.refuses.take().is_some() => {
                 tracing::info!(?step, "nodes are taken again");

@@ -100,7 +100,7 @@ pub(crate) fn export(flags: &Export) -> ExitCode {
 fn run(task: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("runtime");
     runtime.and_then(|runtime| runtime.block_on(task)).unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        eprintln!("error: {}", chassis::cause_first(&error));
         ExitCode::FAILURE
     })
 }
