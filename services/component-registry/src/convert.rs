@@ -20,6 +20,7 @@ use domain::{
     session::Operation,
     staging::Standing,
     time::Timestamp,
+    write::KnownToken,
 };
 use proto::{component as wire, session};
 
@@ -31,15 +32,19 @@ pub(crate) fn missing(field: &str) -> Invalid {
 }
 
 /// What the tokens of one request stand for.
-pub(crate) struct Tokens(HashMap<String, Arc<BootArtifacts>>);
+pub(crate) struct Tokens(HashMap<String, KnownToken>);
 
 impl Tokens {
-    pub(crate) fn new(known: impl IntoIterator<Item = (String, Arc<BootArtifacts>)>) -> Self {
-        Self(known.into_iter().collect())
+    pub(crate) fn new<'a>(known: impl IntoIterator<Item = &'a BootToken>) -> Self {
+        let known = known.into_iter().map(|token| {
+            let boot_artifacts = Arc::clone(&token.boot_artifacts);
+            (token.token.clone(), KnownToken { boot_artifacts, number: token.revision })
+        });
+        Self(known.collect())
     }
 
-    /// The artifacts that `token` stands for; none for an unknown one.
-    pub(crate) fn get(&self, token: &str) -> Option<Arc<BootArtifacts>> {
+    /// What `token` stands for; none for an unknown one.
+    pub(crate) fn get(&self, token: &str) -> Option<KnownToken> {
         self.0.get(token).cloned()
     }
 }
@@ -151,9 +156,10 @@ pub(crate) fn action_reports(
     reports.collect()
 }
 
-/// Reports of the config coordinator.
+/// Reports of the config coordinator, whose tokens are stored.
 pub(crate) fn preparation_reports(
     request: wire::ReportPreparationsRequest,
+    tokens: &Tokens,
     interner: &mut Interner,
 ) -> Result<Vec<PreparationReport>, Fault> {
     let reports = request.reports.into_iter().map(|report| {
@@ -161,6 +167,7 @@ pub(crate) fn preparation_reports(
             id: ComponentId::parse(&report.id)?,
             generation: report.generation,
             attempt: report.attempt,
+            token_number: tokens.get(&report.bss_token).map_or(0, |token| token.number),
             bss_token: interner.share(&report.bss_token),
             error: interner.share(&report.error),
             refused: report.refused,

@@ -26,6 +26,7 @@ use crate::{
     configure::Configurator,
     groups,
     observe::Observer,
+    power::PowerStates,
     prepare::{Due, Preparer},
     rounds,
     store::{BootScript, BootScripts, ConfigurationStates},
@@ -44,6 +45,8 @@ const GATHERING: Duration = Duration::from_millis(200);
 pub(crate) struct Coordinator {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
+    /// Which nodes are off, and may be prepared.
+    pub(crate) power: PowerStates,
     /// What our own boot script server keeps, if there is one.
     pub(crate) scripts: Ledger<BootScripts>,
     pub(crate) states: Ledger<ConfigurationStates>,
@@ -154,7 +157,8 @@ impl Coordinator {
 
     fn plan(&self, component: Arc<Component>, agenda: &mut Agenda, options: &Options, now: Instant) {
         let (generation, at) = (component.generation, time::now());
-        match preparation::decide(&component, self.refused_at(&component), options, at) {
+        let power = self.power.of(&component);
+        match preparation::decide(&component, &power, self.refused_at(&component), options, at) {
             PreparationDecision::Prepare(preparation) => {
                 let work = Work::Prepare { generation, attempt: preparation.attempt };
                 if let Some(tenure) = self.custody.tenure(component.id.as_str())

@@ -19,6 +19,7 @@ mod isolate;
 mod observe;
 mod order;
 mod placing;
+mod power;
 mod preparation;
 mod prepare;
 mod rounds;
@@ -49,7 +50,7 @@ use proto::{
     component::report_service_client::ReportServiceClient,
     configuration::configuration_service_server::ConfigurationServiceServer,
 };
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     boot_scripts::BootScriptRpc,
@@ -60,6 +61,7 @@ use crate::{
     observe::{Need, Observer},
     order::Order,
     placing::Placer,
+    power::PowerStates,
     prepare::Preparer,
     rpc::ConfigurationRpc,
     sense::Sensor,
@@ -91,13 +93,16 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     };
 
     let mut server = chassis::Server::default();
-    server.add(ConfigurationServiceServer::new(ConfigurationRpc { states: ledgers.states.clone() }));
+    let (taken_over, is_taken_over) = watch::channel(false);
+    let (states, tasks) = (ledgers.states.clone(), context.tasks.clone());
+    let rpc = ConfigurationRpc { states, is_taken_over, tasks };
+    server.add(ConfigurationServiceServer::new(rpc));
     let boot_parameters = drivers.boot_parameters.clone();
     server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters }));
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = chassis::channel(&settings.component_registry.url)?;
-    let loops = Loops::new(&context, registry, ledgers, drivers, custody);
+    let loops = Loops::new(&context, registry, ledgers, drivers, custody, taken_over)?;
     context.tasks.spawn_until_shutdown("coordinator", async move {
         // Components that have not been copied yet look like components that were deleted.
         loops.components.reached(1).await;
@@ -130,6 +135,8 @@ struct Loops {
     sensor: Sensor,
     follower: Follower,
     coordinator: Coordinator,
+    /// Told once what was known before the start counts as unknown.
+    taken_over: watch::Sender<bool>,
 }
 
 impl Loops {
@@ -139,13 +146,17 @@ impl Loops {
         ledgers: Ledgers,
         drivers: Drivers,
         custody: Custody,
-    ) -> Self {
+        taken_over: watch::Sender<bool>,
+    ) -> anyhow::Result<Self> {
         let (unseen, queue) = (WorkQueue::default(), WorkQueue::default());
         let components = Mirror::start(context, registry.clone(), marking([unseen.clone(), queue.clone()]));
         let claims = Arc::new(Claims::default());
         let told = told_of_options(&components, [unseen.clone(), queue.clone()], &claims);
         let options = Mirror::of_options(context, registry.clone(), told);
+        let power = chassis::channel(&context.settings.power_controller.url)?;
+        let power = PowerStates::start(context, power, &components, [unseen.clone(), queue.clone()]);
         let observer = Arc::new(Observer {
+            power: power.clone(),
             states: ledgers.states.clone(),
             components: components.clone(),
             options: options.clone(),
@@ -159,6 +170,7 @@ impl Loops {
         let placer = Placer {
             components: components.clone(),
             options: options.clone(),
+            power: power.clone(),
             custody: custody.clone(),
             images: drivers.images,
             boot_parameters: drivers.boot_parameters,
@@ -176,6 +188,7 @@ impl Loops {
         let coordinator = Coordinator {
             components: components.clone(),
             options: options.clone(),
+            power,
             scripts: ledgers.scripts,
             states: ledgers.states,
             custody,
@@ -185,7 +198,7 @@ impl Loops {
             queue,
             claims: Claims::default(),
         };
-        Self { components, options, sensor, follower, coordinator }
+        Ok(Self { components, options, sensor, follower, coordinator, taken_over })
     }
 
     async fn run(&self) {
@@ -205,6 +218,10 @@ impl Loops {
         let mut takeovers = pin!(custody.takeovers());
         while let Some(takeover) = takeovers.next().await {
             self.coordinator.catch_up().await;
+            self.coordinator.observer.withdraw_inherited(&takeover).await;
+            if takeover.gains_any() {
+                self.taken_over.send_replace(true);
+            }
             custody.take(&takeover);
             let ids = self.coordinator.concerned(&takeover);
             self.sensor.hand_over(&ids);

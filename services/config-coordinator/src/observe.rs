@@ -10,19 +10,21 @@ use chassis::{
     Fault,
     convert::{observation, time},
     kinds::OptionsRecord,
-    lease::{Custody, Fence},
+    lease::{Custody, Fence, Takeover},
     ledger::{Draft, Ledger},
     mirror::Mirror,
+    pause,
     work::WorkQueue,
 };
 use domain::{component::Component, configuration, evaluation, id::ComponentId};
 use parking_lot::Mutex;
 use proto::configuration::{ConfigurationReading, ConfigurationState};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     follow::Stake,
     order::Order,
+    power::PowerStates,
     sighting::Sighting,
     silence::Silence,
     store::ConfigurationStates,
@@ -44,6 +46,8 @@ pub(crate) struct Observer {
     pub(crate) states: Ledger<ConfigurationStates>,
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
+    /// Which nodes run, and have to be known before they are switched off.
+    pub(crate) power: PowerStates,
     /// Which components are this replica's.
     pub(crate) custody: Custody,
     pub(crate) upstream: Driver,
@@ -115,7 +119,8 @@ impl Observer {
         let is_known = known.as_ref().is_some_and(|known| known.generation == generation);
         if !is_known || !self.order.lock().is_fresh(id) {
             let known_at = known.and_then(|known| known.observed_at).map(time::from_wire);
-            let needed = !configuration::can_wait(&component, known_at, time::now());
+            let power = self.power.of(&component).observation;
+            let needed = !configuration::can_wait(&component, &power, known_at, time::now());
             return needed.then_some(Need::Evidence { generation });
         }
         let audited = self.upstream.may_change() && configuration::decides(&component);
@@ -304,6 +309,32 @@ impl Observer {
             Ok(())
         };
         self.states.write_fenced(fence, write).await.map(drop)
+    }
+
+    /// What was learnt about components before they came to this replica is history. It counts as unknown before anything
+    /// is decided by it here, and before anybody is told of it. Tried until it is on record, or the components are another
+    /// replica's again.
+    pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
+        let mut failures = 0;
+        while self.custody.holds(takeover) {
+            let view = self.states.view();
+            let ids = self.components.enabled().filter(|id| takeover.gains(id.as_str()));
+            let known = ids.filter_map(|id| view.get(id.as_str()));
+            let known = known.filter(|state| state.reading() != ConfigurationReading::Unspecified);
+            let withdrawn: Vec<_> = known.map(|state| Sighting::withdrawn(&state)).collect();
+            if withdrawn.is_empty() {
+                return;
+            }
+            let Some(fence) = takeover.fence(withdrawn.iter().map(|state| state.id.as_str())) else { return };
+            let put = move |draft: &mut Draft<'_, ConfigurationState>| {
+                withdrawn.into_iter().for_each(|state| draft.put(state));
+                Ok(())
+            };
+            let Err(fault) = self.states.write_fenced(fence, put).await else { return };
+            tracing::warn!(%fault, "configuration states of before are not withdrawn, trying again");
+            failures += 1;
+            sleep(pause::after(failures)).await;
+        }
     }
 
     /// What was learnt about components that come or go is old: another replica has learnt more since.

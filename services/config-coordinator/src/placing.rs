@@ -7,13 +7,17 @@ use std::{
 };
 
 use chassis::{kinds::OptionsRecord, lease::Custody, mirror::Mirror};
-use domain::{component::Component, id::ComponentId, options::Options, preparation::Preparation};
+use domain::{
+    component::Component, evaluation::PowerObservation, id::ComponentId, options::Options,
+    preparation::Preparation,
+};
 use futures_util::{StreamExt, stream};
 
 use crate::{
     configure::{Configurator, another_has_them},
     groups::{self, BootGroup},
     isolate::{Part, isolate},
+    power::PowerStates,
     prepare::Due,
     trouble::{Step, Trouble},
     upstream::{boot_parameters, configuration::Mode, images},
@@ -28,6 +32,8 @@ const CALLS: usize = 8;
 pub(crate) struct Placer {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
+    /// Which nodes are off.
+    pub(crate) power: PowerStates,
     /// Which components are this replica's.
     pub(crate) custody: Custody,
     pub(crate) images: images::Driver,
@@ -158,7 +164,11 @@ impl Placer {
 
     fn is_current(&self, due: &Due) -> bool {
         let now = self.components.get(due.component.id.as_str());
-        now.is_some_and(|now| now.generation == due.component.generation) && self.is_ours(due)
+        let is_due = |now: &Component| {
+            now.generation == due.component.generation
+                && self.power.of(now).observation == PowerObservation::Off
+        };
+        now.is_some_and(|now| is_due(&now)) && self.is_ours(due)
     }
 
     fn is_ours(&self, due: &Due) -> bool {

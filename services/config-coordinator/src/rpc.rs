@@ -1,6 +1,7 @@
 //! The configuration service: what is known about the configuration of nodes, listed and watched.
 
 use chassis::{
+    Tasks,
     kinds::deletions_to_wire,
     ledger::{Ledger, Responses, Selection, Watched},
     resource::Batch,
@@ -13,6 +14,7 @@ use proto::{
         configuration_service_server::ConfigurationService,
     },
 };
+use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::store::ConfigurationStates;
@@ -22,6 +24,20 @@ const PAGE: usize = 500;
 
 pub(crate) struct ConfigurationRpc {
     pub(crate) states: Ledger<ConfigurationStates>,
+    /// Whether what was known before the start counts as unknown on record.
+    pub(crate) is_taken_over: watch::Receiver<bool>,
+    pub(crate) tasks: Tasks,
+}
+
+impl ConfigurationRpc {
+    /// Waits until nothing that was known before the start looks as if it were so now.
+    async fn taken_over(&self) -> Result<(), Status> {
+        let (mut is_taken_over, shutdown) = (self.is_taken_over.clone(), self.tasks.shutdown());
+        tokio::select! {
+            Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
+            () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -45,6 +61,7 @@ impl ConfigurationService for ConfigurationRpc {
         &self,
         request: Request<WatchConfigurationStatesRequest>,
     ) -> Result<Response<Self::WatchConfigurationStatesStream>, Status> {
+        self.taken_over().await?;
         self.states.serve_watch(request.into_inner().resume_revision).await
     }
 }

@@ -27,6 +27,17 @@ impl Sighting {
         }
     }
 
+    /// The state to keep instead of `kept` once nobody knows any more whether that is so.
+    pub(crate) fn withdrawn(kept: &ConfigurationState) -> ConfigurationState {
+        ConfigurationState {
+            reading: ConfigurationReading::Unspecified.into(),
+            desired_configuration: None,
+            status: String::new(),
+            error: String::new(),
+            ..kept.clone()
+        }
+    }
+
     /// The state to keep instead of `kept`; none if that says the same.
     pub(crate) fn replaces(
         self,

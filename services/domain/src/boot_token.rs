@@ -24,7 +24,8 @@ pub fn superseded<'a>(
 fn in_use(component: &Component) -> impl Iterator<Item = &str> {
     let desired = component.desired_state.as_ref().and_then(|state| state.bss_token.as_deref());
     let actual = component.actual_state.as_ref().and_then(|state| state.bss_token.as_deref());
-    desired.into_iter().chain(actual)
+    let begun = component.boot.as_ref().map(|boot| &*boot.token.token);
+    desired.into_iter().chain(actual).chain(begun)
 }
 
 #[cfg(test)]

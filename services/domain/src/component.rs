@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::{
-    artifacts::BootArtifacts,
+    artifacts::{self, BootArtifacts},
     id::{ComponentId, Tenant},
     options::Options,
     time::Timestamp,
@@ -66,6 +66,45 @@ pub struct Component {
     pub power_error: Arc<str>,
     /// Whether the inventory locks the node against power operations.
     pub locked: bool,
+    /// Token that was prepared last.
+    pub prepared_token: Option<NumberedToken>,
+    /// Boot that began last: the one that a report has to come from.
+    pub boot: Option<BegunBoot>,
+    /// Last report of a boot that was over when the report arrived.
+    pub late_report: Option<Arc<LateReport>>,
+}
+
+/// A token of the boot script server with its place in the order of all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberedToken {
+    /// The token.
+    pub token: Arc<str>,
+    /// Number of the token: the registry stores a later token under a higher number.
+    pub number: u64,
+}
+
+/// A boot that began with a power-on of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BegunBoot {
+    /// Generation of the component that the power-on was for.
+    pub generation: u64,
+    /// Attempt of the power-on, counted from 1.
+    pub attempt: u32,
+    /// Token that was prepared for it; reports with a lower number come from an earlier boot.
+    pub token: NumberedToken,
+    /// Whether the actual state was written since the power-on began; an older one belongs to an earlier boot.
+    pub reported: bool,
+}
+
+/// A report of a boot that was over when the report arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateReport {
+    /// Token that the node found on its kernel command line.
+    pub token: Arc<str>,
+    /// Artifacts that the token stands for.
+    pub boot_artifacts: Arc<BootArtifacts>,
+    /// When the report arrived for the first time.
+    pub reported_at: Timestamp,
 }
 
 /// What the node said it booted.
@@ -272,6 +311,9 @@ impl Component {
             latest_assignment: Arc::default(),
             power_error: Arc::default(),
             locked: false,
+            prepared_token: None,
+            boot: None,
+            late_report: None,
         }
     }
 
@@ -315,12 +357,39 @@ impl Component {
         self.actual_state.as_ref().and_then(|actual| actual.boot_artifacts.as_deref())
     }
 
-    /// When the node last said that it runs the boot that was prepared for it last, by the clock of the registry; `None`:
-    /// it has not, or runs another one, also of the same artifacts.
-    pub fn prepared_boot_reported_at(&self) -> Option<Timestamp> {
+    /// Whether the node runs what it should, as far as the boot that began last has been reported. An actual state from
+    /// before that boot says nothing, also where its artifacts are the wanted ones.
+    pub fn runs_wanted(&self) -> bool {
+        let is_of_this_boot = self.boot.as_ref().is_none_or(|boot| boot.reported);
+        is_of_this_boot && artifacts::matches(self.actual_artifacts(), self.desired_artifacts())
+    }
+
+    /// When the node last reported the boot that began last, by the clock of the registry; `None`: it has not, or
+    /// reported another one, also of the same artifacts.
+    pub fn boot_reported_at(&self) -> Option<Timestamp> {
         let actual = self.actual_state.as_ref()?;
-        let prepared = self.desired_state.as_ref()?.bss_token.as_deref().filter(|token| !token.is_empty());
-        actual.last_updated.filter(|_| prepared.is_some() && actual.bss_token.as_deref() == prepared)
+        let token = match &self.boot {
+            Some(boot) => Some(&*boot.token.token).filter(|_| boot.reported),
+            None => self.desired_state.as_ref()?.bss_token.as_deref(),
+        };
+        let token = token.filter(|token| !token.is_empty());
+        actual.last_updated.filter(|_| token.is_some() && actual.bss_token.as_deref() == token)
+    }
+
+    /// Whether the node has reported the token that was prepared for the power-on attempt that is under way.
+    pub fn has_reported_attempt(&self) -> bool {
+        let is_under_way = |boot: &BegunBoot| {
+            (boot.generation, boot.attempt) == (self.generation, self.attempts(Action::PoweringOn))
+        };
+        self.last_action() == Some(Action::PoweringOn)
+            && self.boot.as_ref().is_some_and(is_under_way)
+            && self.boot_reported_at().is_some()
+    }
+
+    /// Power-on attempts of this generation that are over: all but one that was made and has not failed yet.
+    pub fn spent_power_ons(&self) -> u32 {
+        let is_called = self.last_action() == Some(Action::PoweringOn) && !self.last_action_failed();
+        self.attempts(Action::PoweringOn).saturating_sub(is_called.into())
     }
 
     /// Whether the node should be on.

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    artifacts,
     component::Component,
-    evaluation::ConfigurationObservation,
+    evaluation::{ConfigurationObservation, PowerObservation},
     status::{self, computed_status},
     time::Timestamp,
 };
@@ -69,7 +68,7 @@ pub fn decides(component: &Component) -> bool {
     component.is_enabled()
         && component.status_override() != status::FAILED
         && component.kernel_wanted()
-        && artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
+        && component.runs_wanted()
 }
 
 /// Whether what the configuration upstream says of `component` need not be known in this generation yet.
@@ -77,11 +76,16 @@ pub fn decides(component: &Component) -> bool {
 /// A node that has to boot first is not judged by its configuration before it has. Until then one thing matters: that
 /// the upstream has the node. It had it at `known_at`, whichever generation that was, and tells again when it takes the
 /// configuration with which the node is to boot. A node that it did not have then, or was not asked about for long, is
-/// to be held before anything is done with it.
-pub fn can_wait(component: &Component, known_at: Option<Timestamp>, now: Timestamp) -> bool {
+/// to be held before anything is done with it. So is one that runs by its `power`: before it is switched off the upstream
+/// has to be asked in this generation.
+pub fn can_wait(
+    component: &Component,
+    power: &PowerObservation,
+    known_at: Option<Timestamp>,
+    now: Timestamp,
+) -> bool {
     let is_known = known_at.is_some_and(|at| now.since(at) <= KNOWN_FOR);
-    let runs_it = artifacts::matches(component.actual_artifacts(), component.desired_artifacts());
-    is_known && component.kernel_wanted() && !runs_it
+    is_known && component.kernel_wanted() && !component.runs_wanted() && *power != PowerObservation::On
 }
 
 /// Time between audits of `nodes` nodes on which configuration decides: whatever was told or found of them meanwhile,
@@ -225,9 +229,17 @@ mod tests {
         let now = Timestamp(0);
         let ago = |age: Duration| Some(Timestamp(now.0 - i64::try_from(age.as_millis()).unwrap()));
         for (name, component, expected) in rows {
-            assert_eq!(can_wait(&component, ago(KNOWN_FOR), now), expected, "{name}");
+            for (power, may_wait) in [
+                (PowerObservation::Unknown, true),
+                (PowerObservation::Off, true),
+                (PowerObservation::On, false),
+            ] {
+                let waits = can_wait(&component, &power, ago(KNOWN_FOR), now);
+                assert_eq!(waits, expected && may_wait, "{name}, {power:?}");
+            }
             for known_at in [None, ago(KNOWN_FOR + Duration::from_secs(1))] {
-                assert!(!can_wait(&component, known_at, now), "{name}, known at {known_at:?}");
+                let waits = can_wait(&component, &PowerObservation::Off, known_at, now);
+                assert!(!waits, "{name}, known at {known_at:?}");
             }
         }
     }

@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use crate::{
-    artifacts,
     compatibility::Compatibility,
     component::{Action, Component, Phase},
     options::Options,
@@ -23,7 +22,7 @@ mod rows;
 
 pub use reason::Reason;
 pub use rows::awaits_configuration;
-pub(crate) use rows::passes_when_left_alone;
+pub(crate) use rows::{off_is_doubted_until, passes_when_left_alone};
 
 /// The power upstream answered and left the node out.
 pub const ERROR_POWER_MISSING: &str = "Component information was not returned by pcs";
@@ -324,11 +323,6 @@ fn progress(decision: &Decision, component: &Component) -> &'static str {
 fn is_called(status: &str) -> bool {
     [status::POWER_ON_CALLED, status::POWER_OFF_GRACEFULLY_CALLED, status::POWER_OFF_FORCEFULLY_CALLED]
         .contains(&status)
-}
-
-/// Whether the node runs what it should.
-fn booted(component: &Component) -> bool {
-    artifacts::matches(component.actual_artifacts(), component.desired_artifacts())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     artifacts::BootArtifacts,
     component::{Action, Component},
+    evaluation::{PowerObservation, off_is_doubted_until},
     options::Options,
     status::{self, computed_status},
     time::Timestamp,
@@ -55,6 +56,28 @@ pub enum PreparationIdle {
     Prepared,
     /// No attempt is left (BOS reference 5.15).
     Exhausted,
+    /// Nothing shows that the node is off and stays so: the attempt before may still have its effect.
+    AwaitingPower,
+}
+
+/// What is known about the power of a node that is to be prepared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PowerEvidence {
+    /// Power in the generation of the component.
+    pub observation: PowerObservation,
+    /// Power-on attempts of that generation that were over when the upstream was asked.
+    pub spent_power_ons: u32,
+}
+
+impl PowerEvidence {
+    /// No evidence at all.
+    pub const UNKNOWN: Self = Self { observation: PowerObservation::Unknown, spent_power_ons: 0 };
+
+    /// Whether the node was seen off after every attempt so far was over. A reading from before may show the moment in
+    /// which the last attempt had not had its effect yet.
+    fn shows_off(&self, component: &Component) -> bool {
+        self.observation == PowerObservation::Off && self.spent_power_ons == component.spent_power_ons()
+    }
 }
 
 /// Decides whether the coming power-on of `component` has to be prepared.
@@ -63,10 +86,14 @@ pub enum PreparationIdle {
 /// and the configuration state of the last boot must not count for the next. One that failed is prepared
 /// again; the caller spaces such repeats by a growing pause.
 ///
+/// To prepare is to act: the configuration service forgets what it knew of the boot before, so a node that runs must not
+/// be prepared. Only `power` that was read after the last attempt was over shows that it does not.
+///
 /// `refused` is when an upstream refused the data of the last attempt that was spent, if that is how it was spent:
 /// the next one is prepared after a pause, whatever the upstream says to other nodes meanwhile.
 pub fn decide(
     component: &Component,
+    power: &PowerEvidence,
     refused: Option<Timestamp>,
     options: &Options,
     now: Timestamp,
@@ -85,6 +112,12 @@ pub fn decide(
     let attempt = spent + 1;
     if component.preparation_of(attempt).is_some_and(|done| done.error.is_empty()) {
         return nothing(PreparationIdle::Prepared);
+    }
+    if let Some(until) = off_is_doubted_until(component, now) {
+        return PreparationDecision::Wait { until };
+    }
+    if !power.shows_off(component) {
+        return nothing(PreparationIdle::AwaitingPower);
     }
     let pause = RETRY_PAUSE.saturating_mul(spent.max(1)).min(options.power_on_wait());
     if let Some(until) = refused.map(|refused| refused.plus(pause)).filter(|until| now < *until) {
@@ -108,7 +141,8 @@ fn nothing(reason: PreparationIdle) -> PreparationDecision {
 mod tests {
     use super::*;
     use crate::component::{
-        BootPreparation, DesiredState, EventStats, Phase, Status,
+        ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken, Phase,
+        Status,
         view::{artifacts, bare},
     };
 
@@ -130,8 +164,13 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_000_000);
 
+    /// Off, and read after every attempt was over.
+    fn off(component: &Component) -> PowerEvidence {
+        PowerEvidence { observation: PowerObservation::Off, spent_power_ons: component.spent_power_ons() }
+    }
+
     fn decided(component: &Component) -> PreparationDecision {
-        decide(component, None, &Options::default(), NOW)
+        decide(component, &off(component), None, &Options::default(), NOW)
     }
 
     fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
@@ -194,6 +233,51 @@ mod tests {
     }
 
     #[test]
+    fn only_a_node_seen_off_after_the_last_attempt_is_prepared() {
+        let seen = |observation, spent_power_ons| PowerEvidence { observation, spent_power_ons };
+        let undefined = PowerObservation::Undefined { error: String::new() };
+        let rows = [
+            ("off since the last attempt", seen(PowerObservation::Off, 1), true),
+            ("off before the last attempt", seen(PowerObservation::Off, 0), false),
+            ("on", seen(PowerObservation::On, 1), false),
+            ("not known", PowerEvidence::UNKNOWN, false),
+            ("not known since the last attempt", seen(PowerObservation::Unknown, 1), false),
+            ("missing", seen(PowerObservation::Missing, 1), false),
+            ("undefined", seen(undefined, 1), false),
+        ];
+        for (name, power, prepares) in rows {
+            let decision = decide(&pending(), &power, None, &Options::default(), NOW);
+            let waits = decision == nothing(PreparationIdle::AwaitingPower);
+            assert_eq!(!waits, prepares, "{name}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_just_reported_is_not_prepared() {
+        let token = NumberedToken { token: "t".into(), number: 1 };
+        let failed = LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(true),
+            last_updated: Some(Timestamp(NOW.0 - 1)),
+        };
+        let reported = |ago: i64, reported| Component {
+            actual_state: Some(ActualState {
+                bss_token: Some("t".into()),
+                last_updated: Some(Timestamp(NOW.0 - ago)),
+                ..ActualState::default()
+            }),
+            last_action: Some(failed.clone()),
+            boot: Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported }),
+            ..pending()
+        };
+        let until = PreparationDecision::Wait { until: Timestamp(NOW.0 + 119_000) };
+        assert_eq!(decided(&reported(1_000, true)), until);
+        for later in [reported(120_000, true), reported(1_000, false)] {
+            assert!(matches!(decided(&later), PreparationDecision::Prepare(_)));
+        }
+    }
+
+    #[test]
     fn an_attempt_after_a_refusal_waits_and_the_last_one_was_the_last() {
         let spent = |attempts: u32, policy: Option<u32>| Component {
             event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::zeros() }),
@@ -211,7 +295,7 @@ mod tests {
         ];
         for (component, ago, waits) in rows {
             let refused = ago.map(|ago| Timestamp(NOW.0 - ago));
-            let decision = decide(&component, refused, &Options::default(), NOW);
+            let decision = decide(&component, &off(&component), refused, &Options::default(), NOW);
             let expected = waits.map(|waits| Timestamp(NOW.0 + waits));
             match decision {
                 PreparationDecision::Wait { until } => assert_eq!(Some(until), expected, "{ago:?}"),

@@ -1,8 +1,12 @@
 //! Reports of nodes that say again what is on record: nodes that run say so again and again.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use crate::{artifacts::BootArtifacts, component::Component, time::Timestamp, write};
+use crate::{
+    component::Component,
+    time::Timestamp,
+    write::{self, KnownToken},
+};
 
 /// What a report changes that says what is on record already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +34,7 @@ pub fn precision(ttl: Duration) -> Duration {
 pub fn repetition(
     stored: &Component,
     report: &Component,
-    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
     ttl: Duration,
     now: Timestamp,
 ) -> Option<Repetition> {
@@ -56,8 +60,8 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(60 * 60);
     const NOW: Timestamp = Timestamp(1_000_000_000);
 
-    fn tokens(token: &str) -> Option<Arc<BootArtifacts>> {
-        (token == "known").then(|| artifacts("k p i"))
+    fn tokens(token: &str) -> Option<KnownToken> {
+        (token == "known").then(|| KnownToken { boot_artifacts: artifacts("k p i"), number: 1 })
     }
 
     fn state(boot: &str, token: &str) -> ActualState {

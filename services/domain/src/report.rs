@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::{
     artifacts::BootArtifacts,
     component::{
-        Action, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase, StagedState, Status,
+        Action, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction, NumberedToken,
+        Phase, StagedState, Status,
     },
     evaluation::WAITING_FOR,
     id::{ComponentId, Tenant},
@@ -97,6 +98,8 @@ pub struct PreparationReport {
     pub attempt: u32,
     /// Token of the boot script server; empty: no boot data were needed or the preparation failed.
     pub bss_token: Arc<str>,
+    /// Number under which the registry has stored the token; 0 without a token.
+    pub token_number: u64,
     /// Why it failed; empty: it succeeded.
     pub error: Arc<str>,
     /// Whether an upstream refused the data of this very component: the power-on attempt is then spent.
@@ -310,7 +313,17 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
         ..Component::new(component.id.clone())
     };
     let merged = hooked_merge(component, patch, |_| None, now);
-    Component { power_error: report.error.clone(), ..merged }
+    let boot = match report.action {
+        Action::PoweringOn => begun_boot(component, report),
+        _ => component.boot.clone(),
+    };
+    Component { power_error: report.error.clone(), boot, ..merged }
+}
+
+/// The boot that begins with a power-on. Whatever the node reported before belongs to an earlier one: the node is off.
+fn begun_boot(component: &Component, report: &ActionReport) -> Option<BegunBoot> {
+    let token = component.prepared_token.clone()?;
+    Some(BegunBoot { generation: report.generation, attempt: report.attempt, token, reported: false })
 }
 
 /// Records what became of preparing a power-on. The token of the accepted boot data becomes part of the
@@ -339,6 +352,8 @@ pub fn preparation(
     });
     if !report.bss_token.is_empty() {
         prepared.desired_state.get_or_insert_default().bss_token = Some(report.bss_token.clone());
+        prepared.prepared_token =
+            Some(NumberedToken { token: report.bss_token.clone(), number: report.token_number });
     }
     if report.refused && report.attempt > component.attempts(Action::PoweringOn) {
         prepared.event_stats.get_or_insert_default().power_on_attempts = Some(report.attempt);

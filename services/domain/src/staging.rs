@@ -9,7 +9,7 @@ use crate::{
     id::Tenant,
     session::{Operation, Session},
     time::Timestamp,
-    write::{apply_hooks, begin_generation, cleared_actual_state},
+    write::{KnownToken, apply_hooks, begin_generation, cleared_actual_state},
 };
 
 /// What a staged session is to whoever wants it applied.
@@ -100,7 +100,7 @@ pub fn apply(
     component: &Component,
     standing: &Standing,
     terms: &Terms,
-    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> (Verdict, Option<Component>) {
     let (Some(staged), Some(reference)) = (&component.staged_state, component.staged_by()) else {

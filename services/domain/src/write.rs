@@ -6,12 +6,23 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     artifacts::BootArtifacts,
     compatibility::Compatibility,
-    component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, StagedState, Status},
+    component::{
+        Action, ActualState, Component, DesiredState, EventStats, LastAction, LateReport, StagedState, Status,
+    },
     evaluation::passes_when_left_alone,
     id::{ComponentId, Tenant},
     status::{self, computed_status},
     time::Timestamp,
 };
+
+/// What the registry knows of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownToken {
+    /// Artifacts that the token stands for.
+    pub boot_artifacts: Arc<BootArtifacts>,
+    /// Number of the token: a later one has a higher number.
+    pub number: u64,
+}
 
 /// The record that replaces `previous` when `incoming` is put in its place (BOS reference 2.6.3).
 ///
@@ -20,14 +31,24 @@ use crate::{
 pub fn put(
     previous: Option<&Component>,
     incoming: Component,
-    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> Component {
     let mut record = incoming;
+    let reported = Reported::by(previous, &record, &tokens, now);
+    let is_late = matches!(reported, Reported::EarlierBoot(_));
     apply_hooks(&mut record, tokens, now);
     record.revision = previous.map_or(0, |previous| previous.revision);
     record.generation = previous.map_or(0, |previous| previous.generation);
     record.locked = previous.is_some_and(|previous| previous.locked);
+    record.prepared_token = previous.and_then(|previous| previous.prepared_token.clone());
+    record.boot = previous.and_then(|previous| previous.boot.clone());
+    record.late_report = previous.and_then(|previous| previous.late_report.clone());
+    reported.note(&mut record);
+    // The written state is what the caller says, and still of an earlier boot.
+    if let Some(boot) = record.boot.as_mut().filter(|_| is_late) {
+        boot.reported = false;
+    }
     record.assignment = Arc::default();
     record.latest_assignment =
         previous.map_or_else(Arc::default, |previous| Arc::clone(&previous.latest_assignment));
@@ -44,14 +65,20 @@ pub fn put(
 /// the registry are ignored.
 ///
 /// A patch that sets anew what is wanted or how actions are counted begins a generation; a node report or
-/// an error text does not.
+/// an error text does not. A report of a boot that was over before the last power-on began is noted as such and leaves
+/// the actual state alone.
 pub fn patch(
     stored: &Component,
     patch: Component,
-    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> Component {
+    let mut patch = patch;
     let begins = begins_generation(&patch);
+    let reported = Reported::by(Some(stored), &patch, &tokens, now);
+    if matches!(reported, Reported::EarlierBoot(_)) {
+        patch.actual_state = None;
+    }
     let (wants, stages) = (patch.desired_state.is_some(), patch.staged_state.is_some());
     let writer = patch.session_tenant.clone();
     let mut merged = hooked_merge(stored, patch, tokens, now);
@@ -66,6 +93,7 @@ pub fn patch(
         }
     }
     keep_tenants(Some(stored), &mut merged, writer);
+    reported.note(&mut merged);
     if begins {
         begin_generation(&mut merged);
     }
@@ -74,6 +102,57 @@ pub fn patch(
         merged.error = Some(Arc::default());
     }
     merged
+}
+
+/// What a write says about the boot that its node runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reported {
+    /// Nothing: no actual state, or only a token that is not known.
+    Nothing,
+    /// The node runs the boot that began last, or one that was prepared later; or somebody says so by hand.
+    ThisBoot,
+    /// The report comes from an earlier boot: it was delayed, or sent again.
+    EarlierBoot(LateReport),
+}
+
+impl Reported {
+    /// Orders the report in `incoming` by the boot that its token was prepared for. Neither clocks nor artifacts tell:
+    /// a delayed report arrives now, and two boots may have the same artifacts.
+    fn by(
+        stored: Option<&Component>,
+        incoming: &Component,
+        tokens: impl Fn(&str) -> Option<KnownToken>,
+        now: Timestamp,
+    ) -> Self {
+        let Some(actual) = &incoming.actual_state else { return Self::Nothing };
+        let token = actual.bss_token.as_ref().filter(|token| !token.is_empty());
+        let known = token.and_then(|token| Some((token, tokens(token)?)));
+        let Some((token, KnownToken { boot_artifacts, number })) = known else {
+            return if actual.boot_artifacts.is_some() { Self::ThisBoot } else { Self::Nothing };
+        };
+        let boot = stored.and_then(|stored| stored.boot.as_ref()).map(|boot| &boot.token);
+        if boot.is_some_and(|boot| number < boot.number && *token != boot.token) {
+            return Self::EarlierBoot(LateReport { token: token.clone(), boot_artifacts, reported_at: now });
+        }
+        Self::ThisBoot
+    }
+
+    /// Notes in `record` which boot was reported. A late report that arrives again is noted once.
+    fn note(self, record: &mut Component) {
+        match self {
+            Self::Nothing => {}
+            Self::ThisBoot => {
+                if let Some(boot) = &mut record.boot {
+                    boot.reported = true;
+                }
+            }
+            Self::EarlierBoot(late) => {
+                if record.late_report.as_ref().is_none_or(|noted| noted.token != late.token) {
+                    record.late_report = Some(late.into());
+                }
+            }
+        }
+    }
 }
 
 /// Says whose sessions `record` names after a write: those of the `writer`, except for a name that was there before.
@@ -203,7 +282,7 @@ pub(crate) fn begin_generation(component: &mut Component) {
 pub(crate) fn hooked_merge(
     stored: &Component,
     mut patch: Component,
-    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> Component {
     apply_hooks(&mut patch, tokens, now);
@@ -228,7 +307,7 @@ fn sets_what_to_run(desired: &DesiredState) -> bool {
 /// The five hooks of BOS reference 3.3, in their order: each sees what the ones before it did.
 pub(crate) fn apply_hooks(
     incoming: &mut Component,
-    tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) {
     look_up_token(incoming, tokens);
@@ -240,11 +319,11 @@ pub(crate) fn apply_hooks(
 
 /// Hook 1: a known token says what was booted, whatever else was sent. An unknown one says nothing, and
 /// because hook 2 then leaves the time stamp alone the old report keeps ageing.
-fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<Arc<BootArtifacts>>) {
+fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<KnownToken>) {
     let Some(actual) = &mut incoming.actual_state else { return };
     let Some(token) = actual.bss_token.as_deref().filter(|token| !token.is_empty()) else { return };
-    if let Some(artifacts) = tokens(token) {
-        actual.boot_artifacts = Some(artifacts);
+    if let Some(known) = tokens(token) {
+        actual.boot_artifacts = Some(known.boot_artifacts);
     }
 }
 

@@ -4,7 +4,13 @@ use chassis::{
     convert::{component, time},
     lease::Shard,
 };
-use domain::{component::Action, evaluation, id::ComponentId, power::Shown, time::Timestamp};
+use domain::{
+    component::{Action, Component},
+    evaluation,
+    id::ComponentId,
+    power::Shown,
+    time::Timestamp,
+};
 use proto::{
     component::ActionReport,
     power::{Delivery, PowerReading, PowerState, Transition, TransitionMember},
@@ -17,7 +23,7 @@ use crate::{driver::Reading, plan::Attempt};
 pub(crate) fn power_state(
     id: &ComponentId,
     reading: Reading,
-    generation: u64,
+    asked_for: AskedFor,
     observed_at: Timestamp,
 ) -> PowerState {
     PowerState {
@@ -25,8 +31,29 @@ pub(crate) fn power_state(
         reading: reading.reading.into(),
         error: reading.error,
         observed_at: Some(time::to_wire(observed_at)),
-        generation,
+        generation: asked_for.generation,
         revision: 0,
+        spent_power_ons: asked_for.spent_power_ons,
+    }
+}
+
+/// What a reading is evidence for: the component as it was when the upstream was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct AskedFor {
+    pub(crate) generation: u64,
+    /// Power-on attempts of the generation that were over.
+    pub(crate) spent_power_ons: u32,
+}
+
+impl AskedFor {
+    /// What a question that is asked now is for.
+    pub(crate) fn of(component: &Component) -> Self {
+        Self { generation: component.generation, spent_power_ons: component.spent_power_ons() }
+    }
+
+    /// What a stored reading was asked for.
+    pub(crate) fn by(state: &PowerState) -> Self {
+        Self { generation: state.generation, spent_power_ons: state.spent_power_ons }
     }
 }
 
@@ -126,7 +153,7 @@ pub(crate) fn shown(action: Action, member: &TransitionMember, at: Timestamp) ->
         error: String::new(),
         observed_at: Some(time::to_wire(at)),
         generation: member.generation,
-        revision: 0,
+        ..PowerState::default()
     })
 }
 

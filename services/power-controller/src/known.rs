@@ -1,18 +1,24 @@
 //! What the power controller knows: the components, the options, and what was read of power.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
     convert::observation,
     kinds::OptionsRecord,
-    lease::{Custody, Fence},
+    lease::{Custody, Fence, Takeover},
     ledger::Ledger,
     mirror::Mirror,
+    pause,
     resource::Resource,
 };
 use domain::{component::Component, evaluation::PowerObservation, id::ComponentId};
-use proto::power::PowerState;
+use parking_lot::Mutex;
+use proto::power::{PowerReading, PowerState};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use crate::store::PowerStates;
 
@@ -24,6 +30,34 @@ pub(crate) struct Known {
     pub(crate) states: Ledger<PowerStates>,
     /// Which nodes and transitions are this replica's.
     pub(crate) custody: Custody,
+    /// Whether readings are kept current.
+    pub(crate) pulse: Pulse,
+    /// Told once what was read before the start counts as unknown.
+    pub(crate) taken_over: watch::Sender<bool>,
+}
+
+/// For how long readings may not have been attended to before they are history: the process slept, or the database
+/// took none.
+const LAPSE: Duration = Duration::from_secs(10);
+
+/// When the task that reads power was last seen to go on, by the monotonic clock. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Pulse(Arc<Mutex<Instant>>);
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Pulse {
+    pub(crate) fn beat(&self) {
+        *self.0.lock() = Instant::now();
+    }
+
+    pub(crate) fn lapsed(&self) -> bool {
+        self.0.lock().elapsed() >= LAPSE
+    }
 }
 
 impl Known {
@@ -34,8 +68,11 @@ impl Known {
         self.options.reached(1).await;
     }
 
-    /// What is known about the power of a component in its generation.
+    /// What is known about the power of a component in its generation; nothing while readings are not attended to.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
+        if self.pulse.lapsed() {
+            return PowerObservation::Unknown;
+        }
         observation::power(self.states.view().get(component.id.as_str()).as_deref(), component.generation)
     }
 
@@ -61,6 +98,53 @@ impl Known {
             Ok(())
         });
         put.await.map(drop)
+    }
+
+    /// What was read of these nodes counts as unknown until they are read again.
+    ///
+    /// # Errors
+    /// As [`Self::store`].
+    pub(crate) async fn withdraw(&self, ids: &[ComponentId]) -> Result<(), Fault> {
+        let ours = ids.iter().filter(|id| self.custody.has(id.as_str()));
+        let withdrawn = self.withdrawn(ours);
+        if withdrawn.is_empty() { Ok(()) } else { self.store(withdrawn).await }
+    }
+
+    /// What was read of nodes before they came to this replica is history, also where this process read it before: the
+    /// node may have changed since. It counts as unknown before anything is decided by it here, and before anybody is told
+    /// of it. Tried until it is on record, or the nodes are another replica's again.
+    pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
+        let mut failures = 0;
+        while self.custody.holds(takeover) {
+            let ids: Vec<_> = self.components.enabled().filter(|id| takeover.gains(id.as_str())).collect();
+            let withdrawn = self.withdrawn(ids.iter());
+            if withdrawn.is_empty() {
+                break;
+            }
+            let Some(fence) = takeover.fence(withdrawn.iter().map(|state| state.id.as_str())) else { break };
+            let put = self.states.write_fenced(fence, move |draft| {
+                withdrawn.into_iter().for_each(|state| draft.put(state));
+                Ok(())
+            });
+            let Err(fault) = put.await else { break };
+            tracing::warn!(%fault, "power states of before are not withdrawn, trying again");
+            failures += 1;
+            sleep(pause::after(failures)).await;
+        }
+        // Where nothing came, others read the nodes, or their leases have yet to end.
+        if takeover.gains_any() {
+            self.taken_over.send_replace(true);
+        }
+    }
+
+    /// The states of those of `ids` of which a reading is on record, without it.
+    fn withdrawn<'a>(&self, ids: impl Iterator<Item = &'a ComponentId>) -> Vec<PowerState> {
+        let view = self.states.view();
+        let read = ids.filter_map(|id| view.get(id.as_str()));
+        let read = read.filter(|state| state.reading() != PowerReading::Unspecified);
+        let unknown = PowerReading::Unspecified.into();
+        read.map(|state| PowerState { reading: unknown, error: String::new(), ..PowerState::clone(&state) })
+            .collect()
     }
 
     /// Deletes the states of components that are gone.

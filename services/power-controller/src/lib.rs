@@ -53,7 +53,7 @@ use chassis::{
 use domain::{component::Component, id::ComponentId};
 use parking_lot::Mutex;
 use proto::power::power_service_server::PowerServiceServer;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 #[cfg(test)]
 mod testing;
@@ -64,11 +64,12 @@ pub use store::{Migrator, PowerStates, Transitions};
 
 use crate::{
     act::{Actor, Queues},
+    convert::AskedFor,
     driver::Driver,
     effects::Effects,
     following::Following,
     journal::Journal,
-    known::Known,
+    known::{Known, Pulse},
     notes::Notes,
     reporter::Reporter,
     rpc::PowerRpc,
@@ -97,14 +98,20 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let custody = Custody::new(Leases::start(&context, "power-controller", &database).await?);
 
     let mut server = Server::default();
-    let rpc = PowerRpc { states: states.clone(), transitions: transitions.clone() };
+    let (taken_over, is_taken_over) = watch::channel(false);
+    let rpc = PowerRpc {
+        states: states.clone(),
+        transitions: transitions.clone(),
+        is_taken_over,
+        tasks: context.tasks.clone(),
+    };
     server.add(PowerServiceServer::new(rpc));
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
     let queues = Queues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
-    let known = Known { components, options, states, custody };
+    let known = Known { components, options, states, custody, pulse: Pulse::default(), taken_over };
     let journal = Journal::new(transitions);
     let effects = Effects::recall(journal.all());
     let (results, shown) = mpsc::channel(MOST_RESULTS);
@@ -186,9 +193,10 @@ fn may_be_due(change: &Change<Component>) -> bool {
     change.current.as_ref().is_none_or(|component| component.is_enabled())
 }
 
-/// Whether the power of a component may have to be read: it is new, gone, or has begun a new generation.
+/// Whether the power of a component may have to be read: it is new, gone, or has begun a new generation, or a power-on of
+/// it is over.
 fn may_be_unread(change: &Change<Component>) -> bool {
-    let asked_for = |component: &Component| (component.is_enabled(), component.generation);
+    let asked_for = |component: &Component| (component.is_enabled(), AskedFor::of(component));
     match (&change.previous, &change.current) {
         (Some(previous), Some(current)) => asked_for(previous) != asked_for(current),
         (None, _) | (_, None) => true,

@@ -1,6 +1,7 @@
 //! Power states and transitions as a gRPC service: reads requests, reads the ledgers, writes answers.
 
 use chassis::{
+    Tasks,
     kinds::deletions_to_wire,
     ledger::{Ledger, Responses, Selection, Watched},
     resource::Batch,
@@ -13,6 +14,7 @@ use proto::{
         power_service_server::PowerService,
     },
 };
+use tokio::sync::watch;
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::store::{PowerStates, Transitions};
@@ -23,6 +25,20 @@ const PAGE: usize = 1000;
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStates>,
     pub(crate) transitions: Ledger<Transitions>,
+    /// Whether what was read before the start counts as unknown on record.
+    pub(crate) is_taken_over: watch::Receiver<bool>,
+    pub(crate) tasks: Tasks,
+}
+
+impl PowerRpc {
+    /// Waits until nothing that was read before the start looks as if it were so now.
+    async fn taken_over(&self) -> Result<(), Status> {
+        let (mut is_taken_over, shutdown) = (self.is_taken_over.clone(), self.tasks.shutdown());
+        tokio::select! {
+            Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
+            () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+        }
+    }
 }
 
 #[async_trait]
@@ -47,6 +63,7 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
+        self.taken_over().await?;
         self.states.serve_watch(request.into_inner().resume_revision).await
     }
 

@@ -37,12 +37,13 @@ impl Mirrors {
         });
         let (marked, concerned) = (queue.clone(), components.clone());
         let options = Mirror::of_options(context, registry, move || marked.mark(concerned.enabled()));
-        Ok(Self {
-            power_states: Mirror::start(context, power, about(&components, queue)),
-            configuration_states: Mirror::start(context, configuration, about(&components, queue)),
-            components,
-            options,
-        })
+        let power_states = Mirror::start(context, power, about(&components, queue));
+        let configuration_states = Mirror::start(context, configuration, about(&components, queue));
+        let (marked, concerned) = (queue.clone(), components.clone());
+        power_states.on_current(move || marked.mark(concerned.enabled()));
+        let (marked, concerned) = (queue.clone(), components.clone());
+        configuration_states.on_current(move || marked.mark(concerned.enabled()));
+        Ok(Self { power_states, configuration_states, components, options })
     }
 
     /// Waits until every copy is complete.
@@ -88,14 +89,13 @@ impl Mirrors {
         self.options.in_force()
     }
 
-    /// What is known about `component` besides its record.
+    /// What is known about `component` besides its record. A reading counts as long as its author is heard, who withdraws
+    /// it when it is not known any more; without the author nobody would.
     pub(crate) fn evidence(&self, component: &Component) -> Evidence {
         let id = component.id.as_str();
-        convert::evidence(
-            self.power_state(id).as_deref(),
-            self.configuration_state(id).as_deref(),
-            component.generation,
-        )
+        let power = self.power_state(id).filter(|_| self.power_states.is_current());
+        let configuration = self.configuration_state(id).filter(|_| self.configuration_states.is_current());
+        convert::evidence(power.as_deref(), configuration.as_deref(), component.generation)
     }
 }
 

@@ -144,6 +144,7 @@ mod tests {
     use expect_test::expect;
     use proto::{
         component::{Component, EventStats, Phase, Status as ComponentStatus},
+        configuration::{ConfigurationReading, ConfigurationState},
         power::{PowerReading, PowerState},
     };
 
@@ -155,6 +156,11 @@ mod tests {
 
     fn reading(reading: PowerReading) -> Option<PowerState> {
         Some(PowerState { reading: reading.into(), generation: 1, ..Default::default() })
+    }
+
+    fn known() -> Option<ConfigurationState> {
+        let reading = ConfigurationReading::Known.into();
+        Some(ConfigurationState { reading, generation: 1, ..Default::default() })
     }
 
     #[test]
@@ -201,6 +207,15 @@ mod tests {
                 EvaluateRequest {
                     component: Some(enabled(1)),
                     power_state: reading(PowerReading::On),
+                    configuration_state: known(),
+                    ..Default::default()
+                },
+            ),
+            (
+                "on, configuration not known",
+                EvaluateRequest {
+                    component: Some(enabled(1)),
+                    power_state: reading(PowerReading::On),
                     ..Default::default()
                 },
             ),
@@ -209,6 +224,7 @@ mod tests {
                 EvaluateRequest {
                     component: Some(exhausted.clone()),
                     power_state: reading(PowerReading::On),
+                    configuration_state: known(),
                     ..Default::default()
                 },
             ),
@@ -217,6 +233,7 @@ mod tests {
                 EvaluateRequest {
                     component: Some(exhausted),
                     power_state: reading(PowerReading::On),
+                    configuration_state: known(),
                     options: Some(lenient),
                     ..Default::default()
                 },
@@ -246,6 +263,7 @@ mod tests {
             off: off_as_wanted (None, settled true)
             off, long ago: awaiting_power (None, settled false)
             on: power_off_needed (PoweringOff, settled false)
+            on, configuration not known: awaiting_configuration (None, settled false)
             on, tried too often: retries_exhausted (PoweringOff, settled true)
             on, may try again: power_off_needed (PoweringOff, settled false)
             wrong options: refused: options.bss_read_timeout: 1 is not between 10 and 86400

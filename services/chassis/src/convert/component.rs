@@ -5,8 +5,8 @@ use std::sync::Arc;
 use domain::{
     artifacts::BootArtifacts,
     component::{
-        Action, ActualState, BootPreparation, Component, DesiredState, EventStats, LastAction, Phase,
-        SessionReference, StagedState, Status,
+        Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction,
+        LateReport, NumberedToken, Phase, SessionReference, StagedState, Status,
     },
     id::{ComponentId, Tenant},
     invalid::Invalid,
@@ -65,7 +65,29 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         latest_assignment: interner.share(&component.latest_assignment),
         power_error: interner.share(&component.power_error),
         locked: component.locked,
+        prepared_token: component.prepared_token.map(|token| token_from_wire(token, interner)),
+        boot: component.boot.map(|boot| BegunBoot {
+            generation: boot.generation,
+            attempt: boot.attempt,
+            token: token_from_wire(boot.token.unwrap_or_default(), interner),
+            reported: boot.reported,
+        }),
+        late_report: component.late_report.map(|late| {
+            Arc::new(LateReport {
+                token: interner.share(&late.token),
+                boot_artifacts: artifacts_from_wire(late.boot_artifacts.unwrap_or_default(), interner),
+                reported_at: late.reported_at.map(time::from_wire).unwrap_or_default(),
+            })
+        }),
     })
+}
+
+fn token_from_wire(token: wire::NumberedToken, interner: &mut Interner) -> NumberedToken {
+    NumberedToken { token: interner.share(&token.token), number: token.number }
+}
+
+fn token_to_wire(token: &NumberedToken) -> wire::NumberedToken {
+    wire::NumberedToken { token: token.token.to_string(), number: token.number }
 }
 
 /// A component as it goes out, with its computed status.
@@ -135,6 +157,18 @@ fn with_artifacts(
         latest_assignment: component.latest_assignment.to_string(),
         power_error: component.power_error.to_string(),
         locked: component.locked,
+        prepared_token: component.prepared_token.as_ref().map(token_to_wire),
+        boot: component.boot.as_ref().map(|boot| wire::BegunBoot {
+            generation: boot.generation,
+            attempt: boot.attempt,
+            token: Some(token_to_wire(&boot.token)),
+            reported: boot.reported,
+        }),
+        late_report: component.late_report.as_ref().map(|late| wire::LateReport {
+            token: late.token.to_string(),
+            boot_artifacts: Some(artifacts_to_wire(&late.boot_artifacts)),
+            reported_at: Some(time::to_wire(late.reported_at)),
+        }),
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the stored answers of the upstreams say about a component.
 
-use domain::evaluation::{self, ConfigurationObservation, PowerObservation};
+use domain::{
+    evaluation::{self, ConfigurationObservation, PowerObservation},
+    preparation::PowerEvidence,
+};
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
     power::{PowerReading, PowerState},
@@ -25,6 +28,14 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
         PowerReading::Missing => evaluation::PowerReading::Missing,
     };
     PowerObservation::of(reading, &state.error, state.generation, generation)
+}
+
+/// What `state` says about the power of a component that may have to be prepared for a power-on.
+pub fn power_evidence(state: Option<&PowerState>, generation: u64) -> PowerEvidence {
+    PowerEvidence {
+        observation: power(state, generation),
+        spent_power_ons: state.map_or(0, |state| state.spent_power_ons),
+    }
 }
 
 /// What `state` says about the configuration of a component of `generation`; nothing without a state, and

@@ -276,11 +276,14 @@ impl Registry {
             // Another replica may have just stored it.
             self.tokens.fresh().await?;
         }
-        let known = mentioned().filter_map(|token| {
-            let token = self.tokens.view().get(token)?;
-            Some((token.token.clone(), Arc::clone(&token.boot_artifacts)))
-        });
-        Ok(convert::Tokens::new(known))
+        Ok(self.known_tokens(mentioned()))
+    }
+
+    /// What is stored of these tokens.
+    pub(super) fn known_tokens<'a>(&self, tokens: impl Iterator<Item = &'a str>) -> convert::Tokens {
+        let view = self.tokens.view();
+        let known: Vec<_> = tokens.filter_map(|token| view.get(token)).collect();
+        convert::Tokens::new(known.iter().map(|token| &**token))
     }
 }
 

@@ -80,9 +80,10 @@ impl ReportService for Registry {
         let mut request = request.into_inner();
         let tokens =
             convert::boot_tokens(std::mem::take(&mut request.tokens), time::now(), &mut self.interner.lock());
-        let reports = convert::preparation_reports(request, &mut self.interner.lock())?;
         // A component must never name a token that is not stored, so tokens go first.
         self.store_tokens(tokens).await?;
+        let tokens = self.known_tokens(request.reports.iter().map(|report| report.bss_token.as_str()));
+        let reports = convert::preparation_reports(request, &tokens, &mut self.interner.lock())?;
         let stale_ids = self.note(reports, |one| one.id.as_str(), report::preparation).await?;
         Ok(Response::new(ReportPreparationsResponse { stale_ids }))
     }
@@ -121,7 +122,12 @@ impl Registry {
         let superseded = self.superseded_tokens();
         let store = move |draft: &mut Draft<'_, BootToken>| {
             superseded.iter().for_each(|token| draft.delete(token));
-            tokens.into_iter().for_each(|token| draft.put(token));
+            for token in tokens {
+                // A report that is repeated must not make its token a later one.
+                if draft.get(&token.token).is_none() {
+                    draft.put(token);
+                }
+            }
             Ok(())
         };
         self.tokens.write(store).await?;

@@ -11,6 +11,7 @@ use domain::{
     component::{Component, SessionReference},
     staging::{self, Standing, Terms, Verdict},
     time::Timestamp,
+    write::KnownToken,
 };
 use proto::component::{ApplyStagedRequest, ApplyStagedResponse};
 
@@ -76,7 +77,10 @@ impl Application {
         let Some(component) = draft.get(id) else { return Verdict::Ignored };
         let standing = component.staged_by().and_then(|reference| self.sessions.get(&reference));
         let Some(standing) = standing else { return Verdict::Ignored };
-        let tokens = |token: &str| Some(self.tokens.view().get(token)?.boot_artifacts.clone());
+        let tokens = |token: &str| {
+            let known = self.tokens.view().get(token)?;
+            Some(KnownToken { boot_artifacts: known.boot_artifacts.clone(), number: known.revision })
+        };
         let (verdict, record) = staging::apply(&component, standing, &self.terms, tokens, now);
         record.into_iter().for_each(|record| draft.put(record));
         verdict

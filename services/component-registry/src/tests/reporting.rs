@@ -7,8 +7,10 @@ use domain::{id::ComponentId, time::Timestamp};
 use futures_util::future::join_all;
 use proto::{
     component::{
-        ActualState, BootArtifacts, Component, PatchComponentsRequest, PatchEach, PutComponentsRequest,
-        WatchComponentsRequest, WatchComponentsResponse, patch_components_request::Selection,
+        Action, ActionReport, ActualState, BootArtifacts, BootToken, Component, PatchComponentsRequest,
+        PatchEach, Phase, PreparationReport, PutComponentsRequest, ReportActionsRequest,
+        ReportPreparationsRequest, WatchComponentsRequest, WatchComponentsResponse,
+        patch_components_request::Selection, report_service_client::ReportServiceClient,
     },
     option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
 };
@@ -195,6 +197,82 @@ async fn time_stamps_that_are_old_are_written_together() {
         }
         assert!(batches <= 4, "{}: {batches} transactions of {NODES} time stamps", database.kind);
         drop(watch);
+        site.stop().await;
+    }
+}
+
+/// Has a power-on of the component prepared under `token`, and begun.
+async fn power_on(site: &Site, id: &str, token: &str) {
+    let powering_on = proto::component::Status {
+        phase: Some(Phase::PoweringOn.into()),
+        status_override: Some(String::new()),
+        ..Default::default()
+    };
+    site.enable(id, true).await;
+    site.patch(id, Component { status: Some(powering_on), ..Component::default() }).await;
+    let stored = site.component(id).await.unwrap();
+    let attempt = stored.event_stats.and_then(|stats| stats.power_on_attempts).unwrap_or(0) + 1;
+    let mut registry = ReportServiceClient::new(site.channel.clone());
+    let boot_artifacts = Some(BootArtifacts { kernel: Some("k".into()), ..BootArtifacts::default() });
+    let prepared = ReportPreparationsRequest {
+        reports: vec![PreparationReport {
+            id: id.into(),
+            generation: stored.generation,
+            attempt,
+            bss_token: token.into(),
+            ..PreparationReport::default()
+        }],
+        tokens: vec![BootToken { token: token.into(), boot_artifacts }],
+    };
+    // Told twice, as after a lost answer.
+    for _ in 0..2 {
+        let stale = registry.report_preparations(prepared.clone()).await.unwrap().into_inner().stale_ids;
+        assert!(stale.is_empty());
+    }
+    let begun = ActionReport {
+        id: id.into(),
+        generation: stored.generation,
+        action: Action::PoweringOn.into(),
+        attempt,
+        ..ActionReport::default()
+    };
+    let request = ReportActionsRequest { reports: vec![begun] };
+    assert!(registry.report_actions(request).await.unwrap().into_inner().stale_ids.is_empty());
+}
+
+/// Reports that the node found `token`.
+async fn found(site: &Site, id: &str, token: &str) -> Component {
+    let actual_state = Some(ActualState { bss_token: Some(token.into()), ..ActualState::default() });
+    let patches = vec![Component { id: id.into(), actual_state, ..Component::default() }];
+    let request = PatchComponentsRequest {
+        selection: Some(Selection::Each(PatchEach { patches })),
+        guard_actual_state: true,
+        ..PatchComponentsRequest::default()
+    };
+    let answer = site.components().patch_components(request).await.unwrap().into_inner();
+    answer.components.into_iter().next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_of_the_boot_before_is_noted_and_counts_for_nothing() {
+    for database in test_databases::every_kind().await {
+        let site = site(&database).await;
+        site.put_reported(&["x1"], false).await;
+        power_on(&site, "x1", "first").await;
+        assert!(found(&site, "x1", "first").await.boot.unwrap().reported, "{}", database.kind);
+        power_on(&site, "x1", "second").await;
+
+        let before = site.component("x1").await.unwrap();
+        let late = found(&site, "x1", "first").await;
+        assert_eq!(late.late_report.as_ref().unwrap().token, "first");
+        assert_eq!((&late.actual_state, &late.boot), (&before.actual_state, &before.boot));
+        assert!(!late.boot.as_ref().unwrap().reported, "{}", database.kind);
+        let again = found(&site, "x1", "first").await;
+        assert_eq!(again.late_report, late.late_report, "{}: noted once", database.kind);
+
+        let current = found(&site, "x1", "second").await;
+        assert!(current.boot.unwrap().reported, "{}", database.kind);
+        assert_eq!(current.actual_state.unwrap().bss_token(), "second");
         site.stop().await;
     }
 }

@@ -2,6 +2,8 @@
 
 use chassis::settings::ConfigurationDriver;
 
+use proto::power::PowerReading;
+
 use super::{peers::Trouble, *};
 use crate::silence;
 
@@ -261,5 +263,22 @@ async fn what_the_last_boot_left_is_forgotten_even_if_it_is_read_while_the_next_
     })
     .await;
     assert_eq!(site.shown("x000").await, "known Some(\"base\") \"\" of 7 \"\"");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_node_is_asked_about_before_it_is_switched_off() {
+    let site = with_cfs().await;
+    site.peers.configure(ids(2), "base", "configured");
+    site.registry.put_all(ids(2).map(|id| booted(&id, "base")).collect());
+    for id in ids(2) {
+        site.shows(&id, "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    }
+    // Both are to boot something else, and one of them is off.
+    site.registry.set_power("x001", PowerReading::Off);
+    let to_boot = |id: String| Component { generation: 8, actual_state: None, ..booted(&id, "base") };
+    site.registry.put_all(ids(2).map(to_boot).collect());
+    site.shows("x000", "known Some(\"base\") \"configured\" of 8 \"\"").await;
+    assert_eq!(site.shown("x001").await, "known Some(\"base\") \"configured\" of 7 \"\"");
     site.stop().await;
 }

@@ -53,6 +53,7 @@ impl Site {
         settings.configuration.poll_seconds = 0.1;
         let (registry, own) = (listener().await, listener().await);
         settings.component_registry.url = format!("http://{}", registry.local_addr().unwrap());
+        settings.power_controller.url.clone_from(&settings.component_registry.url);
         settings.config_coordinator.url = format!("http://{}", own.local_addr().unwrap());
         adjust(&mut settings);
         let context = Context::new(settings.clone());

@@ -2,6 +2,8 @@
 
 use chassis::settings::{BootParametersDriver, CatalogueDriver, ConfigurationDriver};
 
+use proto::power::PowerReading;
+
 use super::{peers::Trouble, *};
 
 async fn with_bss_and_cfs(options: Options) -> Site {
@@ -52,6 +54,24 @@ async fn one_call_to_each_peer_prepares_all_that_boot_the_same() {
     let (bss, cfs) = (site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs"));
     assert!(bss <= 20 && cfs <= 20, "{bss} {cfs}");
     site.shows("x042", "known Some(\"base\") \"\" of 7 \"\"").await;
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_runs_is_not_prepared() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(3), "base", "configured");
+    site.registry.set_power("x000", PowerReading::On);
+    site.registry.set_power("x001", PowerReading::Unspecified);
+    site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
+    prepared(&site, 1).await;
+    assert!(site.registry.get("x002").preparation.is_some());
+    // What has begun of a round ends with it.
+    assert_eq!((site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs")), (1, 1));
+    assert_eq!(site.peers.state().cfs["x000"]["configuration_status"], "configured");
+    site.registry.set_power("x000", PowerReading::Off);
+    prepared(&site, 2).await;
+    assert!(site.registry.get("x001").preparation.is_none());
     site.stop().await;
 }
 

@@ -1,4 +1,5 @@
-//! A component registry that keeps components, takes preparations by the rules, and refuses everything else.
+//! A component registry that keeps components, takes preparations by the rules, and refuses everything else; and a power
+//! controller that has read the power of all of them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +8,7 @@ use chassis::{
     convert::{self, time},
 };
 use domain::{
-    component::{Component, EventStats},
+    component::{Component, EventStats, Phase},
     id::ComponentId,
     options::Options,
     report::{self, PreparationReport},
@@ -31,6 +32,11 @@ use proto::{
         WatchOptionsRequest, WatchOptionsResponse,
         options_service_server::{OptionsService, OptionsServiceServer},
     },
+    power::{
+        ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
+        PowerReading, PowerState, WatchPowerStatesRequest, WatchPowerStatesResponse,
+        power_service_server::{PowerService, PowerServiceServer},
+    },
 };
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +55,27 @@ struct Kept {
     components: BTreeMap<String, Component>,
     tokens: Vec<BootToken>,
     reports: usize,
+    /// Power of nodes that is not what their phase asks for.
+    power: BTreeMap<String, PowerReading>,
+}
+
+impl Kept {
+    /// What was read of a component just now. As a rule a node is off that waits to be switched on.
+    fn power_of(&self, component: &Component, revision: u64) -> PowerState {
+        let usual = match component.phase() {
+            Phase::PoweringOn => PowerReading::Off,
+            Phase::None | Phase::PoweringOff | Phase::Configuring => PowerReading::On,
+        };
+        let id = component.id.as_str().to_owned();
+        PowerState {
+            reading: self.power.get(&id).copied().unwrap_or(usual).into(),
+            generation: component.generation,
+            spent_power_ons: component.spent_power_ons(),
+            revision,
+            id,
+            ..PowerState::default()
+        }
+    }
 }
 
 impl Registry {
@@ -60,6 +87,7 @@ impl Registry {
         server.add(ComponentServiceServer::new(registry.clone()));
         server.add(OptionsServiceServer::new(registry.clone()));
         server.add(ReportServiceServer::new(registry.clone()));
+        server.add(PowerServiceServer::new(registry.clone()));
         chassis::serve(context, "registry", listener, server).await.unwrap().now();
         registry
     }
@@ -75,6 +103,11 @@ impl Registry {
             let components = components.into_iter().map(|one| Component { revision, ..one });
             kept.components.extend(components.map(|one| (one.id.as_str().to_owned(), one)));
         });
+    }
+
+    /// Has the power of a node read so from now on.
+    pub(crate) fn set_power(&self, id: &str, reading: PowerReading) {
+        self.change(|kept, _| kept.power.insert(id.to_owned(), reading));
     }
 
     /// Puts options in force.
@@ -263,6 +296,7 @@ impl ReportService for Registry {
                     id: ComponentId::parse(&one.id).unwrap(),
                     generation: one.generation,
                     attempt: one.attempt,
+                    token_number: 0,
                     bss_token: one.bss_token.into(),
                     error: one.error.into(),
                     refused: one.refused,
@@ -278,5 +312,48 @@ impl ReportService for Registry {
             stale
         });
         Ok(Response::new(ReportPreparationsResponse { stale_ids }))
+    }
+}
+
+#[async_trait]
+impl PowerService for Registry {
+    type ListPowerStatesStream = BoxStream<'static, Result<ListPowerStatesResponse, Status>>;
+    type WatchPowerStatesStream = BoxStream<'static, Result<Encoded<WatchPowerStatesResponse>, Status>>;
+    type ListTransitionsStream = BoxStream<'static, Result<ListTransitionsResponse, Status>>;
+
+    async fn list_power_states(
+        &self,
+        _: Request<ListPowerStatesRequest>,
+    ) -> Result<Response<Self::ListPowerStatesStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn watch_power_states(
+        &self,
+        _: Request<WatchPowerStatesRequest>,
+    ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
+        let start = (self.clone(), self.revision.subscribe(), true);
+        let responses = stream::unfold(start, async |(registry, mut changes, first)| {
+            if !first {
+                changes.changed().await.ok()?;
+            }
+            let revision = *changes.borrow_and_update();
+            let kept = registry.kept.lock();
+            let power_states =
+                kept.components.values().map(|component| kept.power_of(component, revision)).collect();
+            drop(kept);
+            let deletions = Vec::new();
+            let response = WatchPowerStatesResponse { power_states, deletions, revision, synced: first };
+            Some((Ok(response.into()), (registry, changes, false)))
+        });
+        let shutdown = self.shutdown.clone().cancelled_owned();
+        Ok(Response::new(responses.take_until(Box::pin(shutdown)).boxed()))
+    }
+
+    async fn list_transitions(
+        &self,
+        _: Request<ListTransitionsRequest>,
+    ) -> Result<Response<Self::ListTransitionsStream>, Status> {
+        Err(Status::unimplemented(""))
     }
 }

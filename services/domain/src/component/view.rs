@@ -105,6 +105,14 @@ pub(crate) fn show(component: &Component) -> String {
             .as_ref()
             .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error)),
     );
+    part(
+        "boot",
+        component.boot.as_ref().map(|boot| {
+            let reported = if boot.reported { " reported" } else { "" };
+            format!("[{}.{} {}{reported}]", boot.generation, boot.attempt, boot.token.token)
+        }),
+    );
+    part("late", component.late_report.as_ref().map(|late| format!("'{}'", late.token)));
     part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.to_string()));
     part("locked", component.locked.then(String::new));
     part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));

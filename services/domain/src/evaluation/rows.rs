@@ -3,7 +3,7 @@
 use super::{
     ConfigurationObservation, Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING,
     ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, NO_RESULTS_FROM,
-    PowerObservation, Reason, WAITING_FOR, booted, wait_ends, waits_for_upstream,
+    PowerObservation, Reason, WAITING_FOR, wait_ends, waits_for_upstream,
 };
 use crate::{
     component::{Action, Component, Phase},
@@ -24,6 +24,9 @@ pub(super) fn judge(
         let error = passes_when_left_alone(component.error_text()).then(String::new);
         return Decision { error, ..stay(component, Reason::NotEnabled) };
     }
+    if let Some(decision) = proven_on(component, evidence, options, now) {
+        return decision;
+    }
     let left_out = evidence.configuration == ConfigurationObservation::Missing;
     match &evidence.power {
         PowerObservation::Unknown => await_peer(component, Reason::AwaitingPower, &evidence.power_trouble),
@@ -33,12 +36,35 @@ pub(super) fn judge(
         }
         _ if left_out => hold(component, Reason::ConfigurationMissing, ERROR_CONFIGURATION_MISSING),
         PowerObservation::Undefined { error } => undefined(component, error),
-        PowerObservation::Off => match contradicts_report_until(component, now) {
+        PowerObservation::Off => match off_is_doubted_until(component, now) {
             Some(until) => Decision { until: Some(until), ..stay(component, Reason::OffAgainstReport) },
             None => off(component, options, now),
         },
         PowerObservation::On => on(component, evidence, options, now),
     }
+}
+
+/// The decision about a node that a report of its power-on proves to be on; `None`: no report does.
+///
+/// A report of the very attempt is newer than anything that was read before the attempt began, and no reading that lacks
+/// a state contradicts it. "Off" does so once it can be newer than the report.
+fn proven_on(
+    component: &Component,
+    evidence: &Evidence,
+    options: &Options,
+    now: Timestamp,
+) -> Option<Decision> {
+    if !component.has_reported_attempt() || evidence.configuration == ConfigurationObservation::Missing {
+        return None;
+    }
+    let doubted_until = match evidence.power {
+        PowerObservation::Unknown | PowerObservation::Undefined { .. } => None,
+        PowerObservation::Off => Some(off_is_doubted_until(component, now)?),
+        PowerObservation::On | PowerObservation::Missing => return None,
+    };
+    let decision = on(component, evidence, options, now);
+    let until = decision.until.into_iter().chain(doubted_until).min().filter(|_| !decision.settled);
+    Some(Decision { until, ..decision })
 }
 
 /// Nobody is waited for on behalf of a component that is not acted on.
@@ -102,16 +128,16 @@ fn give_up(reason: Reason, error: String) -> Decision {
     }
 }
 
-/// Until when "off" is not believed of a node that has just said that it runs what it was switched on for. A power
-/// service shows what it saw last, some without saying when, and to switch on a node that runs would prepare it for a boot
-/// that never comes. Later than its looks are apart it is right: nodes do lose power.
+/// Until when "off" is not believed of a node that has reported the boot that began last. A power service shows what it
+/// sampled last, some without the time, and to switch on a node that runs would prepare it for a boot that never comes. A
+/// sample that is taken after the report is right: nodes do lose power.
 ///
-/// A clock of the registry that is far ahead of ours says nothing about how long ago that was.
-fn contradicts_report_until(component: &Component, now: Timestamp) -> Option<Timestamp> {
+/// A clock of the registry that is far ahead of ours says nothing about the age of the report.
+pub(crate) fn off_is_doubted_until(component: &Component, now: Timestamp) -> Option<Timestamp> {
     match component.last_action() {
         Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully) => None,
         Some(_) | None => {
-            let reported = component.prepared_boot_reported_at()?;
+            let reported = component.boot_reported_at()?;
             let until = reported.plus(CATCH_UP);
             (reported <= now.plus(SKEW) && now < until).then_some(until)
         }
@@ -143,9 +169,9 @@ fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
 /// Rows 4 to 12.
 fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     if !component.kernel_wanted() {
-        return go(Phase::PoweringOff, Reason::PowerOffNeeded);
+        return switch_off(component, evidence, Reason::PowerOffNeeded);
     }
-    if booted(component) {
+    if component.runs_wanted() {
         return configured(component, &evidence.configuration, &evidence.configuration_trouble);
     }
     let switched_on = component.last_action() == Some(Action::PoweringOn);
@@ -153,8 +179,21 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
         Some(until) if switched_on && now < until => {
             Decision { until: Some(until), ..go(Phase::PoweringOn, Reason::BootAwaited) }
         }
-        _ => go(Phase::PoweringOff, Reason::RebootNeeded),
+        _ => switch_off(component, evidence, Reason::RebootNeeded),
     }
+}
+
+/// A node is not asked to shut down before the configuration upstream was asked about it in this generation: one that the
+/// upstream does not have is left running and held. A shutdown that was begun goes on without.
+fn switch_off(component: &Component, evidence: &Evidence, reason: Reason) -> Decision {
+    let asked = [Action::PoweringOffGracefully, Action::PoweringOffForcefully]
+        .into_iter()
+        .any(|action| component.attempts(action) > 0);
+    let begun = asked && component.phase() == Phase::PoweringOff;
+    if evidence.configuration == ConfigurationObservation::Unknown && !begun {
+        return await_peer(component, Reason::AwaitingConfiguration, &evidence.configuration_trouble);
+    }
+    go(Phase::PoweringOff, reason)
 }
 
 /// Whether it matters soon if anything else than `configuration` is observed of `component`, which has booted as wanted. It

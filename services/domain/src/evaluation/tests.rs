@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     artifacts::BootArtifacts,
     component::{
-        ActualState, BootPreparation, DesiredState, EventStats, LastAction,
+        ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken,
         view::{action, artifacts, bare, phase},
     },
     options::Options,
@@ -16,7 +16,8 @@ const NOW: Timestamp = Timestamp(10_000_000);
 
 /// An enabled component of generation 7 and the evidence about it, from words:
 /// `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
-/// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`; `cfg:name` wanted, `cfg:-` missing (else empty);
+/// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`;
+/// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
 /// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
@@ -85,6 +86,15 @@ fn describe(component: &mut Component, name: &str, value: &str) {
             let age: i64 = age.parse().expect("a number");
             let actual = component.actual_state.get_or_insert_default();
             (actual.bss_token, actual.last_updated) = (Some(token.into()), Some(Timestamp(NOW.0 - age)));
+        }
+        "boot" => {
+            let (generation, attempt) = value.split_once('.').expect("generation.attempt");
+            component.boot = Some(BegunBoot {
+                generation: generation.parse().expect("a number"),
+                attempt: attempt.trim_end_matches('+').parse().expect("a number"),
+                token: NumberedToken { token: "begun".into(), number: 2 },
+                reported: attempt.ends_with('+'),
+            });
         }
         "cfg" => desired.configuration = (value != "-").then(|| value.into()),
         "last" => *last = last_action(value),
@@ -323,31 +333,31 @@ fn off_is_not_believed_of_a_node_that_has_just_reported_its_boot() {
 fn nodes_that_are_on_without_the_wanted_boot() {
     check(
         &[
-            "on",
-            "on match last:powering_on:1",
+            "on cfs:-:",
+            "on match last:powering_on:1 cfs:-:",
             "on want last:powering_on:1200000 phase:powering_on",
-            "on want last:powering_on:1200001 phase:powering_on",
+            "on want last:powering_on:1200001 phase:powering_on cfs:-:",
             "on want last:powering_on:5 failed phase:powering_on",
-            "on want last:powering_on phase:powering_on",
-            "on want last:session_setup:5 over:on_hold",
-            "on want",
+            "on want last:powering_on phase:powering_on cfs:-:",
+            "on want last:session_setup:5 over:on_hold cfs:-:",
+            "on want cfs:-:",
         ],
         expect![[r#"
-            on
+            on cfs:-:
                 power_off_needed: 'powering_off'
-            on match last:powering_on:1
+            on match last:powering_on:1 cfs:-:
                 power_off_needed: 'powering_off'
             on want last:powering_on:1200000 phase:powering_on
                 boot_awaited: 'powering_on' error '' until +1
-            on want last:powering_on:1200001 phase:powering_on
+            on want last:powering_on:1200001 phase:powering_on cfs:-:
                 reboot_needed: 'powering_off'
             on want last:powering_on:5 failed phase:powering_on
                 boot_awaited: 'powering_on' until +1199996
-            on want last:powering_on phase:powering_on
+            on want last:powering_on phase:powering_on cfs:-:
                 reboot_needed: 'powering_off'
-            on want last:session_setup:5 over:on_hold
+            on want last:session_setup:5 over:on_hold cfs:-:
                 reboot_needed: 'powering_off'
-            on want
+            on want cfs:-:
                 reboot_needed: 'powering_off'
         "#]],
     );
@@ -433,7 +443,7 @@ fn what_has_failed_stays_failed() {
             "off want over:failed phase:powering_on last:powering_on:5",
             "on want match cfs::configured over:failed phase:configuring",
             "on want match cfg:c cfs:c:failed over:failed",
-            "on want over:failed",
+            "on want over:failed cfs:-:",
         ],
         expect![[r#"
             off over:failed
@@ -444,7 +454,7 @@ fn what_has_failed_stays_failed() {
                 already_failed: '' failed settled
             on want match cfg:c cfs:c:failed over:failed
                 already_failed: 'configuring' failed settled error 'cfs configuration failed'
-            on want over:failed
+            on want over:failed cfs:-:
                 already_failed: 'powering_off' failed settled
         "#]],
     );
@@ -465,8 +475,8 @@ fn nodes_without_attempts_left_are_given_up() {
             "off want tries:9/0/0 limit:10",
             "off tries:9/9/9",
             "on want tries:3/3/0 last:powering_on:1200000 phase:powering_on",
-            "on want tries:3/2/0 last:powering_on:1200001 phase:powering_on",
-            "on want tries:3/3/0 last:powering_on:1200001 phase:powering_on",
+            "on want tries:3/2/0 last:powering_on:1200001 phase:powering_on cfs:-:",
+            "on want tries:3/3/0 last:powering_on:1200001 phase:powering_on cfs:-:",
             "on tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off",
             "on tries:0/1/3 last:powering_off_gracefully:300001 phase:powering_off",
             "on tries:0/1/2 last:powering_off_forcefully:300001 phase:powering_off",
@@ -497,9 +507,9 @@ fn nodes_without_attempts_left_are_given_up() {
                 off_as_wanted: '' settled
             on want tries:3/3/0 last:powering_on:1200000 phase:powering_on
                 boot_awaited: 'powering_on' error '' until +1
-            on want tries:3/2/0 last:powering_on:1200001 phase:powering_on
+            on want tries:3/2/0 last:powering_on:1200001 phase:powering_on cfs:-:
                 reboot_needed: 'powering_off'
-            on want tries:3/3/0 last:powering_on:1200001 phase:powering_on
+            on want tries:3/3/0 last:powering_on:1200001 phase:powering_on cfs:-:
                 retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
             on tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off
                 power_off_needed: 'powering_off' error ''
@@ -564,8 +574,8 @@ fn an_action_that_waits_for_its_upstream_is_waited_for_and_spends_nothing() {
             "off want last:powering_on:999999 unsent:PCS tries:3/0/0",
             "off want last:powering_on:999999 tries:3/0/0",
             "off want last:powering_on:999999 failed unsent:PCS tries:1/0/0",
-            "on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3",
-            "on last:powering_off_forcefully:999999 tries:0/1/3",
+            "on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3 cfs:-:",
+            "on last:powering_off_forcefully:999999 tries:0/1/3 cfs:-:",
             "on want last:powering_on:999999 unsent:PCS tries:1/0/0",
         ],
         expect![[r#"
@@ -575,9 +585,9 @@ fn an_action_that_waits_for_its_upstream_is_waited_for_and_spends_nothing() {
                 retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached and no service gave a reason for the failure'
             off want last:powering_on:999999 failed unsent:PCS tries:1/0/0
                 power_on_without_effect: 'powering_on' action-failed error 'waiting for PCS'
-            on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3
+            on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3 cfs:-:
                 power_off_needed: 'powering_off' error 'waiting for PCS'
-            on last:powering_off_forcefully:999999 tries:0/1/3
+            on last:powering_off_forcefully:999999 tries:0/1/3 cfs:-:
                 retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
             on want last:powering_on:999999 unsent:PCS tries:1/0/0
                 boot_awaited: 'powering_on' error 'waiting for PCS' until +200002
@@ -590,17 +600,17 @@ fn a_locked_node_says_so_while_its_power_is_to_be_changed() {
     check(
         &[
             "off want locked",
-            "on locked",
+            "on locked cfs:-:",
             "off want error:the-inventory",
             "off want last:powering_on:5 locked",
             "off want last:powering_on:5 unsent:PCS locked",
-            "on last:powering_off_gracefully:5 unsent:PCS locked phase:powering_off",
+            "on last:powering_off_gracefully:5 unsent:PCS locked phase:powering_off cfs:-:",
             "on want match cfs::x locked",
         ],
         expect![[r#"
             off want locked
                 power_on_needed: 'powering_on' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
-            on locked
+            on locked cfs:-:
                 power_off_needed: 'powering_off' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
             off want error:the-inventory
                 power_on_needed: 'powering_on'
@@ -608,7 +618,7 @@ fn a_locked_node_says_so_while_its_power_is_to_be_changed() {
                 power_on_awaited: 'powering_on' error '' until +119996
             off want last:powering_on:5 unsent:PCS locked
                 power_on_awaited: 'powering_on' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
-            on last:powering_off_gracefully:5 unsent:PCS locked phase:powering_off
+            on last:powering_off_gracefully:5 unsent:PCS locked phase:powering_off cfs:-:
                 power_off_needed: 'powering_off' error 'the inventory locks the node against power operations; it goes on once the node is unlocked'
             on want match cfs::x locked
                 booted: '' settled
@@ -627,8 +637,8 @@ fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
             "off want last:powering_on:5 refused:no-power phase:powering_on error:old",
             "off want last:powering_on:5 phase:powering_on error:old",
             "off want error:old",
-            "on last:powering_off_gracefully:5 phase:powering_off error:old",
-            "on last:session_setup:5 error:old refused:no-power",
+            "on last:powering_off_gracefully:5 phase:powering_off error:old cfs:-:",
+            "on last:session_setup:5 error:old refused:no-power cfs:-:",
             "on want match cfs::x error:old refused:no-power",
         ],
         expect![[r#"
@@ -646,9 +656,9 @@ fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
                 power_on_awaited: 'powering_on' error '' until +119996
             off want error:old
                 power_on_needed: 'powering_on'
-            on last:powering_off_gracefully:5 phase:powering_off error:old
+            on last:powering_off_gracefully:5 phase:powering_off error:old cfs:-:
                 power_off_needed: 'powering_off' error ''
-            on last:session_setup:5 error:old refused:no-power
+            on last:session_setup:5 error:old refused:no-power cfs:-:
                 power_off_needed: 'powering_off' error 'no-power'
             on want match cfs::x error:old refused:no-power
                 booted: '' settled
@@ -789,4 +799,122 @@ fn a_decision_holds_until_it_says() {
         assert_eq!(at(Timestamp(until.0 - 1)), decision, "{words}");
         assert_ne!(at(until), decision, "{words}");
     }
+}
+
+#[test]
+fn a_report_of_the_attempt_under_way_proves_the_node_on() {
+    let mut rows = Vec::new();
+    let reported = "want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c";
+    for power in ["", "off ", "power:undefined ", "power:missing ", "on "] {
+        for report in ["boot:7.1+ reported:begun:119999", "boot:7.1+ reported:begun:120000", "boot:7.1"] {
+            rows.push(format!("{power}{reported} {report} cfs:c:configured"));
+        }
+    }
+    let off = "off want match tries:1/0/0 phase:powering_on reported:begun:1000 cfs:c:configured cfg:c";
+    rows.push(format!("{off} last:powering_on:5000 boot:7.1+ cfs:c:pending"));
+    rows.push(format!("{off} last:powering_on:5000 boot:7.1+ cfs:missing"));
+    rows.push(format!("{off} last:powering_on:5000 boot:6.1+"));
+    rows.push(format!("{off} last:powering_off_gracefully:5000 boot:7.1+"));
+    check(
+        &rows.iter().map(String::as_str).collect::<Vec<_>>(),
+        expect![[r#"
+        want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:119999 cfs:c:configured
+            configured: '' settled
+        want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:120000 cfs:c:configured
+            configured: '' settled
+        want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1 cfs:c:configured
+            awaiting_power: 'powering_on'
+        off want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:119999 cfs:c:configured
+            configured: '' settled
+        off want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:120000 cfs:c:configured
+            power_on_without_effect: 'powering_on' action-failed
+        off want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1 cfs:c:configured
+            power_on_without_effect: 'powering_on' action-failed
+        power:undefined want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:119999 cfs:c:configured
+            configured: '' settled
+        power:undefined want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:120000 cfs:c:configured
+            configured: '' settled
+        power:undefined want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1 cfs:c:configured
+            power_undefined: 'powering_on' error 'the power state of the component is undefined'
+        power:missing want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:119999 cfs:c:configured
+            power_missing: 'powering_on' on_hold error 'Component information was not returned by pcs'
+        power:missing want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:120000 cfs:c:configured
+            power_missing: 'powering_on' on_hold error 'Component information was not returned by pcs'
+        power:missing want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1 cfs:c:configured
+            power_missing: 'powering_on' on_hold error 'Component information was not returned by pcs'
+        on want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:119999 cfs:c:configured
+            configured: '' settled
+        on want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1+ reported:begun:120000 cfs:c:configured
+            configured: '' settled
+        on want match last:powering_on:150000 tries:1/0/0 phase:powering_on cfg:c boot:7.1 cfs:c:configured
+            boot_awaited: 'powering_on' error '' until +1050001
+        off want match tries:1/0/0 phase:powering_on reported:begun:1000 cfs:c:configured cfg:c last:powering_on:5000 boot:7.1+ cfs:c:pending
+            configuration_pending: 'configuring' until +119000
+        off want match tries:1/0/0 phase:powering_on reported:begun:1000 cfs:c:configured cfg:c last:powering_on:5000 boot:7.1+ cfs:missing
+            configuration_missing: 'powering_on' on_hold error 'Component information was not returned by cfs'
+        off want match tries:1/0/0 phase:powering_on reported:begun:1000 cfs:c:configured cfg:c last:powering_on:5000 boot:6.1+
+            off_against_report: 'powering_on' until +119000
+        off want match tries:1/0/0 phase:powering_on reported:begun:1000 cfs:c:configured cfg:c last:powering_off_gracefully:5000 boot:7.1+
+            power_on_needed: 'powering_on'
+    "#]],
+    );
+}
+
+#[test]
+fn an_actual_state_of_the_boot_before_does_not_count() {
+    check(
+        &[
+            "on want match last:powering_on:1 tries:1/0/0 phase:powering_on cfs:-:",
+            "on want match last:powering_on:1 tries:1/0/0 phase:powering_on cfs:-: boot:7.1",
+            "on want match last:powering_on:1 tries:1/0/0 phase:powering_on cfs:-: boot:7.1+",
+        ],
+        expect![[r#"
+            on want match last:powering_on:1 tries:1/0/0 phase:powering_on cfs:-:
+                configuration_differs: 'configuring'
+            on want match last:powering_on:1 tries:1/0/0 phase:powering_on cfs:-: boot:7.1
+                boot_awaited: 'powering_on' error '' until +1200000
+            on want match last:powering_on:1 tries:1/0/0 phase:powering_on cfs:-: boot:7.1+
+                configuration_differs: 'configuring'
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_is_switched_off_before_configuration_was_asked_for() {
+    check(
+        &[
+            "on phase:powering_on",
+            "on cfs:missing",
+            "on cfs-silent:CFS over:on_hold",
+            "on want over:on_hold",
+            "on want cfs:missing",
+            "on want cfs-silent:CFS",
+            "on want cfs:-:",
+            "on want phase:powering_off last:powering_off_gracefully:1 tries:0/1/0",
+            "on want phase:powering_off last:session_setup:1 tries:0/0/0",
+            "on phase:powering_off last:powering_off_forcefully:1 tries:0/1/1 cfs-silent:CFS",
+        ],
+        expect![[r#"
+            on phase:powering_on
+                awaiting_configuration: 'powering_on'
+            on cfs:missing
+                configuration_missing: '' on_hold error 'Component information was not returned by cfs'
+            on cfs-silent:CFS over:on_hold
+                awaiting_configuration: '' on_hold error 'waiting for CFS'
+            on want over:on_hold
+                awaiting_configuration: '' on_hold
+            on want cfs:missing
+                configuration_missing: '' on_hold error 'Component information was not returned by cfs'
+            on want cfs-silent:CFS
+                awaiting_configuration: '' error 'waiting for CFS'
+            on want cfs:-:
+                reboot_needed: 'powering_off'
+            on want phase:powering_off last:powering_off_gracefully:1 tries:0/1/0
+                reboot_needed: 'powering_off' error ''
+            on want phase:powering_off last:session_setup:1 tries:0/0/0
+                awaiting_configuration: 'powering_off'
+            on phase:powering_off last:powering_off_forcefully:1 tries:0/1/1 cfs-silent:CFS
+                power_off_needed: 'powering_off' error ''
+        "#]],
+    );
 }

@@ -47,6 +47,7 @@ fn stored(phase: Phase, action: Action) -> Component {
         preparation: Some(BootPreparation { generation: 7, attempt: 1, error: Arc::default() }),
         assignment: "id-1".into(),
         power_error: "refused".into(),
+        prepared_token: Some(NumberedToken { token: "dt".into(), number: 5 }),
         ..bare()
     }
 }
@@ -311,21 +312,21 @@ fn the_first_report_of_an_attempt_counts_it() {
     check(
         &rows,
         expect![[r#"
-        on
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
-        gracefully off
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=1/2/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
-        forcefully off
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_forcefully ok @900] stats=1/1/1 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
-        begun and refused at once
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no'
-        without counters
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=-/1/- status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
-        refused later
-            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no power'
-        repeated
-            unchanged
-    "#]],
+            on
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] boot=[7.2 dt] assigned=id-1
+            gracefully off
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=1/2/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+            forcefully off
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_forcefully ok @900] stats=1/1/1 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+            begun and refused at once
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] boot=[7.2 dt] assigned=id-1 refused='no'
+            without counters
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=-/1/- status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+            refused later
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no power'
+            repeated
+                unchanged
+        "#]],
     );
 }
 
@@ -376,6 +377,7 @@ fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationRepo
         generation: 7,
         attempt,
         bss_token: token.into(),
+        token_number: if token.is_empty() { 0 } else { 5 },
         error: error.into(),
         refused: false,
     }
@@ -477,4 +479,35 @@ fn preparations_leave_their_token_and_nothing_else() {
             unchanged
     "#]],
     );
+}
+
+#[test]
+fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
+    let before = Component {
+        boot: Some(BegunBoot {
+            generation: 6,
+            attempt: 3,
+            token: NumberedToken { token: "before".into(), number: 4 },
+            reported: true,
+        }),
+        ..stored(Phase::PoweringOn, Action::SessionSetup)
+    };
+    let begins = |action, component: &Component| {
+        let report = ActionReport {
+            id: bare().id,
+            generation: 7,
+            action,
+            attempt: component.attempts(action) + 1,
+            error: Arc::default(),
+            failed: false,
+        };
+        super::action(component, &report, NOW).expect("current").expect("changed").boot
+    };
+    let token = NumberedToken { token: "dt".into(), number: 5 };
+    let begun = BegunBoot { generation: 7, attempt: 2, token, reported: false };
+    assert_eq!(begins(Action::PoweringOn, &before), Some(begun));
+    let off = Component { status: status_of(Phase::PoweringOff, ""), ..before.clone() };
+    assert_eq!(begins(Action::PoweringOffGracefully, &off), before.boot);
+    let unprepared = Component { prepared_token: None, ..before };
+    assert_eq!(begins(Action::PoweringOn, &unprepared), None, "a record of an older version");
 }

@@ -11,8 +11,8 @@ use crate::{
 
 const NOW: Timestamp = Timestamp(900);
 
-fn tokens(token: &str) -> Option<Arc<BootArtifacts>> {
-    (token == "at").then(|| stamped("tk tp ti", Timestamp(5)))
+fn tokens(token: &str) -> Option<KnownToken> {
+    (token == "at").then(|| KnownToken { boot_artifacts: stamped("tk tp ti", Timestamp(5)), number: 1 })
 }
 
 fn tenant(name: &str) -> Tenant {

@@ -20,7 +20,7 @@ impl Mesh {
     pub(crate) fn act(&mut self, node: usize) {
         let known = &mut self.nodes[node];
         let component = &known.controller;
-        let power = known.power.map_or(PowerObservation::Unknown, |(reading, error, generation)| {
+        let power = known.power.map_or(PowerObservation::Unknown, |(reading, error, generation, _)| {
             PowerObservation::of(reading, error, generation, component.generation)
         });
         match power::decide(component, &power, &self.options, Timestamp(self.now)) {
@@ -99,6 +99,11 @@ impl Mesh {
         let known = &mut self.nodes[node];
         known.polling = known.controller.is_enabled() || known.coordinator.is_enabled();
         if known.polling {
+            if self.rng.random_bool(0.02) {
+                // The controller begins again: what it read before is history to everybody.
+                let known = &mut self.nodes[node];
+                (known.power, known.power_seen) = (None, None);
+            }
             self.ask_power(node);
             self.ask_configuration(node);
             self.at(node, self.now + POLL, Event::Poll);
@@ -113,7 +118,7 @@ impl Mesh {
             return;
         }
         let (reading, error) = known.hardware.power(self.now);
-        let answer = (reading, error, generation);
+        let answer = (reading, error, generation, known.controller.spent_power_ons());
         self.after(node, 5..500, Event::PowerAnswer { asked_at: self.now, answer });
     }
 }
@@ -125,5 +130,6 @@ fn check_caution(transition: &Transition) {
         Action::PoweringOn => PowerReading::Off,
         _ => PowerReading::On,
     };
-    assert_eq!(transition.rests_on, Some((opposite, "", transition.generation)), "{transition:?}");
+    let read = transition.rests_on.map(|(reading, error, generation, _)| (reading, error, generation));
+    assert_eq!(read, Some((opposite, "", transition.generation)), "{transition:?}");
 }

@@ -3,9 +3,10 @@
 use domain::{
     artifacts::BootArtifacts,
     configuration::{self, ConfigurationDecision},
-    evaluation::ConfigurationObservation,
-    preparation::{self, Preparation, PreparationDecision},
+    evaluation::{ConfigurationObservation, PowerObservation},
+    preparation::{self, PowerEvidence, Preparation, PreparationDecision},
     report::PreparationReport,
+    write::KnownToken,
 };
 
 use crate::{
@@ -51,6 +52,7 @@ impl Mesh {
                     id,
                     generation,
                     attempt,
+                    token_number: self.tokens.get(&bss_token).map_or(0, |token| token.number),
                     bss_token: bss_token.into(),
                     error: error.into(),
                     refused: false,
@@ -65,7 +67,16 @@ impl Mesh {
     }
 
     fn preparation_decision(&self, node: usize) -> PreparationDecision {
-        preparation::decide(&self.nodes[node].coordinator, None, &self.options, self.time())
+        let known = &self.nodes[node];
+        let power = known.power_seen.map_or(
+            PowerEvidence::UNKNOWN,
+            |(reading, error, generation, spent_power_ons)| {
+                let observation =
+                    PowerObservation::of(reading, error, generation, known.coordinator.generation);
+                PowerEvidence { observation, spent_power_ons }
+            },
+        );
+        preparation::decide(&known.coordinator, &power, None, &self.options, self.time())
     }
 
     /// Gives boot data and configuration to the upstreams; token and error of the outcome.
@@ -76,6 +87,7 @@ impl Mesh {
         wanted: &Preparation,
     ) -> (String, String) {
         let known = &mut self.nodes[node];
+        assert!(!known.hardware.powered, "{:?} is prepared while it runs", known.coordinator);
         if !known.hardware.takes_boot_data(self.now) {
             return (String::new(), "no boot data taken".to_owned());
         }
@@ -84,7 +96,8 @@ impl Mesh {
         known.hardware.boot_data = Some((token.clone(), BootArtifacts::clone(&artifacts)));
         known.hardware.set_configuration(&wanted.configuration);
         known.prepared.insert((generation, wanted.attempt));
-        self.tokens.insert(token.clone(), artifacts);
+        let number = self.tokens.len() as u64 + 1;
+        self.tokens.insert(token.clone(), KnownToken { boot_artifacts: artifacts, number });
         self.publish_configuration(node);
         (token, String::new())
     }

@@ -1,6 +1,7 @@
 //! The status evaluator: decides where nodes stand.
 
 use domain::{
+    component::Phase,
     evaluation::{ConfigurationObservation, Decision, Evidence, PowerObservation, PowerReading, evaluate},
     status,
 };
@@ -14,7 +15,7 @@ impl Mesh {
     pub(crate) fn evaluate(&mut self, node: usize) {
         let known = &self.nodes[node];
         let component = known.evaluator.clone();
-        let power = known.power_seen.map_or(PowerObservation::Unknown, |(reading, error, generation)| {
+        let power = known.power_seen.map_or(PowerObservation::Unknown, |(reading, error, generation, _)| {
             PowerObservation::of(reading, error, generation, component.generation)
         });
         let configuration = match known.configuration_seen.clone() {
@@ -43,10 +44,11 @@ impl Mesh {
 /// watches and not by what the domain made of it.
 fn check_caution(node: &Node, decision: &Decision) {
     let component = &node.evaluator;
-    let power_known = node.power_seen.is_some_and(|(reading, error, generation)| {
+    let power_known = node.power_seen.is_some_and(|(reading, error, generation, _)| {
         let level = matches!(reading, PowerReading::On | PowerReading::Off) && error.is_empty();
         level && generation == component.generation
     });
+    let power_known = power_known || component.has_reported_attempt();
     let (configuration_known, left_out) = match &node.configuration_seen {
         Some((reading, generation)) if *generation == component.generation => {
             (*reading != ConfigurationObservation::Unknown, *reading == ConfigurationObservation::Missing)
@@ -56,6 +58,9 @@ fn check_caution(node: &Node, decision: &Decision) {
     if !power_known || left_out {
         assert_eq!(decision.phase, component.phase(), "{component:?} {decision:?}");
         assert!(!decision.settled && !decision.action_failed, "{component:?} {decision:?}");
+    }
+    if !configuration_known && decision.phase == Phase::PoweringOff {
+        assert_eq!(component.phase(), Phase::PoweringOff, "{component:?} {decision:?}");
     }
     if !configuration_known && decision.settled {
         let about_power = !component.kernel_wanted() || decision.status_override == status::FAILED;

@@ -4,15 +4,15 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
     ops::Range,
-    sync::Arc,
 };
 
 use domain::{
-    artifacts::BootArtifacts,
+    component::Component,
     options::Options,
     report,
     status::{self, computed_status},
     time::Timestamp,
+    write::KnownToken,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
@@ -62,6 +62,15 @@ pub(crate) fn run(seed: u64, count: usize) -> Outcome {
     Outcome(outcome)
 }
 
+/// A node that is called stable runs what is wanted at that moment: a report of an earlier boot does not do.
+fn check_success(node: &Node, changed: &Component) {
+    let is_stable = computed_status(changed) == status::STABLE && !changed.is_enabled();
+    if is_stable && node.stored.is_enabled() && changed.kernel_wanted() {
+        let running = node.hardware.running.as_ref();
+        assert_eq!(running, changed.desired_artifacts(), "{changed:?} {:?}", node.hardware);
+    }
+}
+
 /// Checks the end of `node`; false: it failed.
 fn ends_stable(node: &Node) -> bool {
     let (component, hardware) = (&node.stored, &node.hardware);
@@ -93,7 +102,7 @@ pub(crate) struct Mesh {
     pub(crate) rng: SmallRng,
     pub(crate) options: Options,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) tokens: HashMap<String, Arc<BootArtifacts>>,
+    pub(crate) tokens: HashMap<String, KnownToken>,
     queue: BinaryHeap<Reverse<(i64, u64, usize)>>,
     events: HashMap<u64, Event>,
     serial: u64,
@@ -146,6 +155,7 @@ impl Mesh {
             Event::PowerSeen(reading) => {
                 self.nodes[node].power_seen = Some(reading);
                 self.evaluate(node);
+                self.want_preparation(node);
             }
             Event::ConfigurationSeen(reading) => {
                 self.nodes[node].configuration_seen = Some(reading);
@@ -153,6 +163,7 @@ impl Mesh {
             }
             Event::StatusReported(statement) => {
                 if let Ok(Some(changed)) = report::status(&self.nodes[node].stored, &statement, self.time()) {
+                    check_success(&self.nodes[node], &changed);
                     self.store(node, changed);
                 }
             }
@@ -183,6 +194,7 @@ impl Mesh {
             Event::PowerChanges { cycle } => self.power_changes(node, cycle),
             Event::Boots { cycle } => self.boots(node, cycle),
             Event::Reports { cycle, token } => self.node_reports(node, cycle, token),
+            Event::ReportsAgain { token } => self.report_again(node, token),
             Event::ConfigurationRuns { run } => {
                 let hardware = &mut self.nodes[node].hardware;
                 if hardware.configuration_run == run {

@@ -5,6 +5,8 @@ use domain::{
     write,
 };
 
+use rand::Rng;
+
 use crate::{mesh::Mesh, world::Event};
 
 impl Mesh {
@@ -51,6 +53,21 @@ impl Mesh {
         if write::guard_actual_state(&known.stored).is_err() {
             return self.after(node, 20_000..40_000, Event::Reports { cycle, token });
         }
+        if self.rng.random_bool(0.3) {
+            self.after(node, 0..1_500_000, Event::ReportsAgain { token: token.clone() });
+        }
+        self.take_report(node, token);
+    }
+
+    /// A copy of a report arrives late, and is not sent again where it is refused.
+    pub(crate) fn report_again(&mut self, node: usize, token: String) {
+        if write::guard_actual_state(&self.nodes[node].stored).is_ok() {
+            self.take_report(node, token);
+        }
+    }
+
+    fn take_report(&mut self, node: usize, token: String) {
+        let known = &self.nodes[node];
         let actual_state = Some(ActualState { bss_token: Some(token.into()), ..ActualState::default() });
         let patch = Component { actual_state, ..Component::new(known.stored.id.clone()) };
         let tokens = |token: &str| self.tokens.get(token).cloned();

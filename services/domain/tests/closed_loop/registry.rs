@@ -69,7 +69,8 @@ impl Mesh {
         if component.revision <= mirror.revision {
             return;
         }
-        let renewed = component.generation != mirror.generation;
+        let asked_for = |component: &Component| (component.generation, component.spent_power_ons());
+        let renewed = asked_for(&component) != asked_for(mirror);
         *mirror = component;
         match service {
             Service::Evaluator => {}

@@ -38,7 +38,8 @@ pub(crate) enum Service {
     Coordinator,
 }
 
-pub(crate) type Power = (PowerReading, &'static str, u64);
+/// Reading, error, generation, and power-on attempts that were over when the upstream was asked.
+pub(crate) type Power = (PowerReading, &'static str, u64, u32);
 pub(crate) type Configuration = (ConfigurationObservation, u64);
 
 /// What happens to one node.
@@ -81,6 +82,10 @@ pub(crate) enum Event {
     },
     Reports {
         cycle: u32,
+        token: String,
+    },
+    /// A copy of a report that was sent before, from whichever boot.
+    ReportsAgain {
         token: String,
     },
     ConfigurationRuns {

@@ -17,16 +17,21 @@ use std::{
 
 use anyhow::Context as _;
 use chassis::{convert::time, lease::Handover, memory::leave_room};
-use domain::{component::Component, id::ComponentId, power::Shown};
+use domain::{component::Component, id::ComponentId, power::Shown, time::Timestamp};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
-use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 use tracing::Instrument;
 
 pub(crate) use self::silence::SILENCE;
 use self::{rhythm::Rhythm, silence::Silence};
 use crate::{
     act::Queues,
+    convert::AskedFor,
     driver::{Driver, Failure, Reading},
     effects::Effects,
     known::Known,
@@ -40,6 +45,9 @@ const MOST_PUSHES: usize = 4096;
 /// What it failed to tell is then found long before an action that had its effect would be taken for one without. By
 /// default it is as often as power services themselves read the power of a node.
 const WHEN_QUIET: u32 = 6;
+
+/// How often the task is seen to go on while nothing is read.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// The task that reads power states.
 pub(crate) struct Sense {
@@ -70,13 +78,15 @@ struct Seen {
     listening: u64,
     clock: u64,
     at: Instant,
+    /// Since when the upstream reads so, as far as it tells.
+    as_of: Option<Timestamp>,
 }
 
 /// A node that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Asked {
     id: ComponentId,
-    generation: u64,
+    asked_for: AskedFor,
     /// For how long the node is this replica's without a break: an answer that comes after one may be older than what
     /// another replica has read.
     tenure: u64,
@@ -128,10 +138,12 @@ impl Sense {
     /// Reads and listens for ever.
     pub(crate) async fn run(mut self) -> anyhow::Result<Infallible> {
         self.known.components.reached(1).await;
+        self.known.pulse.beat();
         let mut handovers = std::pin::pin!(self.known.custody.changes());
         let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
         let mut questions = JoinSet::new();
         loop {
+            self.notice_gaps().await;
             let most = self.known.options.in_force().batch_size(self.driver.most_nodes());
             tokio::select! {
                 Some(handover) = handovers.next() => self.hand_over(&handover),
@@ -144,6 +156,7 @@ impl Sense {
                     }
                     self.take_answers(answers).await;
                 }
+                () = sleep(BEAT) => {}
                 ids = self.queues.unread.next(most), if questions.len() < self.driver.most_questions() => {
                     self.ask(ids, &mut questions).await;
                 }
@@ -152,6 +165,22 @@ impl Sense {
                 self.forget_unwanted();
             }
         }
+    }
+
+    /// Takes what was read before the process slept for history, and asks for all of it again. Until this task has looked,
+    /// nothing is decided by it either.
+    async fn notice_gaps(&mut self) {
+        if self.known.pulse.lapsed() {
+            tracing::warn!("power states were not read for a while, reading all of them again");
+            let enabled: Vec<_> = self.known.components.enabled().collect();
+            self.seen.clear();
+            if let Err(fault) = self.known.withdraw(&enabled).await {
+                tracing::warn!(%fault, "power states of before are not withdrawn, trying again");
+                return sleep(BEAT).await;
+            }
+            self.queues.unread.mark(enabled);
+        }
+        self.known.pulse.beat();
     }
 
     /// Forgets when nodes were read that nobody asks about. While an answer is on its way it has to be known whether
@@ -187,8 +216,8 @@ impl Sense {
             match self.wanted_from(&component, now) {
                 Some(at) if at <= now => {
                     // What is kept by the id for long has it in the memory of the component.
-                    let (id, generation) = (component.id.clone(), component.generation);
-                    nodes.push(Asked { id, generation, tenure });
+                    let (id, asked_for) = (component.id.clone(), AskedFor::of(&component));
+                    nodes.push(Asked { id, asked_for, tenure });
                 }
                 Some(at) => self.queues.unread.mark_at(id, at),
                 None if !component.is_enabled() => self.unwanted.extend([component.id.clone()]),
@@ -226,7 +255,7 @@ impl Sense {
             return None;
         }
         let known =
-            state.is_some_and(|state| state.generation == component.generation && !is_doubtful(state));
+            state.is_some_and(|state| AskedFor::by(state) == AskedFor::of(component) && !is_doubtful(state));
         let seen = self.seen.get(id).filter(|seen| known && seen.listening == self.listening);
         Some(seen.map_or(now, |seen| self.fresh_until(seen, component)))
     }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{Answer, Asked, Question, Seen, Sense, is_doubtful};
 use crate::{
-    convert,
+    convert::{self, AskedFor},
     driver::{Failure, Reading},
     pushes::Push,
 };
@@ -60,12 +60,13 @@ impl Sense {
         let options = self.known.options.in_force();
         let seen = Self::seen_at(question.clock, question.listening);
         let mut states = Vec::new();
-        for Asked { id, generation, tenure } in question.nodes {
+        for Asked { id, asked_for, tenure } in question.nodes {
             // A new holder has its own questions.
             if self.known.custody.tenure(id.as_str()) != Some(tenure) {
                 continue;
             }
             // Another generation has begun meanwhile: its own question is on the way.
+            let generation = asked_for.generation;
             let component = self.known.components.get(id.as_str()).filter(|one| one.generation == generation);
             let Some(component) = component else { continue };
             let reading = readings.remove(id.as_str()).unwrap_or_else(Reading::missing);
@@ -74,7 +75,8 @@ impl Sense {
                 self.ask_at(&id, std::iter::once(self.fresh_until(&seen, &component)));
                 continue;
             }
-            let state = convert::power_state(&id, reading, generation, now);
+            let seen = Seen { as_of: reading.as_of, ..seen };
+            let state = convert::power_state(&id, reading, asked_for, now);
             // Something newer came in while the upstream was asked; if it says otherwise, nobody knows which
             // of the two is true now.
             let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > question.clock);
@@ -100,7 +102,10 @@ impl Sense {
     fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
         match self.effects.outlook(&state, state.generation, options, now) {
             Outlook::Settled => state,
-            Outlook::Pending { .. } => PowerState { generation: self.read_generation(&state.id), ..state },
+            Outlook::Pending { .. } => {
+                let AskedFor { generation, spent_power_ons } = self.asked_for(&state.id);
+                PowerState { generation, spent_power_ons, ..state }
+            }
         }
     }
 
@@ -122,7 +127,7 @@ impl Sense {
         }
         let states = newest.into_iter().filter_map(|(id, (reading, seen))| {
             let component = self.known.components.get(&id)?;
-            let state = convert::power_state(&component.id, reading, self.read_generation(&id), now);
+            let state = convert::power_state(&component.id, reading, self.asked_for(&id), now);
             Some((component.id.clone(), state, seen))
         });
         let states = states.collect();
@@ -138,7 +143,12 @@ impl Sense {
             let Some(component) = self.known.components.get(&state.id) else { continue };
             let id = component.id.clone();
             self.shown.insert(id.clone(), convert::as_shown(&state));
-            if self.is_overtaken(&state) {
+            // The action began after every power-on attempt of before was over.
+            let asked_for = AskedFor::of(&component);
+            let same = asked_for.generation == state.generation;
+            let spent_power_ons = if same { asked_for.spent_power_ons } else { 0 };
+            let state = PowerState { spent_power_ons, ..state };
+            if self.is_overtaken(&state, now) {
                 self.effects.settle(&state, &options, now);
                 self.seen.remove(&id);
                 self.queues.unread.mark([id]);
@@ -149,18 +159,22 @@ impl Sense {
         self.store(states).await;
     }
 
-    /// Whether what is stored was read after the result, or for a newer generation, and says otherwise.
-    fn is_overtaken(&self, result: &PowerState) -> bool {
-        self.known.states.view().get(&result.id).is_some_and(|known| {
-            known.generation > result.generation
-                || (self.contradicts(result) && convert::observed_at(&known) > convert::observed_at(result))
-        })
+    /// Whether what is stored was read after the result, or for a newer generation, and says otherwise. A reading that
+    /// came after it may still show an older sample.
+    fn is_overtaken(&self, result: &PowerState, now: Timestamp) -> bool {
+        let Some(known) = self.known.states.view().get(&result.id) else { return false };
+        let as_of = self.seen.get(result.id.as_str()).and_then(|seen| seen.as_of);
+        let reading = convert::rule_reading(known.reading());
+        let is_old_sample = || power::is_outdated(reading, as_of, convert::as_shown(result), now);
+        let is_later =
+            self.contradicts(result) && convert::observed_at(&known) > convert::observed_at(result);
+        known.generation > result.generation || (is_later && !is_old_sample())
     }
 
-    /// The generation for which a component was asked for last. What is told without being asked may have been
-    /// on its way since before the newest generation, and so is no evidence for it until its answer is here.
-    fn read_generation(&self, id: &str) -> u64 {
-        self.known.states.view().get(id).map_or(0, |state| state.generation)
+    /// What a component was asked for last. What is told without being asked may have been on its way since before the
+    /// newest generation, and so is no evidence for it until its answer is here.
+    fn asked_for(&self, id: &str) -> AskedFor {
+        self.known.states.view().get(id).map(|state| AskedFor::by(&state)).unwrap_or_default()
     }
 
     /// What was read before the upstream fell silent is no evidence for what is so now. It is shown with its age,
@@ -195,7 +209,7 @@ impl Sense {
     }
 
     fn seen_at(clock: u64, listening: u64) -> Seen {
-        Seen { listening, clock, at: Instant::now() }
+        Seen { listening, clock, at: Instant::now(), as_of: None }
     }
 
     /// Stores what differs from what is known.
@@ -256,6 +270,9 @@ impl Sense {
     /// Remembers when a reading was obtained; one that only confirms a newer one does not make it older.
     fn note(&mut self, id: ComponentId, seen: Seen) {
         let known = self.seen.entry(id).or_insert(seen);
+        if seen.clock >= known.clock {
+            known.as_of = seen.as_of;
+        }
         known.listening = known.listening.max(seen.listening);
         known.clock = known.clock.max(seen.clock);
         known.at = known.at.max(seen.at);
@@ -269,7 +286,8 @@ impl Sense {
 
     fn differs(&self, state: &PowerState) -> bool {
         self.known.states.view().get(&state.id).is_none_or(|known| {
-            (known.reading, &known.error, known.generation) != (state.reading, &state.error, state.generation)
+            (known.reading, &known.error, AskedFor::by(&known))
+                != (state.reading, &state.error, AskedFor::by(state))
         })
     }
 

@@ -1,5 +1,6 @@
 //! The whole service with a power control service and a registry around it.
 
+mod evidence;
 mod follow;
 mod redfish;
 mod replicas;

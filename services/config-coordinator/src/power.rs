@@ -1,0 +1,55 @@
+//! What is known about the power of nodes, as the power controller reports it.
+
+use chassis::{
+    Channel, Context,
+    convert::observation,
+    mirror::{Change, Mirror},
+    work::WorkQueue,
+};
+use domain::{component::Component, id::ComponentId, preparation::PowerEvidence};
+use proto::power::{PowerReading, PowerState};
+
+/// A copy of the power states that counts only while their author and the author of the components are heard.
+#[derive(Clone)]
+pub(crate) struct PowerStates {
+    states: Mirror<PowerState>,
+    components: Mirror<Component>,
+}
+
+impl PowerStates {
+    /// Starts the copy behind `power`. Nodes are marked in `queues` when something else is known of their power: whether
+    /// they are prepared, and whether their configuration has to be known first.
+    pub(crate) fn start(
+        context: &Context,
+        power: Channel,
+        components: &Mirror<Component>,
+        queues: [WorkQueue<ComponentId>; 2],
+    ) -> Self {
+        let marked = (queues.clone(), components.clone());
+        let states = Mirror::start(context, power, move |changes: &[Change<PowerState>]| {
+            let (queues, components) = &marked;
+            let told = changes.iter().filter_map(|change| change.current.as_ref());
+            let read = told.filter(|state| state.reading() != PowerReading::Unspecified);
+            let concerned = read.filter_map(|state| components.get(&state.id));
+            let ids: Vec<_> = concerned
+                .filter(|component| component.is_enabled())
+                .map(|component| component.id.clone())
+                .collect();
+            queues.iter().for_each(|queue| queue.mark(ids.iter().cloned()));
+        });
+        let (marked, concerned) = (queues.clone(), components.clone());
+        states.on_current(move || marked.iter().for_each(|queue| queue.mark(concerned.enabled())));
+        let concerned = components.clone();
+        components.on_current(move || queues.iter().for_each(|queue| queue.mark(concerned.enabled())));
+        Self { states, components: components.clone() }
+    }
+
+    /// What is known about the power of `component` now.
+    pub(crate) fn of(&self, component: &Component) -> PowerEvidence {
+        if !self.states.is_current() || !self.components.is_current() {
+            return PowerEvidence::UNKNOWN;
+        }
+        let state = self.states.get(component.id.as_str());
+        observation::power_evidence(state.as_deref(), component.generation)
+    }
+}
