@@ -256,6 +256,9 @@ mod tests {
             presence: Some(message::InventoryPresence::default()),
             decided_by: Some(message::DecisionVersion::default()),
             turns: Some(message::PowerTurns::default()),
+            prepared_token: Some(message::NumberedToken::default()),
+            boot: Some(message::BegunBoot::default()),
+            late_report: Some(message::LateReport::default()),
         }
     }
 

@@ -37,14 +37,14 @@ async fn a_watch_goes_on_where_a_list_began() {
     mesh.bos.expect(Method::DELETE, &path(1), None).await;
     mesh.bos.expect(Method::PATCH, &path(2), Some(&error("last"))).await;
 
-    let mut watch = Component::watch(channel(registry).unwrap(), listed).await.unwrap();
+    let mut watch = Component::watch(channel(registry).unwrap(), listed.into()).await.unwrap();
     let mut told = format!("missed: {}", shown(&next(&mut watch).await, listed));
     mesh.bos.expect(Method::PATCH, &path(0), Some(&error("again"))).await;
     told += &format!("then:   {}", shown(&next(&mut watch).await, listed));
     mesh.bos.expect(Method::DELETE, &path(2), None).await;
     told += &format!("then:   {}", shown(&next(&mut watch).await, listed));
     mesh.stop().await;
-    assert!(watch.next().await.is_none(), "shutdown ends the watch");
+    assert!(watch.batches.next().await.is_none(), "shutdown ends the watch");
     expect![[r#"
         missed: to +3, x1000c0s0b0n0 +1 first, x1000c0s0b1n0 +3 last, x1000c0s0b0n1 +2 is gone, synced
         then:   to +4, x1000c0s0b0n0 +4 again
@@ -66,7 +66,7 @@ async fn list(registry: &str) -> (Vec<String>, u64) {
 }
 
 async fn next<R>(watch: &mut Watch<R>) -> Batch<R> {
-    let batch = timeout(PATIENCE, watch.next()).await.expect("a batch in time");
+    let batch = timeout(PATIENCE, watch.batches.next()).await.expect("a batch in time");
     batch.expect("an open watch").expect("a batch")
 }
 
@@ -110,7 +110,7 @@ async fn every_kind_is_delivered_and_resumed_and_refuses_the_future() {
 
 /// Watches a kind from the start, from where that ended, and from the future.
 async fn kind<R: Mirrored>(url: &str) -> String {
-    let watch = async |resume| R::watch(channel(url).unwrap(), resume).await;
+    let watch = async |revision: u64| R::watch(channel(url).unwrap(), revision.into()).await;
     let all = set(&mut watch(0).await.unwrap()).await;
     let reached = all.last().expect("one batch at least").revision;
     let rest = set(&mut watch(reached).await.unwrap()).await;

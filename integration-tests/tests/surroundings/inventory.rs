@@ -162,7 +162,7 @@ fn unlisted() -> NodeFaults {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_enabled_by_hand_is_not_switched_unless_listed() {
-    let scene = Scene::of(Plan { up: true, ..Plan::generated(NODES as u32) }, brisk).await;
+    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, brisk).await;
     let ids = scene.first(1);
     scene.faults(&ids, unlisted());
     let off = json!({
@@ -187,7 +187,7 @@ async fn node_enabled_by_hand_is_not_switched_unless_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_removed_during_a_session_says_so_until_it_is_back() {
-    let scene = Scene::of(Plan::generated(NODES as u32), brisk).await;
+    let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
     scene.upstreams.trouble(Trouble::status(Bss, 503));
     let name = scene.boot().await;
     let ids = scene.upstreams.ids();

@@ -99,8 +99,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 
     let mut server = chassis::Server::default();
     let (taken_over, is_taken_over) = watch::channel(false);
-    let (states, shutdown) = (ledgers.states.clone(), context.tasks.shutdown());
-    let rpc = ConfigurationRpc { states, is_taken_over, shutdown };
+    let (states, tasks) = (ledgers.states.clone(), context.tasks.clone());
+    let rpc = ConfigurationRpc { states, is_taken_over, tasks };
     server.add(ConfigurationServiceServer::new(rpc));
     let boot_parameters = drivers.boot_parameters.clone();
     server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters }));

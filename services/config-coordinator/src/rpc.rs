@@ -1,6 +1,7 @@
 //! The configuration service: what is known about the configuration of nodes, listed and watched.
 
 use chassis::{
+    Tasks,
     kinds::deletions_to_wire,
     ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
     resource::Batch,
@@ -14,7 +15,6 @@ use proto::{
     },
 };
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::store::ConfigurationStates;
@@ -26,16 +26,16 @@ pub(crate) struct ConfigurationRpc {
     pub(crate) states: Ledger<ConfigurationStates>,
     /// Whether what was known before the start counts as unknown on record.
     pub(crate) is_taken_over: watch::Receiver<bool>,
-    pub(crate) shutdown: CancellationToken,
+    pub(crate) tasks: Tasks,
 }
 
 impl ConfigurationRpc {
     /// Waits until nothing that was known before the start looks as if it were so now.
     async fn taken_over(&self) -> Result<(), Status> {
-        let mut is_taken_over = self.is_taken_over.clone();
+        let (mut is_taken_over, shutdown) = (self.is_taken_over.clone(), self.tasks.shutdown());
         tokio::select! {
             Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
-            () = self.shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+            () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
         }
     }
 }

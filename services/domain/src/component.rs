@@ -75,6 +75,12 @@ pub struct Component {
     pub boot: Option<BegunBoot>,
     /// Last report of a boot that was over when the report arrived.
     pub late_report: Option<Arc<LateReport>>,
+    /// Whether the inventory lists the node, asked since the generation began.
+    pub presence: InventoryPresence,
+    /// Rules and options of the last decision about the current wish.
+    pub decided_by: DecisionVersion,
+    /// How often the power was turned for the current wish.
+    pub turns: PowerTurns,
 }
 
 /// A token of the boot script server with its place in the order of all of them.
@@ -108,12 +114,6 @@ pub struct LateReport {
     pub boot_artifacts: Arc<BootArtifacts>,
     /// When the report arrived for the first time.
     pub reported_at: Timestamp,
-    /// Whether the inventory lists the node, asked since the generation began.
-    pub presence: InventoryPresence,
-    /// Rules and options of the last decision about the current wish.
-    pub decided_by: DecisionVersion,
-    /// How often the power was turned for the current wish.
-    pub turns: PowerTurns,
 }
 
 /// What the node said it booted.

@@ -146,8 +146,11 @@ impl Departing {
             nodes = nodes.len(),
             "nodes have left the tenant of their session"
         );
-        let patch =
-            wire::Component { enabled: Some(false), error: Some(LEFT.to_owned()), ..wire::Component::default() };
+        let patch = wire::Component {
+            enabled: Some(false),
+            error: Some(LEFT.to_owned()),
+            ..wire::Component::default()
+        };
         let many = PatchMany {
             patch: Some(patch),
             session: session.name.clone(),

@@ -34,8 +34,9 @@ use proto::{
         options_service_server::{OptionsService, OptionsServiceServer},
     },
     power::{
-        ListPowerStatesRequest, ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse,
-        PowerReading, PowerState, WatchPowerStatesRequest, WatchPowerStatesResponse,
+        AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
+        ListTransitionsRequest, ListTransitionsResponse, PowerReading, PowerState, WatchPowerStatesRequest,
+        WatchPowerStatesResponse,
         power_service_server::{PowerService, PowerServiceServer},
     },
 };
@@ -356,6 +357,13 @@ impl PowerService for Registry {
         &self,
         _: Request<ListTransitionsRequest>,
     ) -> Result<Response<Self::ListTransitionsStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn abandon_transition(
+        &self,
+        _: Request<AbandonTransitionRequest>,
+    ) -> Result<Response<AbandonTransitionResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 }

@@ -9,7 +9,7 @@ use domain::{
     id::ComponentId,
     options::Options,
     power::{self, PowerDecision},
-    preparation::{self, PreparationDecision},
+    preparation::{self, PowerEvidence, PreparationDecision},
     presence::InventoryPresence,
     report::{self, ActionReport, PreparationReport},
     status,
@@ -87,13 +87,22 @@ impl Scene {
 
     fn act(&mut self) {
         let now = Timestamp(self.now);
+        let observation = self.evidence().power;
+        let power = PowerEvidence { observation, spent_power_ons: self.record.spent_power_ons() };
         if let PreparationDecision::Prepare(wanted) =
-            preparation::decide(&self.record, None, &self.options, now)
+            preparation::decide(&self.record, &power, None, &self.options, now)
         {
             let (id, generation) = (self.record.id.clone(), self.record.generation);
             let attempt = wanted.attempt;
-            let (bss_token, error) = ("token".into(), "".into());
-            let report = PreparationReport { id, generation, attempt, bss_token, error, refused: false };
+            let report = PreparationReport {
+                id,
+                generation,
+                attempt,
+                bss_token: "token".into(),
+                token_number: self.record.revision + 1,
+                error: "".into(),
+                refused: false,
+            };
             let prepared = report::preparation(&self.record, &report, now).unwrap().unwrap();
             self.store(prepared);
         }
