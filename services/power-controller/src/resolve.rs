@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use chassis::{convert::time, lease::Fence};
-use domain::{clock_offset::ClockOffset, evaluation::WAITING_FOR, power, time::Timestamp};
+use domain::{clock_offset::ClockOffset, evaluation::WAITING_FOR, power, refusal, time::Timestamp};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
@@ -125,7 +125,7 @@ impl Actor {
                     upstream_id = id,
                     "waiting for one that may be ours"
                 );
-                let at = Instant::now() + power::hold(self.notes.failed(&transition.id));
+                let at = Instant::now() + refusal::pause(self.notes.failed(&transition.id));
                 self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
                 Ok(None)
             }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{convert::time, lease::Fence, pause};
-use domain::{evaluation::WAITING_FOR, id::ComponentId, power};
+use domain::{evaluation::WAITING_FOR, id::ComponentId, refusal};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ impl Actor {
         self.close(&attempts);
         if let Some(held) = held {
             self.notes.show(&held.id, &held.error, Instant::now());
-            let at = Instant::now() + power::hold(self.notes.failed(&held.id));
+            let at = Instant::now() + refusal::pause(self.notes.failed(&held.id));
             self.queues.undelivered.mark_at(held.id.as_str().into(), at);
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Actor {
         self.journal.write(Changes { put, delete: vec![transition.id] }, fence).await?;
         self.queues.undelivered.mark(parts.iter().map(|part| Arc::from(part.id.as_str())));
         if let Some(left) = left {
-            let at = Instant::now() + power::hold(1);
+            let at = Instant::now() + refusal::pause(1);
             self.queues.undelivered.mark_at(left.id.as_str().into(), at);
         }
         Ok(())
