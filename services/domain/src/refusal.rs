@@ -1,4 +1,4 @@
-//! What follows when a service refuses a call about several nodes: whether the nodes are to blame, or the service.
+//! Consequences of a refused call about several nodes: whether the nodes are to blame, or the service.
 //!
 //! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. Nobody has
 //! judged a node unless the service took other nodes at the same time.

@@ -40,7 +40,7 @@ impl Actor {
         }
     }
 
-    /// What the upstream has on record and may be one of these.
+    /// Transitions that the upstream has on record and that may be one of these.
     async fn find(&self, transitions: &[Transition], looked_at: Instant) -> Result<Found, Failure> {
         let windows = || transitions.iter().map(|one| self.window(one, looked_at, None));
         let all = self.journal.all();

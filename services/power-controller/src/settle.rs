@@ -122,8 +122,8 @@ impl Actor {
         self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
     }
 
-    /// One node may be why all were refused: these parts are tried by themselves as the same attempt, and what is `left`
-    /// after them.
+    /// Splits a refused transition, of which one node may be the reason: these parts are tried by themselves, and the
+    /// members that are `left` after them. All keep their attempt.
     pub(crate) async fn split(
         &self,
         transition: Transition,
