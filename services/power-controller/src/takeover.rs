@@ -269,7 +269,11 @@ impl Actor {
             Delivery::Finished => {
                 self.cancel_failed(now);
                 match self.driver.follows() {
-                    true => self.effects.ended(now, time::now()),
+                    true => {
+                        self.effects.ended(now, time::now());
+                        // This replica may have read some of the nodes before the end.
+                        self.effects.leave_open(now, time::now());
+                    }
                     false => self.effects.accepted(now, time::now()),
                 }
             }
