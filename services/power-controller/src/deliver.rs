@@ -259,13 +259,17 @@ impl Actor {
             }
         }
         let id: Arc<str> = transition.id.as_str().into();
-        if is_held(&transition) {
+        let (held, free): (Vec<_>, Vec<_>) =
+            transition.members.iter().cloned().partition(|member| !member.held_by.is_empty());
+        if free.is_empty() {
             let at = Instant::now() + refusal::pause(self.notes.failed(&id));
             self.queues.undelivered.mark_at(id, at);
-            return Ok(());
+        } else if held.is_empty() {
+            self.journal.put(transition, fence).await?;
+            self.queues.undelivered.mark([id]);
+        } else {
+            self.split(transition, vec![free], held, "some members are not held any more", fence).await?;
         }
-        self.journal.put(transition, fence).await?;
-        self.queues.undelivered.mark([id]);
         Ok(())
     }
 

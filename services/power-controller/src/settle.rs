@@ -122,7 +122,7 @@ impl Actor {
         self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
     }
 
-    /// Splits a refused transition, of which one node may be the reason: these parts are tried by themselves, and the
+    /// Splits a transition that was refused because of some of its members: these parts are tried by themselves, and the
     /// members that are `left` after them. All keep their attempt.
     pub(crate) async fn split(
         &self,
@@ -133,7 +133,7 @@ impl Actor {
         fence: &Fence,
     ) -> Result<(), Lost> {
         let nodes = transition.members.len();
-        tracing::info!(transition = transition.id, error, nodes, "transition refused, splitting it");
+        tracing::info!(transition = transition.id, error, nodes, "splitting a transition");
         let part = |members| Transition {
             id: convert::id_beside(&transition.id),
             members,

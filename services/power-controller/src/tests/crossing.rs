@@ -187,6 +187,29 @@ async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
+    let mesh = Mesh::started().await;
+    mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
+    mesh.pcs.add_transition(foreign("admin2", "Soft-Off", "x2"));
+    mesh.power_on(&["x1", "x2"]);
+    mesh.until_taken(3).await;
+    mesh.pcs.set_tasks(
+        &["x1", "x2"],
+        "failed",
+        "Failed to achieve transition",
+        "Unable to reserve component",
+    );
+    mesh.pcs.set_status("completed");
+    mesh.until_called("GET /transitions/admin2", 2).await;
+    mesh.pcs.set_status_of("admin1", "completed");
+    assert_eq!(mesh.until_taken(4).await[3], "On x1");
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+    mesh.pcs.set_status_of("admin2", "completed");
+    assert_eq!(mesh.until_taken(5).await[4], "On x2");
+    assert_eq!(attempts(&mesh.registry.get("x2"), Action::PoweringOn), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     let mesh = Mesh::started().await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
