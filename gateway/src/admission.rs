@@ -57,7 +57,7 @@ pub(crate) fn pace(settings: &Gateway) -> Pace {
     }
 }
 
-/// What is in front of the handlers of a path whose bodies have at most `largest` bytes.
+/// Admission in front of the handlers of a path whose bodies have at most `largest` bytes.
 pub(crate) struct Door {
     pub(crate) doors: Doors,
     pub(crate) largest: u64,

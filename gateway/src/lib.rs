@@ -88,7 +88,7 @@ fn app(
     Ok(middleware::from_fn(follow::follow).layer(routes::router(mesh)))
 }
 
-/// What bounds connections and their clients.
+/// Bounds of connections and their clients.
 fn limits(settings: &Gateway, capacity: &Capacity) -> ConnectionLimits {
     let pace = admission::pace(settings);
     ConnectionLimits {

@@ -59,7 +59,7 @@ const SPARE: usize = 16;
 const SPARE_WAIT: Duration = Duration::from_millis(50);
 const SPARE_HEAD: Duration = Duration::from_secs(1);
 
-/// What bounds connections and their clients.
+/// Bounds of connections and their clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
     /// Most connections with a place.
@@ -101,7 +101,7 @@ pub(crate) async fn serve<A>(
     while connections.join_next().await.is_some() {}
 }
 
-/// What every connection has a share of. Clones share it.
+/// State that all connections share. Clones share it.
 #[derive(Clone)]
 struct ConnectionPlaces {
     places: Arc<Semaphore>,

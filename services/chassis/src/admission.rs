@@ -161,7 +161,7 @@ pub fn come_back() -> Duration {
     Duration::from_secs(rand::random_range(COME_BACK))
 }
 
-/// What a gRPC call needs before it is worked on. Clones share it.
+/// Places and room that a gRPC call needs before it is worked on. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Doors {
     places: Places,

@@ -54,9 +54,9 @@ pub struct BodyRoom {
 /// The reason why a body is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incomplete {
-    /// It has more bytes than it may have.
+    /// The body has more bytes than it may have.
     TooLarge,
-    /// It did not arrive in time or not fast enough.
+    /// The body did not arrive in time or not fast enough.
     TooSlow,
     /// Other bodies take all room.
     NoRoom(Fault),

@@ -1,4 +1,4 @@
-//! What the process may have: memory and file descriptors.
+//! Memory and file descriptors that the process may have.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! One budget in bytes for what a part has encoded and its clients have not taken, over all streams of all kinds.
+//! A budget in bytes for messages that a part has encoded and its clients have not taken, over all streams.
 //!
 //! Bytes count from the moment they are encoded until the connection has handed them to the system. When the budget is
 //! used up, streams wait before they encode more. Streams of clients that take nothing are then closed, the slowest
@@ -78,12 +78,12 @@ struct Budget {
 /// Streams that wait for room.
 #[derive(Default)]
 struct Queue {
-    /// Those whose clients are known to read.
+    /// Streams whose clients are known to read.
     proven: VecDeque<Weak<Account>>,
     unproven: VecDeque<Weak<Account>>,
 }
 
-/// What one answer holds of the budget.
+/// The share of the budget that one answer holds.
 pub(crate) struct Account {
     budget: Arc<Budget>,
     /// Bytes that the connection has not handed to the system yet.

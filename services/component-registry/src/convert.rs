@@ -45,7 +45,7 @@ impl Tokens {
         Self(known.collect())
     }
 
-    /// What `token` stands for; none for an unknown one.
+    /// Returns the artifacts and the number of `token`; none for an unknown one.
     pub(crate) fn get(&self, token: &str) -> Option<KnownToken> {
         self.0.get(token).cloned()
     }

@@ -86,7 +86,7 @@ impl<W: PartialEq> Claims<W> {
         self.again_after(ids, now, pause::after);
     }
 
-    /// The same, with the pause that `pause` gives for a number of failures in a row.
+    /// As [`Self::again`], with the pause that `pause` gives for a number of failures in a row.
     pub(crate) fn again_after<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a ComponentId>,

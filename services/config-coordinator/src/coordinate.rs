@@ -233,7 +233,7 @@ impl Coordinator {
         self.queue.mark(ids);
     }
 
-    /// Those that an upstream refuses as it refuses everybody are tried again after longer pauses than the others.
+    /// Schedules retries. Components that an upstream refuses as it refuses everybody wait longer than the others.
     fn again<'a>(
         &self,
         refusing: impl IntoIterator<Item = &'a ComponentId>,

@@ -322,8 +322,8 @@ impl Observer {
         self.states.write_fenced(fence, write).await.map(drop)
     }
 
-    /// What was learnt about components before they came to this replica is history. It counts as unknown before anything
-    /// is decided by it here, and before anybody is told of it. Tried until it is on record, or the components are another
+    /// Withdraws observations from before components came to this replica. Each is unknown before anything is decided by
+    /// it here, and before any watch shows it. The write is retried until it is on record, or the components are another
     /// replica's again.
     pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
         let mut failures = 0;

@@ -1,4 +1,4 @@
-//! What is known about the power of nodes, as the power controller reports it.
+//! The power of nodes, as the power controller reports it.
 
 use chassis::{
     Channel, Context,
@@ -44,7 +44,7 @@ impl PowerStates {
         Self { states, components: components.clone() }
     }
 
-    /// What is known about the power of `component` now.
+    /// Evidence about the power of `component` now.
     pub(crate) fn of(&self, component: &Component) -> PowerEvidence {
         if !self.states.is_current() || !self.components.is_current() {
             return PowerEvidence::UNKNOWN;

@@ -48,7 +48,7 @@ pub(crate) struct Due {
     pub(crate) tenure: u64,
 }
 
-/// What a round of preparations came to. The components in neither set have to be tried again soon.
+/// The outcome of a round of preparations. Components in neither set have to be tried again soon.
 pub(crate) struct PreparationRound {
     /// Components for which this attempt has ended on record, prepared or refused.
     pub(crate) ended: HashSet<ComponentId>,

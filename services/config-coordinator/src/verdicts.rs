@@ -1,4 +1,4 @@
-//! Whose fault refusals are: that of the nodes, or of the service that refuses.
+//! Verdicts on refusals: whether the nodes are at fault, or the service that refuses.
 
 use std::{collections::HashMap, hash::Hash, time::Duration};
 

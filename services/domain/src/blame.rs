@@ -1,9 +1,9 @@
-//! Who is to blame when an upstream refuses many nodes together: one of them, or the upstream itself.
+//! The blame for a refusal of many nodes together: that of one of them, or of the upstream itself.
 
 /// Nodes that are asked for one by one before thousands are cut in half.
 pub const PROBES: usize = 3;
 
-/// What is known of one round of calls about the same nodes.
+/// Answers to one round of calls about the same nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Round {
     /// Parts that were taken.
@@ -13,16 +13,16 @@ pub struct Round {
     probed: bool,
 }
 
-/// What to do about a part that was refused.
+/// Next step about a part that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Ask for a few of its nodes one by one, and for the others after them.
     Probe,
     /// Ask for each half by itself.
     Halve,
-    /// It is a single node, and others were taken in the same round: it is the node that is refused.
+    /// The part is a single node, and others were taken in the same round: the node itself is refused.
     BlameNode,
-    /// It is a single node, and nothing is known of others yet.
+    /// The part is a single node, and nothing is known of others yet.
     Undecided,
     /// Everybody is refused: the upstream is in trouble, and is left alone for a while.
     BlameUpstream,

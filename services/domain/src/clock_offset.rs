@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 /// Widest measurement that says anything. The clock of a system that takes longer than this to answer is not known.
 const WIDEST: i64 = 10_000;
 
-/// One part in so many by which two clocks may move apart: a process makes good steps of its clock that slowly.
+/// Inverse of the rate at which two clocks may move apart: a process makes good steps of its clock that slowly.
 const DRIFT: i64 = 16;
 
 /// How far apart a call and its record may be on either side beyond what the measurement says.

@@ -1,4 +1,4 @@
-//! What is believed about a set that another system keeps, such as the nodes of a tenant or of the inventory.
+//! Belief about a set that another system keeps, such as the nodes of a tenant.
 //!
 //! A system in trouble may answer with half of a set or with none of it, and nothing in the answer tells that from a set
 //! that really shrank. So growth is believed at once, and an absence only when it is confirmed.

@@ -53,7 +53,7 @@ pub const NO_RESULTS_FROM: &str = "no results from ";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
-/// The same in the words of BOS.
+/// [`ERROR_RETRIES_EXHAUSTED`] in the words of BOS.
 const BOS_RETRIES_EXHAUSTED: &str =
     "The retry limit has been hit for this component, but no services have reported specific errors";
 /// The beginning of the text of BOS about a power-on that the power upstream refused; its words follow.
@@ -209,7 +209,7 @@ impl Decision {
         refused.then(|| format!("{BOS_POWER_ON_REFUSED}{error}"))
     }
 
-    /// What the registry is to be told about `component`, on which the decision was made with what `decided_by` says;
+    /// The report to the registry about `component`, on which the decision was made with what `decided_by` says;
     /// `None`: its record says all of it.
     pub fn report(&self, component: &Component, decided_by: DecisionVersion) -> Option<StatusReport> {
         let report = StatusReport {

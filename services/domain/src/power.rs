@@ -199,17 +199,8 @@ pub fn outlasts(sent_at: Timestamp, task_deadline: Duration, now: Timestamp) -> 
 /// its that has died may have taken the signal with it.
 pub const WITHDRAW_AGAIN: Duration = Duration::from_secs(60);
 
-/// Longest pause between two calls about nodes that the upstream refuses and is not believed, or that are reserved.
-const LONGEST_HOLD: Duration = Duration::from_secs(60);
-
 /// How long a single node is refused before that is taken for the node's own fault where no other call tells.
 pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
-
-/// Pause before a call is repeated that the upstream has refused so many times without it being the fault of the nodes.
-pub fn hold(refusals: u32) -> Duration {
-    let doubled = 1_u64.checked_shl(refusals.saturating_sub(1).min(16)).unwrap_or(u64::MAX);
-    Duration::from_secs(doubled).min(LONGEST_HOLD)
-}
 
 /// The power of a node as the result of an action showed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

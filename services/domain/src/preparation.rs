@@ -93,7 +93,7 @@ pub enum PreparationIdle {
     AwaitingPower,
 }
 
-/// What is known about the power of a node that is to be prepared.
+/// Evidence about the power of a node that is to be prepared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerEvidence {
     /// Power in the generation of the component.

@@ -5,16 +5,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{component::Component, options::Options, time::Timestamp};
-
-/// How far two answers that lack a node must be apart before its absence is believed. An inventory that restarts or fails
-/// over answers oddly for seconds; nodes are added and removed by hand.
-const CONFIRMATION: Duration = Duration::from_secs(10);
+use crate::{component::Component, confirmed_set::CONFIRMATION, options::Options, time::Timestamp};
 
 /// Least time between questions to an inventory in trouble, whatever else happens to the nodes that wait for it.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 
-/// What the inventory has answered about a node since its generation began.
+/// Answer of the inventory about a node since its generation began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InventoryPresence {
     /// Nothing yet.
@@ -45,7 +41,7 @@ impl Default for InventoryPresence {
 /// An inventory does not list a node that it was asked about.
 pub const ERROR_ABSENT: &str =
     "the inventory does not list the node, so its power is left alone; it goes on once the node is listed";
-/// The same of one answer only.
+/// [`ERROR_ABSENT`] of one answer only.
 pub const ERROR_DOUBTFUL: &str = "the newest answer of the inventory lacks the node, so its power is left alone until the inventory has been asked again";
 
 /// Texts that say why a node is left alone, and go when it is not.

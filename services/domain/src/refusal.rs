@@ -1,4 +1,4 @@
-//! What follows when a service refuses a call about several nodes: whether the nodes are to blame, or the service.
+//! Consequences of a refused call about several nodes: whether the nodes are to blame, or the service.
 //!
 //! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. Nobody has
 //! judged a node unless the service took other nodes at the same time.
@@ -76,7 +76,8 @@ pub fn probes(nodes: usize, count: usize, round: u32) -> impl Iterator<Item = us
     (0..count).map(move |probe| (probe * nodes / count + first) % nodes)
 }
 
-/// Pause before all nodes are asked for again of which the service took nobody, so many `times` in a row.
+/// Pause before a call is repeated that the service refused so many `times` in a row although the nodes are not to blame: it
+/// takes nobody, or something else holds the nodes.
 #[must_use]
 pub fn pause(times: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST_PAUSE)

@@ -17,7 +17,7 @@ use crate::{
     turns::PowerTurns,
 };
 
-/// What the registry knows of a token.
+/// A token that the registry has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownToken {
     /// Artifacts that the token stands for.
@@ -106,7 +106,7 @@ pub fn patch(
     merged
 }
 
-/// What a write says about the boot that its node runs.
+/// The boot that a node runs, as far as a write tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reported {
     /// Nothing: no actual state, or only a token that is not known.

@@ -116,7 +116,7 @@ impl Actor {
         due
     }
 
-    /// What is known about the power of a component. Nothing is, if an action is over that may have changed it.
+    /// The power of a component as far as it is known: not at all after an action that may have changed it unseen.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
         if self.effects.is_left_open(component.id.as_str()) {
             return PowerObservation::Unknown;

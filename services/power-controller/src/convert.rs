@@ -38,7 +38,7 @@ pub(crate) fn power_state(
     }
 }
 
-/// What a reading is evidence for: the component as it was when the upstream was asked.
+/// The state of a component that a reading is evidence for: that of the moment when the upstream was asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AskedFor {
     pub(crate) generation: u64,
@@ -47,12 +47,12 @@ pub(crate) struct AskedFor {
 }
 
 impl AskedFor {
-    /// What a question that is asked now is for.
+    /// The state that a question is for which is asked now.
     pub(crate) fn of(component: &Component) -> Self {
         Self { generation: component.generation, spent_power_ons: component.spent_power_ons() }
     }
 
-    /// What a stored reading was asked for.
+    /// The state that a stored reading was asked for.
     pub(crate) fn by(state: &PowerState) -> Self {
         Self { generation: state.generation, spent_power_ons: state.spent_power_ons }
     }
@@ -87,8 +87,8 @@ pub(crate) fn action(transition: &Transition) -> Option<Action> {
     component::action_from_wire(transition.action)
 }
 
-/// What goes on after `transition` has ended: the same attempts on the members that somebody else held, once those that
-/// hold them have ended. None: there are no such members.
+/// The transition that goes on after `transition` has ended: the same attempts on the members that other transitions held,
+/// once those have ended. None: there are no such members.
 pub(crate) fn held(transition: &Transition) -> Option<Transition> {
     let held = transition.members.iter().filter(|member| !member.held_by.is_empty());
     let members: Vec<_> = held
@@ -110,7 +110,7 @@ pub(crate) fn held(transition: &Transition) -> Option<Transition> {
     })
 }
 
-/// What the members show of a transition that the upstream was asked to end.
+/// Error that members show of a transition that the upstream was asked to end.
 pub(crate) fn waiting_for_end(transition: &Transition) -> String {
     let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
@@ -119,7 +119,7 @@ pub(crate) fn waiting_for_end(transition: &Transition) -> String {
     )
 }
 
-/// What a node shows that another transition of the upstream holds.
+/// Error of a node that another transition of the upstream holds.
 pub(crate) fn waiting_for_holder(holder: &str) -> String {
     format!(
         "{WAITING_FOR}transition {holder} of the power upstream, which is not of this service or not over"
@@ -178,7 +178,7 @@ pub(crate) fn told(transition: &Transition, member: &TransitionMember, error: &s
     report(transition.action, member, error, false)
 }
 
-/// What to tell the registry about members on which the action was done without the effect. A node that was asked to shut
+/// Reports to the registry about members on which the action was done without the effect. A node that was asked to shut
 /// down may still do so: its attempt is not over before its time, and only shows what the upstream says.
 pub(crate) fn ended_without_effect<'a>(
     transition: &'a Transition,

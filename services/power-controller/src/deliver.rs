@@ -14,7 +14,7 @@ use domain::{
     evaluation::WAITING_FOR,
     id::ComponentId,
     options::Options,
-    power,
+    refusal,
     time::Timestamp,
 };
 use proto::{
@@ -260,7 +260,7 @@ impl Actor {
         }
         let id: Arc<str> = transition.id.as_str().into();
         if is_held(&transition) {
-            let at = Instant::now() + power::hold(self.notes.failed(&id));
+            let at = Instant::now() + refusal::pause(self.notes.failed(&id));
             self.queues.undelivered.mark_at(id, at);
             return Ok(());
         }
@@ -287,7 +287,7 @@ impl Actor {
             Next::Halve => self.halve(transition, text, fence).await,
             Next::BlameNode => self.refused(transition, text, fence).await,
             Next::Undecided | Next::BlameUpstream => {
-                let pause = power::hold(self.notes.failed(&transition.id));
+                let pause = refusal::pause(self.notes.failed(&transition.id));
                 self.waits(transition, text, pause, fence).await
             }
         }

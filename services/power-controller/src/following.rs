@@ -15,8 +15,9 @@ use tokio::time::Instant;
 
 use crate::convert;
 
-/// Most time between polls of a transition that the upstream was asked to end, and has not.
-const LEISURE: Duration = Duration::from_secs(60);
+/// Most time between polls of a transition that the upstream was asked to end, and has not. Nodes go on within seconds after
+/// its end.
+const LEISURE: Duration = Duration::from_secs(20);
 
 /// The transitions that are followed, and how quickly.
 pub(crate) struct Following {

@@ -68,7 +68,7 @@ impl Known {
         self.options.reached(1).await;
     }
 
-    /// What is known about the power of a component in its generation; nothing while readings are not attended to.
+    /// The power of a component in its generation as far as it is known; unknown while readings are not attended to.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
         if self.pulse.lapsed() {
             return PowerObservation::Unknown;
@@ -100,7 +100,7 @@ impl Known {
         put.await.map(drop)
     }
 
-    /// What was read of these nodes counts as unknown until they are read again.
+    /// Withdraws the readings of these nodes: their power is unknown until they are read again.
     ///
     /// # Errors
     /// As [`Self::store`].
@@ -110,9 +110,9 @@ impl Known {
         if withdrawn.is_empty() { Ok(()) } else { self.store(withdrawn).await }
     }
 
-    /// What was read of nodes before they came to this replica is history, also where this process read it before: the
-    /// node may have changed since. It counts as unknown before anything is decided by it here, and before anybody is told
-    /// of it. Tried until it is on record, or the nodes are another replica's again.
+    /// Withdraws readings from before nodes came to this replica, also those that this process made: a node may have
+    /// changed since. Its power is unknown before anything is decided by it here, and before any watch shows it. The write
+    /// is retried until it is on record, or the nodes are another replica's again.
     pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
         let mut failures = 0;
         while self.custody.holds(takeover) {

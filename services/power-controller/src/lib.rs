@@ -145,7 +145,7 @@ fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
     duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
 }
 
-/// The same where 0 stands for none.
+/// As [`seconds`], where 0 stands for none.
 fn seconds_or_none(key: &str, value: f64) -> anyhow::Result<Option<Duration>> {
     if value == 0.0 { Ok(None) } else { seconds(key, value).map(Some) }
 }

@@ -38,6 +38,17 @@ struct Refusals {
     since: Instant,
     /// Whether there were several nodes.
     several: bool,
+    /// How often other nodes were probed because the upstream took none of those before.
+    probed_again: u32,
+}
+
+impl Refusals {
+    /// Whether those that are left are probed once more. A few nodes that are always refused do not stand for all, so
+    /// other ones are tried: at once where the upstream takes transitions of others, else after ever longer times.
+    fn is_probed_again(&self, others_taken: bool, now: Instant) -> bool {
+        let pause = REFUSED_ALONE.saturating_mul(1 << self.probed_again.min(16));
+        others_taken || now.saturating_duration_since(self.since) >= pause
+    }
 }
 
 /// All notes, by the id of the transition.
@@ -157,8 +168,8 @@ impl Notes {
     pub(crate) fn refused(&self, id: &str, nodes: usize, now: Instant) -> Next {
         let refusals = self.with(id, |note| {
             let begin =
-                || Arc::new(Mutex::new(Refusals { round: Round::default(), since: now, several: nodes > 1 }));
-            Arc::clone(note.refusals.get_or_insert_with(begin))
+                || Refusals { round: Round::default(), since: now, several: nodes > 1, probed_again: 0 };
+            Arc::clone(note.refusals.get_or_insert_with(|| Arc::new(Mutex::new(begin()))))
         });
         let mut refusals = refusals.lock();
         let others_taken = self.taken.lock().is_some_and(|taken| taken >= refusals.since);
@@ -166,6 +177,12 @@ impl Notes {
         match refusals.round.refuse(nodes) {
             Next::Undecided | Next::BlameUpstream if nodes <= 1 && others_taken => Next::BlameNode,
             Next::Undecided | Next::BlameUpstream if !refusals.several && lasting => Next::BlameNode,
+            Next::BlameUpstream if nodes > 1 && refusals.is_probed_again(others_taken, now) => {
+                refusals.round = Round::default();
+                refusals.since = now;
+                refusals.probed_again = refusals.probed_again.saturating_add(1);
+                refusals.round.refuse(nodes)
+            }
             next => next,
         }
     }
@@ -189,6 +206,37 @@ mod tests {
             assert_eq!(notes.show("t1", error, start + Duration::from_secs(after)), news, "{after}");
         }
         assert_eq!(notes.shown("t1"), "no answer");
+    }
+
+    #[test]
+    fn nodes_that_are_left_are_probed_again() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for (name, taken_at, rows) in [
+            (
+                "nobody is taken",
+                None,
+                vec![(1, "wait"), (59, "wait"), (60, "probe"), (61, "wait"), (179, "wait"), (180, "probe")],
+            ),
+            ("others are taken", Some(2), vec![(1, "wait"), (3, "probe"), (4, "wait")]),
+        ] {
+            let notes = Notes::default();
+            assert_eq!(notes.refused("all", 10, at(0)), Next::Probe, "{name}");
+            notes.hand_down("all", ["p1", "p2", "p3", "left"]);
+            let mut probes = ["p1", "p2", "p3"].map(|probe| notes.refused(probe, 1, at(0)));
+            for (second, expected) in rows {
+                if let Some(taken_at) = taken_at.filter(|taken_at| *taken_at < second) {
+                    notes.taken("other", at(taken_at));
+                }
+                let next = notes.refused("left", 7, at(second));
+                let expected = if expected == "probe" { Next::Probe } else { Next::BlameUpstream };
+                assert_eq!(next, expected, "{name}, {second} s");
+                if next == Next::Probe {
+                    probes = ["p1", "p2", "p3"].map(|probe| notes.refused(probe, 1, at(second)));
+                }
+            }
+            assert_eq!(probes, [Next::Undecided, Next::Undecided, Next::BlameUpstream], "{name}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) struct News {
     pub(crate) failed: Vec<TransitionMember>,
     /// Members on which it was not done, with the upstream's words.
     pub(crate) refused: Vec<TransitionMember>,
-    /// Those of them that somebody else holds.
+    /// Refused members that another transition holds.
     pub(crate) reserved: HashSet<String>,
     /// Members of which it is known who holds them: their attempt is made later.
     pub(crate) held: Vec<TransitionMember>,

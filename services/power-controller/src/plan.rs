@@ -273,11 +273,11 @@ pub(crate) fn trace<'a>(
 /// Whether what the upstream has under the id of a transition is what was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadBack {
-    /// It is.
+    /// The record is what was asked for.
     Same,
     /// The upstream is still working out what it was asked for.
     Unclear,
-    /// It is another action, on other nodes or of another time.
+    /// The record is of another action, of other nodes or of another time.
     Other,
 }
 

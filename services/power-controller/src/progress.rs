@@ -9,12 +9,12 @@ pub(crate) enum TaskState {
     Pending,
     /// The power of the node is what was asked for.
     Succeeded,
-    /// It was begun and ended without the effect, for this reason in the upstream's words.
+    /// The task was begun and ended without the effect, for this reason in the upstream's words.
     Failed(String),
-    /// It was not begun, for this reason in the upstream's words.
+    /// The task was not begun, for this reason in the upstream's words.
     Refused {
         words: String,
-        /// Whether somebody else holds the node.
+        /// Whether another transition holds the node.
         reserved: bool,
     },
 }
@@ -34,6 +34,6 @@ pub(crate) struct Progress {
     pub(crate) tasks: Vec<Task>,
     /// Whether nothing will change any more.
     pub(crate) ended: bool,
-    /// What the upstream says that it took under the id; none: it tells no more than tasks, or does not know the id.
+    /// Record of the upstream under the id; none: it tells no more than tasks, or does not know the id.
     pub(crate) record: Option<Accepted>,
 }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use chassis::{convert::time, lease::Fence};
-use domain::{clock_offset::ClockOffset, evaluation::WAITING_FOR, power, time::Timestamp};
+use domain::{clock_offset::ClockOffset, evaluation::WAITING_FOR, power, refusal, time::Timestamp};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
@@ -40,7 +40,7 @@ impl Actor {
         }
     }
 
-    /// What the upstream has on record and may be one of these.
+    /// Transitions that the upstream has on record and that may be one of these.
     async fn find(&self, transitions: &[Transition], looked_at: Instant) -> Result<Found, Failure> {
         let windows = || transitions.iter().map(|one| self.window(one, looked_at, None));
         let all = self.journal.all();
@@ -82,7 +82,7 @@ impl Actor {
             return Ok(());
         }
         if transition.accepted_at.is_some() {
-            return self.end(transition, "the upstream took it and does not know it any more", fence).await;
+            return self.end_unless_held(transition, fence).await;
         }
         tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
         self.notes.no_longer_in_doubt(&transition.id);
@@ -97,6 +97,27 @@ impl Actor {
         self.journal.put(again, fence).await?;
         self.queues.undelivered.mark([id]);
         Ok(())
+    }
+
+    /// Ends a transition that the upstream took and does not show any more. A clock that was set may hide it from the
+    /// search, so it goes on as long as the upstream works on a transition that holds one of its nodes.
+    async fn end_unless_held(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+        let ids = transition.members.iter().map(|member| member.id.clone()).collect();
+        match self.driver.holders(&ids, self.known.upstream_deadline()).await {
+            Ok(holders) if holders.is_empty() => {
+                self.end(transition, "the upstream took it and does not know it any more", fence).await
+            }
+            Ok(_) => {
+                let at = Instant::now() + refusal::pause(self.notes.failed(&transition.id));
+                self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
+                Ok(())
+            }
+            Err(failure) => {
+                tracing::warn!(transition = transition.id, %failure, "cannot look for what holds nodes");
+                self.postpone(&transition);
+                Ok(())
+            }
+        }
     }
 
     /// Goes on with a transition that the upstream took, or may have taken; gives back one that it does not know.
@@ -125,7 +146,7 @@ impl Actor {
                     upstream_id = id,
                     "waiting for one that may be ours"
                 );
-                let at = Instant::now() + power::hold(self.notes.failed(&transition.id));
+                let at = Instant::now() + refusal::pause(self.notes.failed(&transition.id));
                 self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
                 Ok(None)
             }

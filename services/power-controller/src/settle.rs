@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{convert::time, lease::Fence, pause};
-use domain::{evaluation::WAITING_FOR, id::ComponentId, power};
+use domain::{evaluation::WAITING_FOR, id::ComponentId, refusal};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ impl Actor {
         self.close(&attempts);
         if let Some(held) = held {
             self.notes.show(&held.id, &held.error, Instant::now());
-            let at = Instant::now() + power::hold(self.notes.failed(&held.id));
+            let at = Instant::now() + refusal::pause(self.notes.failed(&held.id));
             self.queues.undelivered.mark_at(held.id.as_str().into(), at);
         }
         Ok(())
@@ -122,8 +122,8 @@ impl Actor {
         self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
     }
 
-    /// One node may be why all were refused: these parts are tried by themselves as the same attempt, and what is `left`
-    /// after them.
+    /// Splits a refused transition, of which one node may be the reason: these parts are tried by themselves, and the
+    /// members that are `left` after them. All keep their attempt.
     pub(crate) async fn split(
         &self,
         transition: Transition,
@@ -149,7 +149,7 @@ impl Actor {
         self.journal.write(Changes { put, delete: vec![transition.id] }, fence).await?;
         self.queues.undelivered.mark(parts.iter().map(|part| Arc::from(part.id.as_str())));
         if let Some(left) = left {
-            let at = Instant::now() + power::hold(1);
+            let at = Instant::now() + refusal::pause(1);
             self.queues.undelivered.mark_at(left.id.as_str().into(), at);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Has running sessions let go of nodes that have left their tenant (BOS reference 5.9).
 //!
-//! Nobody reports when nodes change hands, so the tenant service is polled as long as such sessions run. Nodes that have
-//! left for certain are disabled, so that nothing acts on them for a tenant whose they are not, and the session ends
+//! The tenant service does not report when nodes change hands, so it is polled as long as such sessions run. Nodes that
+//! have left for certain are disabled, so that nothing acts on them for a tenant that lost them, and the session ends
 //! when nothing else holds it. Sessions of a tenant that is not known, or whose service does not answer, run on.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};

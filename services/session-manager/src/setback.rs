@@ -35,8 +35,8 @@ pub struct Outage {
 }
 
 impl Setback {
-    /// What the setback means for finding the members of a session after `failures` earlier ones in a row where BOS is
-    /// followed strictly: there an upstream that does not answer after all retries ends the session (BOS reference 12,
+    /// The consequence of the setback for finding the members of a session, after `failures` earlier ones in a row, where
+    /// BOS is followed strictly: there an upstream that does not answer after all retries ends the session (BOS reference 12,
     /// BUG-22).
     #[must_use]
     pub(crate) fn followed(self, compatibility: Compatibility, failures: u32) -> Self {

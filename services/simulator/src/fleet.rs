@@ -78,7 +78,7 @@ struct State {
     unreachable: HashSet<String>,
     /// Nodes of which transitions are taken and not performed yet.
     held: HashSet<String>,
-    /// What is to be performed once its node is not held any more: transition, command, position of the node.
+    /// Commands that wait until their node is not held any more: transition, command, position of the node.
     late: Vec<(String, PowerCommand, usize)>,
 }
 

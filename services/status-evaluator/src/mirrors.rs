@@ -99,7 +99,7 @@ impl Mirrors {
         DecisionVersion::current(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
     }
 
-    /// What is known about `component` besides its record. A reading counts as long as its author is heard, who withdraws
+    /// Evidence about `component` besides its record. A reading counts as long as its author is heard, who withdraws
     /// it when it is not known any more; without the author nobody would.
     pub(crate) fn evidence(&self, component: &Component) -> Evidence {
         let id = component.id.as_str();

@@ -4,6 +4,9 @@ use chassis::convert::time::now;
 use domain::time::Timestamp;
 use parking_lot::Mutex;
 
+/// Kinds of trouble that are logged in one outage, of all operations together. Words may name what each call was about.
+const MOST_KINDS: usize = 32;
+
 /// Since when a peer is in trouble, and which kinds of trouble were logged. It begins with the first call that fails and ends
 /// with the first that does not.
 #[derive(Default)]
@@ -32,7 +35,7 @@ impl Outage {
     /// Whether trouble of that kind has to be logged: no operation has logged it yet.
     pub(crate) fn is_new(&self, kind: &str) -> bool {
         let mut state = self.state.lock();
-        let is_new = !state.logged.iter().any(|logged| logged == kind);
+        let is_new = state.logged.len() < MOST_KINDS && !state.logged.iter().any(|logged| logged == kind);
         if is_new {
             state.logged.push(kind.to_owned());
         }

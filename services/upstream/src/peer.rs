@@ -40,7 +40,7 @@ struct Inner {
     clock: Mutex<Option<ClockOffset>>,
 }
 
-/// What a `Date` header is cut to (RFC 9110, 5.6.7).
+/// Resolution of a `Date` header (RFC 9110, 5.6.7).
 const DATE_RESOLUTION: Duration = Duration::from_secs(1);
 
 impl Peer {

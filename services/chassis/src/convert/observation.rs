@@ -30,7 +30,7 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
     PowerObservation::of(reading, &state.error, state.generation, generation)
 }
 
-/// What `state` says about the power of a component that may have to be prepared for a power-on.
+/// Evidence in `state` about the power of a component that may have to be prepared for a power-on.
 pub fn power_evidence(state: Option<&PowerState>, generation: u64) -> PowerEvidence {
     PowerEvidence {
         observation: power(state, generation),

@@ -330,7 +330,7 @@ impl<R> Everything<R> {
 }
 
 impl<R> Since<R> {
-    /// The same with nothing to resume from before `commit`, at which the kind stands then and another incarnation begins.
+    /// Moves the kind to `commit`, where another incarnation begins: no watch resumes from before it.
     pub(super) fn moved_to(mut self, commit: Commit) -> Self {
         if let Self::Anew(everything) = &mut self {
             everything.last = commit;

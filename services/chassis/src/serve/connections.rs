@@ -26,8 +26,8 @@ const REFUSED: &str = "reveille_connections_refused_total";
 /// How long nothing is accepted after a failure.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
-/// The connections that `listener` accepts, at most `most` at a time. Those beyond the limit are closed at once, so that their clients look
-/// again later instead of waiting for they know not what.
+/// The connections that `listener` accepts, at most `most` at a time. Those beyond the limit are closed at once, so that
+/// their clients try again later instead of waiting for an answer that does not come.
 pub(super) fn accepted(
     mut listener: Listener,
     limits: &Limits,

@@ -18,7 +18,7 @@ use chassis::{
     settings::{Inventory as InventorySettings, InventoryDriver},
 };
 use proto::inventory::{Group, Hardware, ListInventoryResponse};
-use upstream::machine::MachineFile;
+use upstream::{FailureKind, machine::MachineFile};
 
 pub(crate) use reader::{Inventory, run};
 
@@ -110,9 +110,12 @@ impl Driver {
         answer_within: Duration,
     ) -> Result<Option<HashSet<String>>, Fault> {
         match self {
-            Self::Hsm(hsm) if ids.len() < BATCH => {
-                hsm.listed(ids, answer_within).await.map(Some).map_err(unavailable)
-            }
+            Self::Hsm(hsm) if ids.len() < BATCH => match hsm.listed(ids, answer_within).await {
+                Ok(listed) => Ok(Some(listed)),
+                // It minds one of the ids, and the others must not wait for that one. A whole listing asks for none by id.
+                Err(failure) if failure.kind == FailureKind::Refused => Ok(None),
+                Err(failure) => Err(unavailable(failure)),
+            },
             Self::Hsm(_) | Self::Simulated(_) | Self::File(_) => Ok(None),
         }
     }

@@ -166,7 +166,8 @@ impl From<Vec<Question>> for Asking {
 }
 
 impl Asking {
-    /// Reads as much as is asked for, makes known which components are listed and locked, and answers. A picture has the locks in it.
+    /// Reads as much as is asked for, makes known which components are listed and locked, and answers. A picture has the
+    /// locks in it.
     ///
     /// # Errors
     /// What those who asked were told too.

@@ -279,7 +279,7 @@ impl Registry {
         Ok(self.known_tokens(mentioned()))
     }
 
-    /// What is stored of these tokens.
+    /// Returns those of these tokens that are stored.
     pub(super) fn known_tokens<'a>(&self, tokens: impl Iterator<Item = &'a str>) -> convert::Tokens {
         let view = self.tokens.view();
         let known: Vec<_> = tokens.filter_map(|token| view.get(token)).collect();

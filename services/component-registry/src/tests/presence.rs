@@ -96,6 +96,18 @@ async fn silent_inventory_is_waited_for_by_name() {
 }
 
 #[tokio::test]
+async fn refused_query_holds_nobody_up() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    let site = Site::with_smd(&smd, |_| {}).await;
+    site.discovered(N0).await;
+    smd.trouble("/State/Components/Query", Trouble::Status(400));
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn listing_puts_in_doubt_what_it_lacks_unless_it_is_empty() {
     let smd = Smd::start().await;
     smd.add_node(N0);

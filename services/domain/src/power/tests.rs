@@ -344,12 +344,6 @@ fn a_transition_that_outlasts_its_time_is_withdrawn() {
 }
 
 #[test]
-fn pauses_between_refusals_grow_to_a_minute() {
-    let pauses = [0, 1, 2, 3, 6, 7, 100].map(|refusals| hold(refusals).as_secs());
-    assert_eq!(pauses, [1, 1, 2, 4, 32, 60, 60]);
-}
-
-#[test]
 fn a_refused_shutdown_is_asked_for_again_and_never_forced() {
     use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask};
     let refused = |age, tries: [u32; 3]| {

@@ -89,7 +89,7 @@ impl Search {
     }
 }
 
-/// What was found in the upstream.
+/// Transitions that were found in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) accepted: Vec<Accepted>,
@@ -103,7 +103,7 @@ pub(crate) enum Failure {
     /// It refused these nodes together. It may take some of them.
     #[error("{0}")]
     Refused(String),
-    /// It refused these nodes together because they are too many.
+    /// The upstream refused these nodes together because they are too many.
     #[error("{0}")]
     TooLarge(String),
     /// It refuses this kind of call, whichever the nodes.

@@ -170,8 +170,8 @@ impl Sense {
         })
     }
 
-    /// What a component was asked for last. What is told without being asked may have been on its way since before the
-    /// newest generation, and so is no evidence for it until its answer is here.
+    /// The state that a component was last asked for. A change that is told without a question may have been on its way
+    /// since before the newest generation, and is no evidence for that until the answer to a question is here.
     fn asked_for(&self, id: &str) -> AskedFor {
         self.known.states.view().get(id).map(|state| AskedFor::by(&state)).unwrap_or_default()
     }

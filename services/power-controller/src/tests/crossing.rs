@@ -101,6 +101,25 @@ async fn a_forgotten_transition_needs_a_reading_of_after_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_set_hides_no_open_transition() {
+    let mut mesh = Mesh::started().await;
+    mesh.power_off(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.stop().await;
+    mesh.pcs.set_ahead(600);
+    mesh.pcs.set_power(&["x1"], "off", &later());
+    mesh.registry.change("x1", wanted_on_anew);
+    mesh.start().await;
+    mesh.until_delivery(Delivery::Unknown).await;
+    let polls = mesh.pcs.count("GET /transitions/t-1");
+    mesh.until_called("GET /transitions/t-1", polls + 2).await;
+    assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"], "it is still open");
+    mesh.pcs.set_status("completed");
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_operator_gives_up_a_transition_that_never_ends() {
     let mesh = overdue_shutdown().await;
     mesh.registry.change("x1", wants_power_on);

@@ -1,6 +1,6 @@
 //! The hardware state manager as an inventory (BOS reference 6.2).
 //!
-//! What sessions are made of is asked for as a whole. Only the presence of nodes that are to be acted on is asked for by
+//! The hardware of sessions is asked for as a whole. Only the presence of nodes that are to be acted on is asked for by
 //! their ids.
 
 mod answers;

@@ -9,7 +9,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -45,8 +45,11 @@ pub(crate) struct Pcs {
     most_nodes: Arc<AtomicUsize>,
     /// Nodes that were refused by themselves, since when, and why.
     refused: Arc<Mutex<HashMap<String, (Instant, String)>>>,
-    /// How many questions in a row were refused for every node.
-    refuses_all: Arc<AtomicUsize>,
+    /// Whether the last question was refused for every node.
+    refuses_all: Arc<AtomicBool>,
+    /// How many questions there were: each begins with another node, so that a few nodes that are always refused do not
+    /// stand for all.
+    questions: Arc<AtomicUsize>,
 }
 
 impl Pcs {
@@ -58,7 +61,13 @@ impl Pcs {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
         peer.check_credentials("power.pcs");
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
-        Ok(Self { peer, most_nodes, refused: Arc::default(), refuses_all: Arc::default() })
+        Ok(Self {
+            peer,
+            most_nodes,
+            refused: Arc::default(),
+            refuses_all: Arc::default(),
+            questions: Arc::default(),
+        })
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
@@ -73,19 +82,26 @@ impl Pcs {
         ids: Vec<String>,
         deadline: Duration,
     ) -> Result<Vec<(String, Reading)>, Failure> {
-        let (ids, mut readings) = self.set_aside(ids);
+        let (mut ids, mut readings) = self.set_aside(ids);
         let asked = ids.len();
-        // As long as everybody is refused one node is enough to find out, each time another one.
-        let failures = self.refuses_all.load(Ordering::Relaxed);
-        if failures > 0
-            && asked > 1
-            && let Err(Failure::Refused(text)) = self.read(&ids[failures % asked..][..1], deadline).await
-        {
-            self.refuses_all.fetch_add(1, Ordering::Relaxed);
-            return Err(Failure::Unreachable(text));
+        ids.rotate_left(self.questions.fetch_add(1, Ordering::Relaxed) % asked.max(1));
+        let mut round = Round::default();
+        // As long as everybody is refused one node is enough to find out.
+        if asked > 1 && self.refuses_all.load(Ordering::Relaxed) {
+            match self.read(&ids[..1], deadline).await {
+                Ok(found) => {
+                    round.take();
+                    readings.extend(found);
+                    ids.remove(0);
+                }
+                Err(Failure::Refused(text) | Failure::TooLarge(text)) => {
+                    return Err(Failure::Unreachable(text));
+                }
+                Err(failure) => return Err(failure),
+            }
         }
-        self.refuses_all.store(0, Ordering::Relaxed);
-        let (mut round, mut parts, mut alone) = (Round::default(), vec![ids], Vec::new());
+        self.refuses_all.store(false, Ordering::Relaxed);
+        let (mut parts, mut alone) = (vec![ids], Vec::new());
         while let Some(mut part) = parts.pop() {
             if part.is_empty() {
                 continue;
@@ -116,7 +132,7 @@ impl Pcs {
                 }
                 Next::BlameNode | Next::Undecided => alone.extend(part.pop().map(|id| (id, text))),
                 Next::BlameUpstream => {
-                    self.refuses_all.store(1, Ordering::Relaxed);
+                    self.refuses_all.store(true, Ordering::Relaxed);
                     return Err(Failure::Unreachable(text));
                 }
             }

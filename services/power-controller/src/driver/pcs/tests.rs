@@ -112,6 +112,21 @@ async fn refusal_of_everybody_costs_few_calls_and_sets_nobody_aside() {
 }
 
 #[tokio::test]
+async fn nodes_beside_refused_probes_are_read_in_the_end() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    let asked = ids("bogus0 bogus1 x2 x3 bogus4");
+    fake.set_power(&["x2", "x3"], "off", "");
+    let mut outcomes = String::new();
+    for _ in 0..3 {
+        let readings = pcs.power(asked.clone(), DEADLINE).await.unwrap_or_default();
+        let off = readings.iter().filter(|(_, one)| one.reading == proto::power::PowerReading::Off).count();
+        writeln!(outcomes, "{off} of {}", readings.len()).unwrap();
+    }
+    assert_eq!(outcomes, "0 of 0\n0 of 0\n2 of 5\n");
+}
+
+#[tokio::test]
 async fn a_node_that_was_set_aside_is_asked_for_in_its_next_generation() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);

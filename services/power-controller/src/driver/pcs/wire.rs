@@ -13,13 +13,13 @@ use crate::{
 /// Longest text of the service that is passed on, in characters.
 const LONGEST: usize = 300;
 
-/// What the management state `unavailable` means.
+/// Meaning of the management state `unavailable`.
 const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
 
 /// Errors of tasks that the service ended before it asked anything of the node, in its own words: it has no other sign.
 const NOT_BEGUN: [&str; 4] = [RESERVED, "Missing xname", "Invalid xname", "Xname not found in HSM"];
 
-/// The same where somebody else holds the node, or it is locked.
+/// Error of a task that did not begin because another transition holds the node, or the node is locked.
 const RESERVED: &str = "Unable to reserve component";
 
 /// Body of `POST /power-status`. An empty list would ask for everything.
@@ -158,7 +158,7 @@ impl Transition {
         Progress { tasks: tasks.collect(), ended, record }
     }
 
-    /// What it was asked for and when.
+    /// The nodes and the action that the transition was asked for, and when.
     pub(super) fn record(&self) -> Accepted {
         let (ids, complete) = self.nodes();
         let (action, at) = (self.action(), self.created_at());
