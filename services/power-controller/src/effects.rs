@@ -13,6 +13,7 @@ use chassis::{
     memory::leave_room,
 };
 use domain::{
+    clock_offset::ClockOffset,
     component::Action,
     id::ComponentId,
     options::Options,
@@ -144,12 +145,18 @@ impl Effects {
         self.unread.lock().contains_key(id)
     }
 
-    /// The power of the node was read and stored. `as_of`: since when it is so by the upstream.
-    pub(crate) fn read(&self, id: &ComponentId, asked_at: Instant, as_of: Option<Timestamp>) {
+    /// The power of the node was read and stored. `as_of`: since when it is so by the `clock` of the upstream.
+    pub(crate) fn read(
+        &self,
+        id: &ComponentId,
+        asked_at: Instant,
+        as_of: Option<Timestamp>,
+        clock: Option<ClockOffset>,
+    ) {
         let mut unread = self.unread.lock();
         let Some(LeftOpen { since, at }) = unread.get(id).copied() else { return };
         let after = asked_at.checked_duration_since(since);
-        if at.map_or(after.is_some(), |at| power::is_newer(after, as_of, at)) {
+        if at.map_or(after.is_some(), |at| power::is_newer(after, as_of, at, clock)) {
             unread.remove(id);
         }
     }

@@ -226,7 +226,8 @@ impl Sense {
             return self.ask_again_later(ids);
         }
         let (options, now) = (self.known.options.in_force(), time::now());
-        states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of));
+        let clock = self.driver.clock();
+        states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of, clock));
         // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
         self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {
