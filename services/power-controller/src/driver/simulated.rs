@@ -117,9 +117,17 @@ impl Simulated {
             let mut ids = one.ids;
             ids.sort_unstable();
             // It does not tell whether it works on one still, and nobody is held by it.
-            Accepted { id: one.transition_id, action, ids, complete: true, at, open: false }
+            Accepted {
+                id: one.transition_id,
+                action,
+                ids,
+                complete: true,
+                at,
+                resolution: Duration::ZERO,
+                open: false,
+            }
         });
-        let accepted = accepted.filter(|one| search.may_be(&one.id, one.action, one.at, clock)).collect();
+        let accepted = accepted.filter(|one| search.may_be(one, clock)).collect();
         Ok(Found { accepted, clock })
     }
 
