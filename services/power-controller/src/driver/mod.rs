@@ -309,8 +309,9 @@ impl Driver {
     ) -> Result<Vec<Accepted>, Failure> {
         match self {
             Self::Pcs(pcs) => pcs.holders(ids, deadline).await,
+            Self::Simulated(fleet) => fleet.holders(ids, deadline).await,
             // Nobody reserves nodes there.
-            Self::Simulated(_) | Self::Redfish(_) => Ok(Vec::new()),
+            Self::Redfish(_) => Ok(Vec::new()),
         }
     }
 
