@@ -306,11 +306,11 @@ where
             None => {
                 // It ends now, or with the answer to what was asked.
                 Pin::new(&mut connection).graceful_shutdown();
-                let head = until_idle_for_long(&activity);
+                let idle = until_idle(&activity);
                 tokio::select! {
                     biased;
                     ended = &mut connection => Some(ended),
-                    () = head, if activity.leave.is_cancelled() => None,
+                    () = idle, if activity.leave.is_cancelled() => None,
                 }
             }
         };
@@ -326,13 +326,10 @@ where
     }
 }
 
-/// Ends when a connection that should leave goes on without a request: somebody sends a head by the byte.
-async fn until_idle_for_long(activity: &Activity) {
-    loop {
+/// Ends when a connection that should leave is not at work: its client sends a head by the byte, or nothing.
+async fn until_idle(activity: &Activity) {
+    while activity.idle_since.load(Ordering::Acquire) == 0 {
         tokio::time::sleep(ROOM).await;
-        if activity.idle_since.load(Ordering::Acquire) > 0 {
-            return;
-        }
     }
 }
 

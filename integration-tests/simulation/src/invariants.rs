@@ -169,19 +169,26 @@ pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I2: nothing is asked for nodes of which the power service holds another transition.
-pub fn nothing_held(
-    id: &str,
-    action: Action,
-    other: &str,
-    is_foreign: bool,
-    pending: &[String],
-) -> Result<(), String> {
-    let whose = if is_foreign { "foreign" } else { "opposite" };
+/// I2: nothing is asked for nodes of which the power service holds an opposite transition.
+pub fn nothing_held(id: &str, action: Action, other: &str, pending: &[String]) -> Result<(), String> {
     match pending.first() {
-        Some(node) => Err(format!("{node}: {action:?} as {id} while the {whose} {other} is open")),
+        Some(node) => Err(format!("{node}: {action:?} as {id} while the opposite {other} is open")),
         None => Ok(()),
     }
+}
+
+/// I2: nothing is asked for a node while its holder is open, once that was found out. `known` are the transitions of
+/// which it was written down that they hold the node.
+pub fn holder_not_known(
+    node: &str,
+    action: Action,
+    holder: &str,
+    known: &BTreeSet<String>,
+) -> Result<(), String> {
+    if known.contains(holder) {
+        return Err(format!("{node}: {action:?} while {holder}, which is known to hold it, is open"));
+    }
+    Ok(())
 }
 
 /// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens with

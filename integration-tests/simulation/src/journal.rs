@@ -45,6 +45,8 @@ struct State {
     /// The tokens with which each node has booted.
     booted: BTreeMap<String, BTreeSet<String>>,
     attempts: BTreeMap<Asked, Vec<String>>,
+    /// The foreign transitions of which it was written down that they hold a node.
+    holders: BTreeMap<String, BTreeSet<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Those whose database has lost commits.
     set_back: BTreeSet<Part>,
@@ -108,6 +110,10 @@ impl Journal {
                 let policy = state.policy();
                 let checked = invariants::attempts_within_policy(transition, policy);
                 state.judge("I7", checked);
+                for member in transition.members.iter().filter(|member| !member.held_by.is_empty()) {
+                    let holders = state.holders.entry(member.id.clone()).or_default();
+                    holders.insert(member.held_by.clone());
+                }
                 state.transitions.insert(transition.id.clone(), Arc::clone(transition));
             }
         } else if let Some(batch) = batch.downcast_ref::<Batch<OptionsRecord>>() {
@@ -157,6 +163,14 @@ impl Journal {
         self.tell(&state);
     }
 
+    /// I2: the power service was asked for a node that a foreign transition holds.
+    pub fn asked_although_held(&self, node: &str, action: proto::component::Action, holder: &str) {
+        let mut state = self.state.lock();
+        let known = state.holders.get(node).cloned().unwrap_or_default();
+        state.judge("I2", invariants::holder_not_known(node, action, holder, &known));
+        self.tell(&state);
+    }
+
     /// The transition that the power service is asked for now.
     pub fn asked(&self, action: proto::component::Action, nodes: &[String]) -> Option<String> {
         let state = self.state.lock();
@@ -168,7 +182,11 @@ impl Journal {
 
     /// The database of a part has lost commits.
     pub fn set_back(&self, part: Part) {
-        self.state.lock().set_back.insert(part);
+        let mut state = self.state.lock();
+        state.set_back.insert(part);
+        if part == Part::Power {
+            state.holders.clear();
+        }
     }
 
     /// The components are from now on as a backup has them.

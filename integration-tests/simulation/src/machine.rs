@@ -1,6 +1,11 @@
 //! The machine: the nodes of the simulator and the upstreams around them, which do not always do what they should.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::Context as _;
 use chassis::{Context, Listener, channel::LARGEST_MESSAGE, simulation::Defect};
@@ -13,11 +18,11 @@ use proto::{
     },
     power::{PowerReading, TaskOutcome},
     simulation::{
-        CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
+        AcceptedTransition, CreateTransitionRequest, CreateTransitionResponse, GetConfigurationsRequest,
         GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
         GetTransitionRequest, GetTransitionResponse, ListFaultsRequest, ListFaultsResponse,
         ListHardwareRequest, ListHardwareResponse, ListTransitionsRequest, ListTransitionsResponse,
-        NodeConfiguration, NodePower, PutBootParametersRequest, PutBootParametersResponse,
+        NodeConfiguration, NodePower, NodeTask, PutBootParametersRequest, PutBootParametersResponse,
         SetConfigurationsRequest, SetConfigurationsResponse, TransitionOperation, WatchConfigurationsRequest,
         WatchConfigurationsResponse, WatchPowerRequest, WatchPowerResponse,
         fleet_service_server::{FleetService, FleetServiceServer},
@@ -154,8 +159,31 @@ struct Taken {
     id: String,
     action: Action,
     nodes: Vec<String>,
+    /// Nodes that were asked for and that another transition held.
+    refused: Vec<String>,
+    /// Nodes on which it has ended.
+    ended: BTreeSet<String>,
     is_foreign: bool,
+    at: SystemTime,
 }
+
+impl Taken {
+    fn new(id: &str, action: Action, nodes: Vec<String>) -> Self {
+        let (refused, ended, is_foreign) = (Vec::new(), BTreeSet::new(), false);
+        Self { id: id.to_owned(), action, nodes, refused, ended, is_foreign, at: SystemTime::now() }
+    }
+
+    fn is_open(&self) -> bool {
+        self.nodes.iter().any(|node| self.holds(node))
+    }
+
+    fn holds(&self, node: &String) -> bool {
+        self.nodes.contains(node) && !self.ended.contains(node)
+    }
+}
+
+/// The words of a power service that cannot reserve a node.
+const HELD: &str = "Unable to reserve component";
 
 /// The metadata of a call that is none of ours.
 pub const FOREIGN: &str = "foreign";
@@ -204,17 +232,29 @@ impl Upstreams {
                 self.world.trouble.count("one node of a transition fails");
             }
         }
-        let answer = self.fleet.create_transition(request).await?;
+        let (held, free) = self.split_by_holders(&ids).await;
+        let answer = if free.is_empty() {
+            let number: u64 = self.world.trouble.draw(|chance| chance.random());
+            Response::new(CreateTransitionResponse { transition_id: format!("refused-{number:016x}") })
+        } else {
+            let wish = CreateTransitionRequest { ids: free.clone(), ..request.into_inner() };
+            self.fleet.create_transition(Request::new(wish)).await?
+        };
         let id = &answer.get_ref().transition_id;
-        trace::note(|| format!("machine takes {action:?} of {ids:?} as {id}"));
-        self.world.journal.accepted(id, action, &ids);
-        self.judge_held(id, action, &ids).await;
-        self.take_note(id, action, ids, false);
+        trace::note(|| format!("machine takes {action:?} of {free:?} as {id}; held: {held:?}"));
+        for (node, holder) in &held {
+            self.world.trouble.count("node of a transition held by a foreign one");
+            self.world.journal.asked_although_held(node, action, holder);
+        }
+        self.world.journal.accepted(id, action, &free);
+        self.judge_held(id, action, &free);
+        let refused = held.into_keys().collect();
+        self.take_note(Taken { refused, ..Taken::new(id, action, free) });
         Ok(answer)
     }
 
-    fn take_note(&self, id: &str, action: Action, nodes: Vec<String>, is_foreign: bool) {
-        self.taken.lock().push(Taken { id: id.to_owned(), action, nodes, is_foreign });
+    fn take_note(&self, taken: Taken) {
+        self.taken.lock().push(taken);
     }
 
     /// Somebody else has nodes switched.
@@ -223,31 +263,53 @@ impl Upstreams {
         request: Request<CreateTransitionRequest>,
         action: Action,
     ) -> Result<Response<CreateTransitionResponse>, Status> {
+        self.note_ends().await;
         let ids = request.get_ref().ids.clone();
+        if self.taken.lock().iter().any(|one| ids.iter().any(|node| one.holds(node))) {
+            return Err(Status::failed_precondition(HELD));
+        }
         let answer = self.fleet.create_transition(request).await?;
         self.world.trouble.count("foreign transition");
         let id = &answer.get_ref().transition_id;
         trace::note(|| format!("machine takes {action:?} of {ids:?} from somebody else as {id}"));
-        self.take_note(id, action, ids, true);
+        self.take_note(Taken { is_foreign: true, ..Taken::new(id, action, ids) });
         Ok(answer)
     }
 
-    /// I2: nothing is asked for a node while the power service holds a foreign or an opposite transition of it.
-    async fn judge_held(&self, id: &str, action: Action, nodes: &[String]) {
-        let is_on = |action: Action| action == Action::PoweringOn;
-        let taken = self.taken.lock().clone();
-        let others = taken.into_iter().filter(|one| one.nodes.iter().any(|node| nodes.contains(node)));
-        for one in others.filter(|one| one.is_foreign || is_on(one.action) != is_on(action)) {
+    /// Those of `nodes` that foreign transitions hold, each with its holder, and the others.
+    async fn split_by_holders(&self, nodes: &[String]) -> (BTreeMap<String, String>, Vec<String>) {
+        self.note_ends().await;
+        let taken = self.taken.lock();
+        let holder = |node: &String| {
+            let foreign = taken.iter().find(|one| one.is_foreign && one.holds(node))?;
+            Some((node.clone(), foreign.id.clone()))
+        };
+        let held: BTreeMap<_, _> = nodes.iter().filter_map(holder).collect();
+        let free = nodes.iter().filter(|node| !held.contains_key(*node)).cloned().collect();
+        (held, free)
+    }
+
+    /// Notes which tasks have ended. What is done to a node later changes nothing about that.
+    async fn note_ends(&self) {
+        let open: Vec<_> = self.taken.lock().iter().filter(|one| one.is_open()).cloned().collect();
+        for one in open {
             let request = GetTransitionRequest { transition_id: one.id.clone() };
             let Ok(answer) = self.fleet.get_transition(Request::new(request)).await else { continue };
-            let pending = answer
-                .into_inner()
-                .tasks
-                .into_iter()
-                .filter(|task| task.outcome() == TaskOutcome::Unspecified && nodes.contains(&task.id));
-            let pending: Vec<_> = pending.map(|task| task.id).collect();
-            let held = invariants::nothing_held(id, action, &one.id, one.is_foreign, &pending);
-            if let Err(what) = held {
+            let tasks = answer.into_inner().tasks.into_iter();
+            let ended = tasks.filter(|task| task.outcome() != TaskOutcome::Unspecified).map(|task| task.id);
+            let mut taken = self.taken.lock();
+            if let Some(taken) = taken.iter_mut().find(|taken| taken.id == one.id) {
+                taken.ended.extend(ended);
+            }
+        }
+    }
+
+    /// I2: nothing is asked for a node while the power service holds an opposite transition of it.
+    fn judge_held(&self, id: &str, action: Action, nodes: &[String]) {
+        let is_on = |action: Action| action == Action::PoweringOn;
+        for one in self.taken.lock().iter().filter(|one| is_on(one.action) != is_on(action)) {
+            let pending: Vec<_> = nodes.iter().filter(|node| one.holds(node)).cloned().collect();
+            if let Err(what) = invariants::nothing_held(id, action, &one.id, &pending) {
                 self.world.journal.violated("I2", what);
             }
         }
@@ -427,14 +489,40 @@ impl FleetService for Upstreams {
         &self,
         request: Request<ListTransitionsRequest>,
     ) -> Result<Response<ListTransitionsResponse>, Status> {
-        self.take(Concern::PowerRecords, self.fleet.list_transitions(request)).await
+        let answer = self.take(Concern::PowerRecords, self.fleet.list_transitions(request));
+        let mut answer = answer.await?;
+        let listed = &mut answer.get_mut().transitions;
+        for taken in self.taken.lock().iter().filter(|taken| !taken.refused.is_empty()) {
+            match listed.iter_mut().find(|one| one.transition_id == taken.id) {
+                Some(one) => one.ids.extend(taken.refused.iter().cloned()),
+                None => listed.push(AcceptedTransition {
+                    transition_id: taken.id.clone(),
+                    operation: operation(taken.action).into(),
+                    ids: taken.refused.clone(),
+                    created_at: Some(taken.at.into()),
+                }),
+            }
+        }
+        Ok(answer)
     }
 
     async fn get_transition(
         &self,
         request: Request<GetTransitionRequest>,
     ) -> Result<Response<GetTransitionResponse>, Status> {
-        let mut answer = self.take(Concern::PowerRecords, self.fleet.get_transition(request)).await?;
+        let id = &request.get_ref().transition_id;
+        let taken = self.taken.lock().iter().find(|taken| taken.id == *id).cloned();
+        let (free, refused) =
+            taken.map_or((true, Vec::new()), |taken| (!taken.nodes.is_empty(), taken.refused));
+        let answer = async {
+            if free { self.fleet.get_transition(request).await } else { Ok(Response::new(nothing_to_do())) }
+        };
+        let mut answer = self.take(Concern::PowerRecords, answer).await?;
+        answer.get_mut().tasks.extend(refused.into_iter().map(|id| NodeTask {
+            id,
+            outcome: TaskOutcome::Refused.into(),
+            error: HELD.to_owned(),
+        }));
         let failed = answer.get_mut().tasks.iter_mut().filter(|task| !task.error.is_empty());
         let failed = failed.filter(|_| Defect::WrongNode.is_planted());
         failed.for_each(|task| task.error.push('9'));
@@ -520,6 +608,20 @@ impl FleetService for Upstreams {
         request: Request<ListFaultsRequest>,
     ) -> Result<Response<ListFaultsResponse>, Status> {
         self.fleet.list_faults(request).await
+    }
+}
+
+/// What is told of a transition that was begun on no node.
+fn nothing_to_do() -> GetTransitionResponse {
+    GetTransitionResponse { tasks: Vec::new(), ended: true }
+}
+
+fn operation(action: Action) -> TransitionOperation {
+    match action {
+        Action::PoweringOn => TransitionOperation::On,
+        Action::PoweringOffGracefully => TransitionOperation::SoftOff,
+        Action::PoweringOffForcefully => TransitionOperation::ForceOff,
+        _ => TransitionOperation::Unspecified,
     }
 }
 

@@ -83,6 +83,12 @@ fn what_nobody_told_of_is_asked_for() {
     holds(&["--seeds", "5000..5020", "--fault", "oddity"]);
 }
 
+/// Where a backup had no rows of leases, no replica held anything until it was started anew.
+#[test]
+fn backups_restored_under_running_services_stop_nobody() {
+    holds(&["--seeds", "0..12", "--fault=restore"]);
+}
+
 /// Waits that began under a wrong clock lasted as much longer, and a transition was asked for again that was not found by
 /// its time.
 #[test]

@@ -113,6 +113,7 @@ fn booted(request: &mut EvaluateRequest, configuration_status: &str) {
     let desired = component.desired_state.clone().unwrap();
     let boot_artifacts = desired.boot_artifacts;
     component.actual_state = Some(ActualState { boot_artifacts, ..ActualState::default() });
+    component.boot.as_mut().expect("a boot that has begun").reported = true;
     request.configuration_state = Some(ConfigurationState {
         reading: ConfigurationReading::Known.into(),
         desired_configuration: desired.configuration,

@@ -25,8 +25,13 @@ pub fn cause_first(error: &anyhow::Error) -> String {
     }
 }
 
-/// The words of the system without its number.
+/// The words of the system or the database without their number.
 fn plain(cause: &str) -> &str {
+    let cause = cause.strip_prefix("error returned from database: ").unwrap_or(cause);
+    let cause = match cause.strip_prefix("(code: ").and_then(|rest| rest.split_once(") ")) {
+        Some((_, words)) => words,
+        None => cause,
+    };
     match cause.rsplit_once(" (os error ") {
         Some((words, number)) if number.ends_with(')') => words,
         Some(_) | None => cause,
@@ -49,6 +54,7 @@ mod tests {
         let busy = || std::io::Error::from_raw_os_error(98);
         let errors = [
             anyhow!("power.pcs.url: is not set"),
+            anyhow!("error returned from database: (code: 14) unable to open database file"),
             anyhow!(busy()).context("gateway.listen: cannot listen on 127.0.0.1:7700"),
             anyhow!(Repeating(busy()))
                 .context("database postgres://db/registry")
@@ -59,6 +65,7 @@ mod tests {
         let texts: String = errors.iter().map(|error| format!("{}\n", cause_first(error))).collect();
         expect![[r#"
             power.pcs.url: is not set
+            unable to open database file
             Address already in use (gateway.listen: cannot listen on 127.0.0.1:7700)
             Address already in use (component registry: database postgres://db/registry: error communicating with database)
             TOML parse error at line 1 (settings, with bad.toml)

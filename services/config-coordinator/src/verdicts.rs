@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, hash::Hash, time::Duration};
 
-use domain::refusal::{self, RefusalStep};
+use domain::{
+    power::REFUSED_ALONE,
+    refusal::{self, RefusalStep},
+};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -29,11 +32,12 @@ struct VerdictState<K> {
     refuses: Option<StatusCode>,
 }
 
-/// First refusal of an item. A newer generation is not suspected of what an older one was refused for.
+/// First and last refusal of an item. A newer generation is not suspected of what an older one was refused for.
 #[derive(Clone, Copy)]
 struct Suspect {
     generation: u64,
     since: Instant,
+    last: Instant,
 }
 
 impl<K: Clone + Eq + Hash> Verdicts<K> {
@@ -108,8 +112,8 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
             } else if part.is_refused() {
                 let generation = generation(item);
                 let known = self.suspects.get(item).filter(|known| known.generation == generation).copied();
-                let suspect = known.unwrap_or(Suspect { generation, since: now });
-                self.suspects.insert(item.clone(), suspect);
+                let since = known.map_or(now, |known| known.since);
+                self.suspects.insert(item.clone(), Suspect { generation, since, last: now });
             }
         }
         if part.outcome.is_ok() {
@@ -121,7 +125,9 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
     fn judges(&self, item: &K, within: bool, now: Instant) -> bool {
         let refused_for = self.suspects.get(item).map_or(Duration::ZERO, |suspect| now - suspect.since);
         let taken_ago = self.taken_at.map(|taken_at| now - taken_at);
-        let witness = refusal::witness(within, refused_for, taken_ago);
+        let is_recent = |suspect: &Suspect| now - suspect.last < REFUSED_ALONE;
+        let alone = !self.suspects.iter().any(|(other, suspect)| other != item && is_recent(suspect));
+        let witness = refusal::witness(within, refused_for, taken_ago, alone);
         refusal::next_step(1, witness, true) == RefusalStep::SetAside
     }
 
@@ -176,6 +182,10 @@ mod tests {
         round(60, 1, &[vec![part(&[1], Err(400))]]);
         round(70, 2, &[vec![part(&[1], Err(400))]]);
         round(71, 2, &[vec![part(&[2], Err(503)), part(&[3], Ok(()))]]);
+        round(100, 3, &[vec![part(&[1], Err(400))]]);
+        round(159, 3, &[vec![part(&[1], Err(400))]]);
+        round(160, 3, &[vec![part(&[1], Err(400))]]);
+        round(161, 3, &[vec![part(&[1], Err(400)), part(&[2], Err(400))]]);
         expect![[r#"
             0 s: []
             10 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)")), (3, Refused("Error encountered setting CFS information: CFS (404)"))]
@@ -183,6 +193,10 @@ mod tests {
             60 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
             70 s: [(1, Refusing("waiting for CFS (400)"))]
             71 s: [(2, Refused("Error encountered setting CFS information: CFS (503)"))]
+            100 s: [(1, Refusing("waiting for CFS (400)"))]
+            159 s: [(1, Refusing("waiting for CFS (400)"))]
+            160 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
+            161 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
         "#]]
         .assert_eq(&rows);
     }

@@ -47,12 +47,24 @@ impl ClockOffset {
         if least <= most { Self { least, most, at: newer.at } } else { newer }
     }
 
-    /// Whether a moment of the other clock may lie between these two of ours.
+    /// Whether a moment of the other clock, told as a time that is cut to `resolution`, may lie between these two of ours.
     #[must_use]
-    pub fn may_be_within(self, theirs: Timestamp, from: Timestamp, until: Timestamp) -> bool {
-        let latest = theirs.0.saturating_sub(self.least);
+    pub fn may_be_within(
+        self,
+        theirs: Timestamp,
+        resolution: Duration,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> bool {
+        let latest = theirs.plus(resolution).0.saturating_sub(self.least);
         let earliest = theirs.0.saturating_sub(self.most);
         latest >= from.0.saturating_sub(SLACK) && earliest <= until.0.saturating_add(SLACK)
+    }
+
+    /// Whether a moment of the other clock lies after this one of ours, whatever the measurement leaves open.
+    #[must_use]
+    pub fn is_after(self, theirs: Timestamp, ours: Timestamp) -> bool {
+        theirs.0.saturating_sub(self.most) >= ours.0.saturating_add(SLACK)
     }
 
     fn width(self) -> i64 {
@@ -100,20 +112,35 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_is_after_another_only_when_that_is_sure() {
+        let ahead = offset(3_600_000, 3_600_400, 0);
+        for (theirs, expected) in
+            [(3_610_000, false), (3_610_499, false), (3_610_500, true), (i64::MIN, false)]
+        {
+            assert_eq!(ahead.is_after(Timestamp(theirs), Timestamp(10_000)), expected, "{theirs}");
+        }
+    }
+
+    #[test]
     fn a_moment_is_within_a_time_if_it_may_be() {
         let ahead = offset(3_600_000, 3_600_400, 0);
         let (from, until) = (Timestamp(10_000), Timestamp(12_000));
-        for (theirs, expected) in [
-            (3_609_899, false),
-            (3_609_900, true),
-            (3_611_000, true),
-            (3_612_500, true),
-            (3_612_501, false),
-            (11_000, false),
-            (i64::MAX, false),
-            (i64::MIN, false),
+        let exact = Duration::ZERO;
+        for (theirs, resolution, expected) in [
+            (3_609_899, exact, false),
+            (3_609_900, exact, true),
+            (3_611_000, exact, true),
+            (3_612_500, exact, true),
+            (3_612_501, exact, false),
+            (3_608_899, SECOND, false),
+            (3_609_000, SECOND, true),
+            (3_612_501, SECOND, false),
+            (11_000, SECOND, false),
+            (i64::MAX, SECOND, false),
+            (i64::MIN, SECOND, false),
         ] {
-            assert_eq!(ahead.may_be_within(Timestamp(theirs), from, until), expected, "{theirs}");
+            let may_be = ahead.may_be_within(Timestamp(theirs), resolution, from, until);
+            assert_eq!(may_be, expected, "{theirs} {resolution:?}");
         }
     }
 }

@@ -105,7 +105,7 @@ mod tests {
             let since =
                 believed.in_doubt_since().map_or("-".to_owned(), |since| (since.0 / 1000).to_string());
             rows += &format!(
-                "{second:>3} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}\n",
+                "{second:>2} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}\n",
                 text(believed.elements.iter().collect()),
                 text(believed.in_doubt.keys().collect()),
                 text(believed.gone.iter().collect()),

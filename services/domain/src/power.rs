@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    clock_offset::ClockOffset,
     component::{Action, Component},
     evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
@@ -220,9 +221,18 @@ pub(crate) const CATCH_UP: Duration = Duration::from_secs(120);
 const SAMPLED: Duration = Duration::from_secs(35);
 
 /// Whether a reading is of a time after an action ended of which the upstream did not say what became. It was asked for
-/// so long `after` the end; `None`: before it. `as_of`: since when the upstream reads so; `None`: now.
-pub fn is_newer(after: Option<Duration>, as_of: Option<Timestamp>, ended_at: Timestamp) -> bool {
-    after.is_some_and(|after| after >= SAMPLED || as_of.is_none_or(|as_of| as_of >= ended_at.plus(SKEW)))
+/// so long `after` the end; `None`: before it. `as_of`: since when the upstream reads so by its `clock`; `None`: now.
+pub fn is_newer(
+    after: Option<Duration>,
+    as_of: Option<Timestamp>,
+    ended_at: Timestamp,
+    clock: Option<ClockOffset>,
+) -> bool {
+    let was_later = |as_of| match clock {
+        Some(clock) => clock.is_after(as_of, ended_at),
+        None => as_of >= ended_at.plus(SKEW),
+    };
+    after.is_some_and(|after| after >= SAMPLED || as_of.is_none_or(was_later))
 }
 
 /// Whether a reading is of a time before an action had the result that was `shown`, and so says nothing about

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::power::REFUSED_ALONE;
+
 /// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is refused,
 /// cutting up thousands would take thousands of calls to learn nothing more.
 const PROBES: usize = 3;
@@ -24,6 +26,8 @@ const MEANWHILE: Duration = Duration::from_secs(1);
 pub enum Witness {
     /// The service has taken no other node since.
     Nobody,
+    /// The service was asked for no other node, and has refused this one for long.
+    Alone,
     /// The service has taken nodes of other batches since.
     Elsewhere,
     /// The service has taken nodes of the same batch since, for example one that was probed.
@@ -45,12 +49,13 @@ pub enum RefusalStep {
 
 /// Evidence about nodes that were first refused so long ago. `within`: the service has taken others of their batch.
 /// `taken_ago`: time since the service last took any other node. What it took long before the first refusal says nothing:
-/// its trouble may have begun in between.
+/// its trouble may have begun in between. `alone`: it refuses no other node at present, so nothing but time tells.
 #[must_use]
-pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>) -> Witness {
+pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>, alone: bool) -> Witness {
     match taken_ago {
         _ if within => Witness::Within,
         Some(ago) if ago <= refused_for.saturating_add(MEANWHILE) => Witness::Elsewhere,
+        Some(_) | None if alone && refused_for >= REFUSED_ALONE => Witness::Alone,
         Some(_) | None => Witness::Nobody,
     }
 }
@@ -60,7 +65,7 @@ pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>)
 pub fn next_step(nodes: usize, witness: Witness, probed: bool) -> RefusalStep {
     match witness {
         Witness::Within if nodes > 1 => RefusalStep::Halve,
-        Witness::Within => RefusalStep::SetAside,
+        Witness::Within | Witness::Alone => RefusalStep::SetAside,
         // A call about one node is its own probe.
         Witness::Elsewhere if probed || nodes <= 1 => RefusalStep::SetAside,
         Witness::Nobody if probed || nodes <= 1 => RefusalStep::BackOff,
@@ -95,6 +100,7 @@ mod tests {
         for (nodes, witness, probed, expected) in [
             (1, Nobody, false, BackOff),
             (1, Elsewhere, false, SetAside),
+            (1, Alone, true, SetAside),
             (1, Within, true, SetAside),
             (2, Nobody, false, Probe(2)),
             (2000, Nobody, false, Probe(3)),
@@ -112,16 +118,20 @@ mod tests {
     #[test]
     fn only_nodes_taken_since_the_refusal_are_evidence() {
         let ms = Duration::from_millis;
-        for (within, refused_for, taken_ago, expected) in [
-            (true, ms(0), None, Witness::Within),
-            (false, ms(0), None, Witness::Nobody),
-            (false, ms(0), Some(ms(0)), Witness::Elsewhere),
-            (false, ms(0), Some(ms(1_000)), Witness::Elsewhere),
-            (false, ms(0), Some(ms(1_001)), Witness::Nobody),
-            (false, ms(30_000), Some(ms(100)), Witness::Elsewhere),
-            (false, ms(30_000), Some(ms(40_000)), Witness::Nobody),
+        for (within, refused_for, taken_ago, alone, expected) in [
+            (true, ms(0), None, false, Witness::Within),
+            (false, ms(0), None, false, Witness::Nobody),
+            (false, ms(0), Some(ms(0)), false, Witness::Elsewhere),
+            (false, ms(0), Some(ms(1_000)), false, Witness::Elsewhere),
+            (false, ms(0), Some(ms(1_001)), false, Witness::Nobody),
+            (false, ms(30_000), Some(ms(100)), false, Witness::Elsewhere),
+            (false, ms(30_000), Some(ms(40_000)), true, Witness::Nobody),
+            (false, ms(60_000), Some(ms(70_000)), true, Witness::Alone),
+            (false, ms(60_000), None, true, Witness::Alone),
+            (false, ms(600_000), None, false, Witness::Nobody),
         ] {
-            assert_eq!(witness(within, refused_for, taken_ago), expected, "{refused_for:?} {taken_ago:?}");
+            let found = witness(within, refused_for, taken_ago, alone);
+            assert_eq!(found, expected, "{refused_for:?} {taken_ago:?} {alone}");
         }
     }
 

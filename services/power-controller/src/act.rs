@@ -99,6 +99,7 @@ impl Actor {
                 intents.forget(id);
                 continue;
             };
+            self.effects.note_report(&component);
             match power::decide(&component, &self.power(&component), options, now) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };

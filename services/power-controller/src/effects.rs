@@ -13,7 +13,8 @@ use chassis::{
     memory::leave_room,
 };
 use domain::{
-    component::Action,
+    clock_offset::ClockOffset,
+    component::{Action, Component},
     id::ComponentId,
     options::Options,
     power::{self, Course, Outlook},
@@ -48,6 +49,8 @@ struct Effect {
     course: Course,
     /// Whether the upstream tells what becomes of it, so that the power of the node need not be read.
     followed: bool,
+    /// Whether the node has reported the boot that came of it.
+    reported: bool,
 }
 
 impl Effects {
@@ -81,7 +84,7 @@ impl Effects {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             if outcome::is_unresolved(member) {
                 let (generation, course) = (member.generation, Course::Open);
-                awaited.insert(id, Effect { action, generation, course, followed: false });
+                awaited.insert(id, Effect { action, generation, course, followed: false, reported: false });
             } else {
                 awaited.remove(&id);
             }
@@ -110,6 +113,19 @@ impl Effects {
         }
     }
 
+    /// A node that has reported the boot of its power-on shows the effect, whatever is read of its power.
+    pub(crate) fn note_report(&self, component: &Component) {
+        if !component.has_reported_attempt() {
+            return;
+        }
+        if let Some(effect) = self.awaited.lock().get_mut(component.id.as_str())
+            && effect.action == Action::PoweringOn
+            && effect.generation == component.generation
+        {
+            effect.reported = true;
+        }
+    }
+
     /// Says of the effects of a transition whether the upstream tells what becomes of them.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
         let mut awaited = self.awaited.lock();
@@ -128,10 +144,17 @@ impl Effects {
     }
 
     /// A transition is over, and the upstream did not say what the power of some of its nodes is: what was read before does
-    /// not count any more. Where it said nothing at all of a node, it may show for a while what it saw before.
+    /// not count any more. Where it said nothing at all of a node, it may show for a while what it saw before. Nodes that
+    /// have reported their boot have told it themselves.
     pub(crate) fn leave_open(&self, transition: &Transition, at: Timestamp) {
         let since = Instant::now();
+        let awaited = self.awaited.lock();
+        let is_reported = |member: &TransitionMember| {
+            let effect = awaited.get(member.id.as_str());
+            effect.is_some_and(|effect| effect.reported && effect.generation == member.generation)
+        };
         let left = transition.members.iter().filter(|member| outcome::leaves_power_open(member));
+        let left = left.filter(|member| !is_reported(member));
         let left = left.filter_map(|member| {
             let at = outcome::is_unresolved(member).then_some(at);
             Some((ComponentId::parse(&member.id).ok()?, LeftOpen { since, at }))
@@ -144,12 +167,18 @@ impl Effects {
         self.unread.lock().contains_key(id)
     }
 
-    /// The power of the node was read and stored. `as_of`: since when it is so by the upstream.
-    pub(crate) fn read(&self, id: &ComponentId, asked_at: Instant, as_of: Option<Timestamp>) {
+    /// The power of the node was read and stored. `as_of`: since when it is so by the `clock` of the upstream.
+    pub(crate) fn read(
+        &self,
+        id: &ComponentId,
+        asked_at: Instant,
+        as_of: Option<Timestamp>,
+        clock: Option<ClockOffset>,
+    ) {
         let mut unread = self.unread.lock();
         let Some(LeftOpen { since, at }) = unread.get(id).copied() else { return };
         let after = asked_at.checked_duration_since(since);
-        if at.map_or(after.is_some(), |at| power::is_newer(after, as_of, at)) {
+        if at.map_or(after.is_some(), |at| power::is_newer(after, as_of, at, clock)) {
             unread.remove(id);
         }
     }
@@ -207,6 +236,9 @@ impl Effects {
 impl Effect {
     /// A reading of any generation tells whether the effect has come.
     fn outlook(&self, state: &PowerState, options: &Options, now: Timestamp) -> Outlook {
+        if self.reported {
+            return Outlook::Settled;
+        }
         let power = observation::power(Some(state), state.generation);
         power::outlook(self.action, self.course, &power, options, now)
     }

@@ -233,10 +233,10 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Whether it may have been taken at `at`, by the clock of the upstream; none: nobody can tell.
-    fn allows(&self, at: Timestamp) -> Option<bool> {
-        let clock = self.clock.filter(|_| at < Timestamp(i64::MAX))?;
-        Some(clock.may_be_within(at, self.from, self.until))
+    /// Whether it may have been taken when the upstream says, by its clock; none: nobody can tell.
+    fn allows(&self, one: &Accepted) -> Option<bool> {
+        let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX))?;
+        Some(clock.may_be_within(one.at, one.resolution, self.from, self.until))
     }
 }
 
@@ -252,12 +252,12 @@ pub(crate) fn trace<'a>(
     let Some(action) = convert::action(transition) else { return Trace::Missing };
     let ids = convert::sorted_ids(transition);
     let candidates = || {
-        accepted.iter().filter(|one| {
-            one.action == Some(action) && window.allows(one.at) != Some(false) && !is_claimed(one)
-        })
+        accepted
+            .iter()
+            .filter(|one| one.action == Some(action) && window.allows(one) != Some(false) && !is_claimed(one))
     };
     let same = || candidates().filter(|one| one.complete && one.ids == ids);
-    if let Some(dated) = same().filter(|one| window.allows(one.at).is_some()).max_by_key(|one| one.at) {
+    if let Some(dated) = same().filter(|one| window.allows(one).is_some()).max_by_key(|one| one.at) {
         return Trace::Found(&dated.id);
     }
     let may_become = |one: &Accepted| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));
@@ -284,7 +284,7 @@ pub(crate) enum ReadBack {
 /// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost their
 /// nodes.
 pub(crate) fn read_back(transition: &Transition, record: &Accepted, window: &Window) -> ReadBack {
-    if record.action != convert::action(transition) || window.allows(record.at) == Some(false) {
+    if record.action != convert::action(transition) || window.allows(record) == Some(false) {
         return ReadBack::Other;
     }
     let ids = convert::sorted_ids(transition);

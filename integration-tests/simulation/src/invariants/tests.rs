@@ -173,9 +173,11 @@ fn shards_that_are_nobodys_or_too_many_are_found() {
 #[test]
 fn action_on_held_nodes_is_found() {
     let held = [NODE.to_owned()];
-    assert!(nothing_held("a", Action::PoweringOn, "b", true, &[]).is_ok());
-    assert!(nothing_held("a", Action::PoweringOn, "b", true, &held).is_err());
-    assert!(nothing_held("a", Action::PoweringOn, "b", false, &held).is_err());
+    assert!(nothing_held("a", Action::PoweringOn, "b", &[]).is_ok());
+    assert!(nothing_held("a", Action::PoweringOn, "b", &held).is_err());
+    let known = BTreeSet::from(["b".to_owned()]);
+    assert!(holder_not_known(NODE, Action::PoweringOn, "c", &known).is_ok());
+    assert!(holder_not_known(NODE, Action::PoweringOn, "b", &known).is_err());
 }
 
 #[test]

@@ -125,6 +125,10 @@ impl Keeper {
         // Before anything is asked, so that the lease lasts longer in the database than here.
         let began = Instant::now();
         let acted_upon = self.told.borrow().acted_upon();
+        if acted_upon.is_empty() {
+            // A backup may have been restored from before the rows were made.
+            self.rows.make().await?;
+        }
         let transaction = self.rows.begin().await?;
         let (alive, is_new) = transaction.live().await?;
         let mut epochs = transaction.renew(&acted_upon).await?;

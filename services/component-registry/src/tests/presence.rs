@@ -14,7 +14,8 @@ impl Site {
         self.component(id).await.and_then(|component| component.presence).unwrap_or_default()
     }
 
-    async fn until(&self, id: &str, listing: InventoryListing) {
+    /// Waits until the record says so of the node.
+    pub(super) async fn until(&self, id: &str, listing: InventoryListing) {
         eventually(async || self.presence(id).await.listing() == listing).await;
     }
 

@@ -7,9 +7,9 @@ use domain::{id::ComponentId, time::Timestamp};
 use futures_util::future::join_all;
 use proto::{
     component::{
-        Action, ActionReport, ActualState, BootArtifacts, BootToken, Component, PatchComponentsRequest,
-        PatchEach, Phase, PreparationReport, PutComponentsRequest, ReportActionsRequest,
-        ReportPreparationsRequest, WatchComponentsRequest, WatchComponentsResponse,
+        Action, ActionReport, ActualState, BootArtifacts, BootToken, Component, InventoryListing,
+        PatchComponentsRequest, PatchEach, Phase, PreparationReport, PutComponentsRequest,
+        ReportActionsRequest, ReportPreparationsRequest, WatchComponentsRequest, WatchComponentsResponse,
         patch_components_request::Selection, report_service_client::ReportServiceClient,
     },
     option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
@@ -17,15 +17,18 @@ use proto::{
 use test_databases::EmptyDatabase;
 use tonic::Streaming;
 
-use super::{Site, eventually, smd::Smd};
+use super::{N0, Site, eventually, smd::Smd};
 use crate::{Components, Migrator};
 
 /// Age at which the time stamp of a report is old.
 const OLD: Duration = Duration::from_secs(20 * 60);
 
 async fn site(database: &EmptyDatabase) -> Site {
-    let smd = Smd::start().await;
-    Site::with_smd(&smd, |settings| settings.component_registry.database_url.clone_from(&database.url)).await
+    site_of(&Smd::start().await, database).await
+}
+
+async fn site_of(smd: &Smd, database: &EmptyDatabase) -> Site {
+    Site::with_smd(smd, |settings| settings.component_registry.database_url.clone_from(&database.url)).await
 }
 
 fn reported(id: &str, kernel: &str) -> Component {
@@ -210,6 +213,7 @@ async fn power_on(site: &Site, id: &str, token: &str) {
     };
     site.enable(id, true).await;
     site.patch(id, Component { status: Some(powering_on), ..Component::default() }).await;
+    site.until(id, InventoryListing::Listed).await;
     let stored = site.component(id).await.unwrap();
     let attempt = stored.event_stats.and_then(|stats| stats.power_on_attempts).unwrap_or(0) + 1;
     let mut registry = ReportServiceClient::new(site.channel.clone());
@@ -256,21 +260,23 @@ async fn found(site: &Site, id: &str, token: &str) -> Component {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_of_the_boot_before_is_noted_and_counts_for_nothing() {
     for database in test_databases::every_kind().await {
-        let site = site(&database).await;
-        site.put_reported(&["x1"], false).await;
-        power_on(&site, "x1", "first").await;
-        assert!(found(&site, "x1", "first").await.boot.unwrap().reported, "{}", database.kind);
-        power_on(&site, "x1", "second").await;
+        let smd = Smd::start().await;
+        smd.add_node(N0);
+        let site = site_of(&smd, &database).await;
+        site.put_reported(&[N0], false).await;
+        power_on(&site, N0, "first").await;
+        assert!(found(&site, N0, "first").await.boot.unwrap().reported, "{}", database.kind);
+        power_on(&site, N0, "second").await;
 
-        let before = site.component("x1").await.unwrap();
-        let late = found(&site, "x1", "first").await;
+        let before = site.component(N0).await.unwrap();
+        let late = found(&site, N0, "first").await;
         assert_eq!(late.late_report.as_ref().unwrap().token, "first");
         assert_eq!((&late.actual_state, &late.boot), (&before.actual_state, &before.boot));
         assert!(!late.boot.as_ref().unwrap().reported, "{}", database.kind);
-        let again = found(&site, "x1", "first").await;
+        let again = found(&site, N0, "first").await;
         assert_eq!(again.late_report, late.late_report, "{}: noted once", database.kind);
 
-        let current = found(&site, "x1", "second").await;
+        let current = found(&site, N0, "second").await;
         assert!(current.boot.unwrap().reported, "{}", database.kind);
         assert_eq!(current.actual_state.unwrap().bss_token(), "second");
         site.stop().await;

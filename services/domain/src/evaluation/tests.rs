@@ -616,7 +616,7 @@ fn an_unlisted_node_says_so_until_it_is_listed_or_settled() {
             "off want doubtful",
             "off want unasked",
             "off want unasked:waiting-for-HSM",
-            "on absent",
+            "on absent cfs:-:",
             "on want last:powering_on:5 absent",
             "on want match cfs::x cfg:y absent",
             "on want match cfs::x absent",
@@ -632,7 +632,7 @@ fn an_unlisted_node_says_so_until_it_is_listed_or_settled() {
                 power_on_needed: 'powering_on'
             off want unasked:waiting-for-HSM
                 power_on_needed: 'powering_on' error 'waiting-for-HSM'
-            on absent
+            on absent cfs:-:
                 power_off_needed: 'powering_off' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed'
             on want last:powering_on:5 absent
                 boot_awaited: 'powering_on' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed' until +1199996
@@ -656,10 +656,10 @@ fn a_node_turned_too_often_is_held_until_a_new_wish() {
             "off want turns:12:powering_off_gracefully",
             "off want turns:12:powering_on",
             "off want turns:12:powering_off_gracefully limit:4",
-            "on turns:12:powering_on",
-            "on turns:12:powering_off_gracefully",
+            "on turns:12:powering_on cfs:-:",
+            "on turns:12:powering_off_gracefully cfs:-:",
             "on want match cfs::x turns:99:powering_on over:on_hold",
-            "on last:powering_on:5 turns:12:powering_on over:failed",
+            "on last:powering_on:5 turns:12:powering_on over:failed cfs:-:",
         ],
         expect![[r#"
             off want turns:11:powering_off_gracefully
@@ -670,13 +670,13 @@ fn a_node_turned_too_often_is_held_until_a_new_wish() {
                 power_on_needed: 'powering_on'
             off want turns:12:powering_off_gracefully limit:4
                 power_on_needed: 'powering_on'
-            on turns:12:powering_on
+            on turns:12:powering_on cfs:-:
                 turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until it is enabled or given to a session again'
-            on turns:12:powering_off_gracefully
+            on turns:12:powering_off_gracefully cfs:-:
                 power_off_needed: 'powering_off'
             on want match cfs::x turns:99:powering_on over:on_hold
                 booted: '' settled
-            on last:powering_on:5 turns:12:powering_on over:failed
+            on last:powering_on:5 turns:12:powering_on over:failed cfs:-:
                 already_failed: 'powering_off' failed settled
         "#]],
     );

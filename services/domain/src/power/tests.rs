@@ -374,16 +374,21 @@ fn a_refused_shutdown_is_asked_for_again_and_never_forced() {
 fn a_reading_counts_after_an_unknown_end_when_it_was_made_after_it() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let at = |ms: i64| Some(Timestamp(NOW.0 + ms));
+    let clock = |ahead: i64| ClockOffset::measure(NOW, NOW, Timestamp(NOW.0 + ahead), Duration::from_secs(1));
     let rows = [
-        ("asked for before", None, None, false),
-        ("asked for after, and made now", seconds(0), None, true),
-        ("asked for after, and sampled before", seconds(1), at(-1_000), false),
-        ("sampled after, or so the clocks allow", seconds(9), at(4_999), false),
-        ("sampled after", seconds(9), at(5_000), true),
-        ("only changes are dated", seconds(35), at(-900_000), true),
+        ("asked for before", None, None, None, false),
+        ("asked for after, and made now", seconds(0), None, None, true),
+        ("asked for after, and sampled before", seconds(1), at(-1_000), None, false),
+        ("sampled after, or so the clocks allow", seconds(9), at(4_999), None, false),
+        ("sampled after", seconds(9), at(5_000), None, true),
+        ("sampled after by a clock that is known", seconds(2), at(2_000), clock(0), true),
+        ("sampled in the second of the end", seconds(2), at(0), clock(0), false),
+        ("sampled before by a clock that is ahead", seconds(9), at(590_000), clock(600_000), false),
+        ("sampled after by a clock that is behind", seconds(9), at(-590_000), clock(-600_000), true),
+        ("only changes are dated", seconds(35), at(-900_000), None, true),
     ];
-    for (name, after, as_of, expected) in rows {
-        assert_eq!(is_newer(after, as_of, NOW), expected, "{name}");
+    for (name, after, as_of, clock, expected) in rows {
+        assert_eq!(is_newer(after, as_of, NOW, clock), expected, "{name}");
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct Accepted {
     pub(crate) complete: bool,
     /// By the clock of the upstream; the end of time: it does not tell.
     pub(crate) at: Timestamp,
+    /// What `at` is cut to.
+    pub(crate) resolution: Duration,
     /// Whether it still works on it, and holds its nodes.
     pub(crate) open: bool,
 }
@@ -81,11 +83,11 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    fn may_be(&self, id: &str, action: Option<Action>, at: Timestamp, clock: Option<ClockOffset>) -> bool {
-        !self.known.contains(id)
-            && action.is_some_and(|action| self.actions.contains(&action))
-            && (at == Timestamp(i64::MAX)
-                || clock.is_none_or(|clock| clock.may_be_within(at, self.from, self.until)))
+    fn may_be(&self, one: &Accepted, clock: Option<ClockOffset>) -> bool {
+        let within = |clock: ClockOffset| clock.may_be_within(one.at, one.resolution, self.from, self.until);
+        !self.known.contains(&one.id)
+            && one.action.is_some_and(|action| self.actions.contains(&action))
+            && (one.at == Timestamp(i64::MAX) || clock.is_none_or(within))
     }
 }
 
@@ -307,8 +309,9 @@ impl Driver {
     ) -> Result<Vec<Accepted>, Failure> {
         match self {
             Self::Pcs(pcs) => pcs.holders(ids, deadline).await,
+            Self::Simulated(fleet) => fleet.holders(ids, deadline).await,
             // Nobody reserves nodes there.
-            Self::Simulated(_) | Self::Redfish(_) => Ok(Vec::new()),
+            Self::Redfish(_) => Ok(Vec::new()),
         }
     }
 

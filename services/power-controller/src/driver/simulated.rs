@@ -1,6 +1,6 @@
 //! The simulated fleet as the power upstream.
 
-use std::{error::Error, io, sync::Arc, time::Duration};
+use std::{collections::HashSet, error::Error, io, sync::Arc, time::Duration};
 
 use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time, within};
 use domain::{bos_time, clock_offset::ClockOffset, component::Action, time::Timestamp};
@@ -102,6 +102,14 @@ impl Simulated {
     }
 
     pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
+        let mut found = self.list(deadline).await?;
+        let clock = found.clock;
+        found.accepted.retain(|one| search.may_be(one, clock));
+        Ok(found)
+    }
+
+    /// Every transition that the fleet has on record.
+    async fn list(&self, deadline: Duration) -> Result<Found, Failure> {
         let mut client = self.client.clone();
         let asked_at = time::now();
         let request = ListTransitionsRequest { since: None };
@@ -116,11 +124,40 @@ impl Simulated {
             let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
             let mut ids = one.ids;
             ids.sort_unstable();
-            // It does not tell whether it works on one still, and nobody is held by it.
-            Accepted { id: one.transition_id, action, ids, complete: true, at, open: false }
+            // It does not tell here whether it works on one still.
+            Accepted {
+                id: one.transition_id,
+                action,
+                ids,
+                complete: true,
+                at,
+                resolution: Duration::ZERO,
+                open: false,
+            }
         });
-        let accepted = accepted.filter(|one| search.may_be(&one.id, one.action, one.at, clock)).collect();
-        Ok(Found { accepted, clock })
+        Ok(Found { accepted: accepted.collect(), clock })
+    }
+
+    /// The transitions that the fleet works on and that hold one of these nodes.
+    pub(crate) async fn holders(
+        &self,
+        ids: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<Accepted>, Failure> {
+        let mut holders = Vec::new();
+        for one in self.list(deadline).await?.accepted {
+            if !one.ids.iter().any(|id| ids.contains(id)) {
+                continue;
+            }
+            let Some(progress) = self.follow(&one.id, deadline).await? else { continue };
+            let is_pending = |task: &&Task| matches!(task.state, TaskState::Pending);
+            let pending = progress.tasks.iter().filter(is_pending).map(|task| task.id.clone());
+            let held: Vec<_> = pending.filter(|id| ids.contains(id)).collect();
+            if !held.is_empty() {
+                holders.push(Accepted { ids: held, open: true, ..one });
+            }
+        }
+        Ok(holders)
     }
 
     /// The outcome of a call, with a text that names the fleet and, while it does not answer, since when.
@@ -185,7 +222,8 @@ fn task(task: NodeTask) -> Task {
         TaskOutcome::Unspecified => TaskState::Pending,
         TaskOutcome::Succeeded => TaskState::Succeeded,
         TaskOutcome::Failed => TaskState::Failed(task.error),
-        TaskOutcome::Refused => TaskState::Refused { words: task.error, reserved: false },
+        // It knows no other reason not to begin.
+        TaskOutcome::Refused => TaskState::Refused { words: task.error, reserved: true },
     };
     Task { id: task.id, state }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use chassis::convert::component::action_to_wire;
+use domain::component::{ActualState, BegunBoot, EventStats, LastAction, NumberedToken};
 use expect_test::expect;
 use proto::power::{PowerReading, TaskOutcome, TransitionMember};
 
@@ -62,6 +63,43 @@ fn an_effect_that_is_seen_before_the_answer_is_not_awaited_after_it() {
     assert_eq!(settle(&effects, PowerReading::Off), Some(1));
     effects.accepted(&transition(OFF, 1), NOW);
     assert_eq!(wait(&effects, PowerReading::On), "settled");
+}
+
+/// A node whose power-on of that generation is under way, and which has reported its boot or not.
+fn booting(generation: u64, reported: bool) -> Component {
+    let token = NumberedToken { token: "t1".into(), number: 1 };
+    Component {
+        generation,
+        last_action: Some(LastAction { action: Some(ON), ..LastAction::default() }),
+        event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::default() }),
+        boot: Some(BegunBoot { token, generation, attempt: 1, reported }),
+        actual_state: Some(ActualState {
+            bss_token: Some("t1".into()),
+            last_updated: Some(NOW),
+            ..ActualState::default()
+        }),
+        ..Component::new(id())
+    }
+}
+
+#[test]
+fn the_report_of_a_boot_shows_the_effect_of_its_power_on() {
+    let rows = [
+        ("its own report", ON, booting(1, true), "settled", false),
+        ("no report", ON, booting(1, false), "pending 10 s", true),
+        ("a report of another generation", ON, booting(2, true), "pending 10 s", true),
+        ("a shutdown", OFF, booting(1, true), "pending 300 s", true),
+    ];
+    for (name, action, component, expected, left_open) in rows {
+        let effects = Effects::default();
+        effects.begin(&transition(action, 1));
+        effects.note_report(&component);
+        effects.ended(&transition(action, 1), NOW);
+        effects.leave_open(&transition(action, 1), NOW);
+        let reading = if action == ON { PowerReading::Off } else { PowerReading::On };
+        assert_eq!(wait(&effects, reading), expected, "{name}");
+        assert_eq!(effects.is_left_open("x1"), left_open, "{name}");
+    }
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use chassis::convert::component::action_to_wire;
 use domain::{
     component::{BootPreparation, EventStats, LastAction, Phase, Status},
@@ -298,6 +300,7 @@ fn theirs(id: &str, action: Option<Action>, ids: &[&str]) -> Accepted {
         ids: ids.iter().map(ToString::to_string).collect(),
         complete: true,
         at: Timestamp(50_000),
+        resolution: Duration::ZERO,
         open: true,
     }
 }
@@ -313,7 +316,7 @@ fn ours() -> Transition {
 /// Taken between 49 and 52 s by a clock that is as ours.
 fn window() -> Window {
     let at = Timestamp(50_000);
-    let clock = ClockOffset::measure(at, at, at, std::time::Duration::from_millis(1));
+    let clock = ClockOffset::measure(at, at, at, Duration::from_millis(1));
     Window { from: Timestamp(49_000), until: Timestamp(52_000), clock }
 }
 
@@ -323,9 +326,12 @@ fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
     let at = |at: i64, one: &Accepted| Accepted { at: Timestamp(at), ..one.clone() };
     let begun = |one: Accepted| Accepted { complete: false, ..one };
     let undated = at(i64::MAX, &same);
+    let cut = |at: i64| Accepted { at: Timestamp(at), resolution: Duration::from_secs(1), ..same.clone() };
     let rows = [
         ("the same", vec![same.clone()], Trace::Found("t1")),
         ("it began before ours was sent", vec![at(48_800, &same)], Trace::Missing),
+        ("it began in the second in which ours was sent", vec![cut(48_000)], Trace::Found("t1")),
+        ("it began in the second before", vec![cut(47_000)], Trace::Missing),
         ("it began after our caller had gone", vec![at(52_200, &same)], Trace::Missing),
         (
             "another of ours was taken under the id",
@@ -386,7 +392,16 @@ fn an_id_is_believed_when_it_stands_for_what_was_asked() {
             Accepted { complete: false, ..theirs("t1", Some(OFF), &["x3"]) },
             ReadBack::Other,
         ),
-        ("it began before ours was sent", Accepted { at: Timestamp(40_000), ..same }, ReadBack::Other),
+        (
+            "it began before ours was sent",
+            Accepted { at: Timestamp(40_000), ..same.clone() },
+            ReadBack::Other,
+        ),
+        (
+            "it began in the second in which ours was sent",
+            Accepted { at: Timestamp(48_000), resolution: Duration::from_secs(1), ..same },
+            ReadBack::Same,
+        ),
     ];
     for (what, record, expected) in rows {
         assert_eq!(read_back(&ours(), &record, &window()), expected, "{what}");

@@ -151,7 +151,7 @@ impl Sense {
             let same = asked_for.generation == state.generation;
             let spent_power_ons = if same { asked_for.spent_power_ons } else { 0 };
             let state = PowerState { spent_power_ons, ..state };
-            if self.is_overtaken(&state) {
+            if self.is_overtaken(&id, &state, now) {
                 self.effects.settle(&state, &options, now);
                 self.seen.remove(&id);
                 self.queues.unread.mark([id]);
@@ -162,11 +162,19 @@ impl Sense {
         self.store(states).await;
     }
 
-    /// Whether what is stored was read after the result, or for a newer generation, and says otherwise.
-    fn is_overtaken(&self, result: &PowerState) -> bool {
+    /// Whether what is stored was read after the result, or for a newer generation, and says otherwise. What the upstream
+    /// showed afterwards may be of a time before.
+    fn is_overtaken(&self, id: &ComponentId, result: &PowerState, now: Timestamp) -> bool {
+        let is_of_before = |known: &PowerState| {
+            let as_of = self.seen.get(id).and_then(|seen| seen.as_of);
+            let reading = convert::rule_reading(known.reading());
+            power::is_outdated(reading, as_of, convert::as_shown(result), now)
+        };
         self.known.states.view().get(&result.id).is_some_and(|known| {
             known.generation > result.generation
-                || (self.contradicts(result) && convert::observed_at(&known) > convert::observed_at(result))
+                || (self.contradicts(result)
+                    && convert::observed_at(&known) > convert::observed_at(result)
+                    && !is_of_before(&known))
         })
     }
 
@@ -226,7 +234,8 @@ impl Sense {
             return self.ask_again_later(ids);
         }
         let (options, now) = (self.known.options.in_force(), time::now());
-        states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of));
+        let clock = self.driver.clock();
+        states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of, clock));
         // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
         self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {

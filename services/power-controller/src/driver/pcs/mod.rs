@@ -260,8 +260,7 @@ impl Pcs {
         let mut candidates = self.list(deadline).await?;
         let clock = self.clock();
         candidates.retain(|one| {
-            search.may_be(&one.id, one.action(), one.created_at(), clock)
-                && one.size().is_none_or(|size| search.sizes.contains(&size))
+            search.may_be(&one.record(), clock) && one.size().is_none_or(|size| search.sizes.contains(&size))
         });
         Ok(Found { accepted: self.look_into(candidates, deadline).await?, clock })
     }

@@ -1,5 +1,7 @@
 //! What goes to the power control service and comes back (BOS reference 6.3).
 
+use std::time::Duration;
+
 use chrono::DateTime;
 use domain::{bos_time, component::Action, time::Timestamp};
 use proto::power::PowerReading;
@@ -136,6 +138,12 @@ impl Transition {
         self.create_time.as_deref().and_then(time).unwrap_or(Timestamp(i64::MAX))
     }
 
+    /// What the time when it was taken is cut to. The service itself tells nanoseconds, others may tell whole seconds.
+    fn resolution(&self) -> Duration {
+        let is_fine = self.create_time.as_deref().is_some_and(|text| text.contains('.'));
+        if is_fine { Duration::ZERO } else { Duration::from_secs(1) }
+    }
+
     /// How many nodes it has; none: not told, or still being worked out.
     pub(super) fn size(&self) -> Option<usize> {
         let total = self.task_counts.as_ref()?.total;
@@ -161,8 +169,15 @@ impl Transition {
     /// The nodes and the action that the transition was asked for, and when.
     pub(super) fn record(&self) -> Accepted {
         let (ids, complete) = self.nodes();
-        let (action, at) = (self.action(), self.created_at());
-        Accepted { id: self.id.clone(), action, ids, complete, at, open: !self.is_over() }
+        Accepted {
+            id: self.id.clone(),
+            action: self.action(),
+            ids,
+            complete,
+            at: self.created_at(),
+            resolution: self.resolution(),
+            open: !self.is_over(),
+        }
     }
 
     fn is_new(&self) -> bool {
