@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use domain::evaluation::{ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED};
+use domain::evaluation::ERROR_POWER_MISSING;
 use serde_json::Value;
 use upstreams::{Effect, NodeFaults, Pace, Plan, Service::Pcs, Trouble};
 
 use crate::scene::Scene;
 
 const STATUS: &str = "POST /power-status";
+
+/// What a node shows whose BMC the power service cannot reach.
+const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
 
 /// That each of `ids` is where it was before the session, though enabled, and was not touched.
 async fn were_left_alone(scene: &Scene, ids: &[String]) {
@@ -60,7 +63,7 @@ async fn power_that_is_not_known_is_neither_on_nor_off() {
         scene.faults(silent, NodeFaults { pcs_undefined: true, ..NodeFaults::default() });
         scene.faults(broken, NodeFaults { pcs_error: Some(words.into()), ..NodeFaults::default() });
         scene.begin(operation, &ids).await;
-        scene.show(silent, &[ERROR_POWER_UNDEFINED]).await;
+        scene.show(silent, &[UNREACHABLE]).await;
         scene.show(broken, &[words]).await;
         scene.until("the other nodes to be done", fine, |component| component["enabled"] == false).await;
         were_left_alone(&scene, silent).await;
