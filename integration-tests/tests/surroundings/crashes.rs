@@ -20,6 +20,9 @@ const SLOW: Duration = Duration::from_secs(2);
 /// Long enough for a step to be under way when the mesh is killed.
 const STEP: Duration = Duration::from_millis(600);
 
+/// Seconds that a node has to turn on before it is asked again.
+const POWER_ON_WAIT: u64 = 2;
+
 /// Milliseconds that each life of the mesh lasts after it has become ready.
 const LIVES: [u64; 8] = [20, 60, 100, 30, 5, 200, 50, 10];
 
@@ -92,6 +95,62 @@ async fn boot_data_whose_answer_is_lost_in_a_crash_are_given_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn configurations_whose_answer_is_lost_in_a_crash_are_set_again() {
     is_survived(Cfs, "PATCH /components", Some(Effect::HangAfter)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_boot_while_the_mesh_is_down_are_not_prepared_again() {
+    let pace = Pace { power_on: STEP, ..Pace::default() };
+    let mut mesh = Served::prepare(Plan { pace: Some(pace), ..Plan::quick(NODES) }, "t", "s").await;
+    mesh.start().await;
+    mesh.bos.options(&json!({"max_power_on_wait_time": POWER_ON_WAIT})).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "boot").await;
+    let asked_for = |mesh: &Served, operation| mesh.upstreams.requests(Pcs, operation);
+    eventually("a transition to be followed", async || {
+        (asked_for(&mesh, "GET /transitions/{id}") > 0).then_some(())
+    })
+    .await;
+    mesh.kill().await;
+    eventually("nodes to be configured", async || {
+        let ids = mesh.upstreams.ids();
+        ids.iter().all(|id| is_configured(&mesh, id)).then_some(())
+    })
+    .await;
+    // Nothing shows that the time to turn on is over.
+    tokio::time::sleep(Duration::from_secs(POWER_ON_WAIT)).await;
+
+    mesh.upstreams.trouble(Trouble::status(Pcs, 503));
+    let before = asked_for(&mesh, "POST /power-status");
+    mesh.start().await;
+    eventually("questions that are not answered", async || {
+        (asked_for(&mesh, "POST /power-status") >= before + 2).then_some(())
+    })
+    .await;
+    mesh.upstreams.clear_troubles(None);
+    mesh.bos.complete(&name).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    for id in mesh.upstreams.ids() {
+        booted_once(&mesh, &id);
+        prepared_once(&mesh, &id);
+    }
+    mesh.kill().await;
+}
+
+/// Whether the configuration service calls a node configured that has booted.
+fn is_configured(mesh: &Served, id: &str) -> bool {
+    let history = mesh.upstreams.history(id).unwrap();
+    let after_boot = history.iter().skip_while(|event| !matches!(event.what, What::Booted { .. }));
+    after_boot.into_iter().any(|event| matches!(event.what, What::Configured { status: "configured" }))
+}
+
+/// A node was prepared for one boot, before it.
+fn prepared_once(mesh: &Served, id: &str) {
+    let history = mesh.upstreams.history(id).unwrap();
+    let is_prepared =
+        |what: &What| matches!(what, What::BootData { .. } | What::Configuration { cleared: true, .. });
+    let prepared: Vec<_> = history.iter().map(|event| &event.what).filter(|what| is_prepared(what)).collect();
+    assert_eq!(prepared.len(), 2, "{id}: {prepared:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,9 @@ use crate::scene::Scene;
 
 const STATUS: &str = "POST /power-status";
 
+/// What a node shows whose BMC the power service cannot reach.
+const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
+
 /// That each of `ids` is where it was before the session, though enabled, and was not touched.
 async fn were_left_alone(scene: &Scene, ids: &[String]) {
     for id in ids {
@@ -60,7 +63,7 @@ async fn power_that_is_not_known_is_neither_on_nor_off() {
         scene.faults(silent, NodeFaults { pcs_undefined: true, ..NodeFaults::default() });
         scene.faults(broken, NodeFaults { pcs_error: Some(words.into()), ..NodeFaults::default() });
         scene.begin(operation, &ids).await;
-        scene.show(silent, &["PCS cannot reach the node's BMC"]).await;
+        scene.show(silent, &[UNREACHABLE]).await;
         scene.show(broken, &[words]).await;
         scene.until("the other nodes to be done", fine, |component| component["enabled"] == false).await;
         were_left_alone(&scene, silent).await;

@@ -57,7 +57,6 @@ async fn who_needs_none_of_the_silent_ones_is_as_fast_as_ever() {
     let scene = scene().await;
     let ids = scene.upstreams.ids();
     let (held_up, others) = ids.split_at(NODES / 2);
-    // The configuration service answers: without it nothing is switched off.
     silence(&scene, &[Bss, Ims]);
     // Each node is one more that waits; together they are more than there are calls at a time.
     for id in held_up {
