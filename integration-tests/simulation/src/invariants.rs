@@ -3,16 +3,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use chassis::lease::SHARDS;
 use domain::{
     component::{Component, Phase},
+    evaluation::DecisionVersion,
+    presence::InventoryPresence,
     status,
 };
 use proto::{
     component::Action,
-    power::{Delivery, PowerReading, PowerState, Transition},
+    power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember},
 };
 
 /// Kinds of which everything is written under the lease of its key.
@@ -270,6 +273,55 @@ pub fn known(seen: &Acceptance) -> Result<(), String> {
         Some(_) => Ok(()),
         None => Err(format!("{}: {:?} upon {:?}", seen.node, seen.action, seen.powers)),
     }
+}
+
+/// I1: what became of a transition is learnt from the one that was taken for it. `took` is what the power service has
+/// under the id on record.
+pub fn own_results(transition: &Transition, took: Option<&(Action, BTreeSet<String>)>) -> Result<(), String> {
+    let has_result = |member: &&TransitionMember| member.outcome() != TaskOutcome::Unspecified;
+    let with_results: Vec<_> = transition.members.iter().filter(has_result).map(|one| &one.id).collect();
+    let (Some((action, nodes)), false) = (took, with_results.is_empty()) else { return Ok(()) };
+    if *action == transition.action() && with_results.iter().all(|id| nodes.contains(*id)) {
+        return Ok(());
+    }
+    let (id, other) = (&transition.id, &transition.upstream_id);
+    Err(format!("{id} has results {with_results:?} of {other}, which is {action:?} of {nodes:?}"))
+}
+
+/// I5: an action rests on a reading of the replica that acts, made since it was started. `readers` are the starts that
+/// have read the power of the node.
+pub fn read_by_actor(node: &str, actor: u64, readers: &BTreeSet<u64>) -> Result<(), String> {
+    if readers.contains(&actor) {
+        return Ok(());
+    }
+    Err(format!("{node}: start {actor} acts on readings of {readers:?}"))
+}
+
+/// I10: a decision of older rules replaces none of newer rules about the same wish.
+pub fn newest_rules_decide(before: Option<&Component>, after: &Component) -> Result<(), String> {
+    let (by, id) = (after.decided_by, after.id.as_str());
+    match before.map(|before| before.decided_by) {
+        Some(before) if by != DecisionVersion::default() && by.rules < before.rules => {
+            Err(format!("{id}: decided by {by:?} after {before:?}"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// How long an inventory has to lack a node before its absence counts, with clocks that go wrong by seconds.
+const LACKS: Duration = Duration::from_secs(5);
+
+/// I15: a node counts as absent only when the inventory was seen to lack it for a while. `lacked` are the ages of its
+/// answers without the node.
+pub fn absence_is_confirmed(component: &Component, lacked: &[Duration]) -> Result<(), String> {
+    let is_absent = matches!(component.presence, InventoryPresence::Absent { .. });
+    if is_absent && !lacked.iter().any(|age| *age >= LACKS) {
+        return Err(format!(
+            "{} is absent, and the inventory lacked it {lacked:?} ago",
+            component.id.as_str()
+        ));
+    }
+    Ok(())
 }
 
 /// I7: no attempt beyond the retry policy.

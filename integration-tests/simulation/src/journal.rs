@@ -14,7 +14,10 @@ use chassis::{
 };
 use domain::component::Component;
 use parking_lot::Mutex;
-use proto::power::{Delivery, PowerState, Transition};
+use proto::{
+    component::Action,
+    power::{Delivery, PowerReading, PowerState, Transition},
+};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -45,6 +48,14 @@ struct State {
     /// The tokens with which each node has booted.
     booted: BTreeMap<String, BTreeSet<String>>,
     attempts: BTreeMap<Asked, Vec<String>>,
+    /// What the power service has under each id.
+    took: BTreeMap<String, (Action, BTreeSet<String>)>,
+    /// The starts that have read the power of each node.
+    readers: BTreeMap<String, BTreeSet<u64>>,
+    /// The start that wrote each transition last.
+    writers: BTreeMap<String, u64>,
+    /// When the inventory lacked each node.
+    lacked: BTreeMap<String, Vec<Instant>>,
     /// The foreign transitions of which it was written down that they hold a node.
     holders: BTreeMap<String, BTreeSet<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
@@ -72,6 +83,10 @@ impl<R> History<R> {
         }
     }
 
+    fn last(&self) -> Option<Arc<R>> {
+        self.0.back().and_then(|(_, state)| state.clone())
+    }
+
     /// Those that were in force at some time within the grace, oldest first.
     fn recent(&self) -> Vec<Arc<R>> {
         let now = Instant::now();
@@ -84,7 +99,7 @@ impl<R> History<R> {
 impl Journal {
     /// A host has stored something.
     pub fn kept(&self, part: Part, commit: &Commit<'_>) {
-        let Commit { kind, batch, .. } = *commit;
+        let Commit { kind, batch, start, .. } = *commit;
         let mut state = self.state.lock();
         state.judge("I10", invariants::written_by_who_holds_it(kind, &commit.foreign));
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
@@ -97,9 +112,21 @@ impl Journal {
                 };
                 state.judge("I5", stable);
             }
+            for one in &batch.changed {
+                let before = state.components.get(one.id.as_str()).and_then(History::last);
+                state.judge("I10", invariants::newest_rules_decide(before.as_deref(), one));
+                let lacked = state.lacked.get(one.id.as_str()).into_iter().flatten();
+                let ages: Vec<_> = lacked.map(Instant::elapsed).collect();
+                state.judge("I15", invariants::absence_is_confirmed(one, &ages));
+            }
             note(&mut state.components, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
             state.told(part, batch);
+            for power in &batch.changed {
+                if power.reading() != PowerReading::Unspecified {
+                    state.readers.entry(power.id.clone()).or_default().insert(start);
+                }
+            }
             note(&mut state.powers, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<Transition>>() {
             state.told(part, batch);
@@ -110,6 +137,9 @@ impl Journal {
                 let policy = state.policy();
                 let checked = invariants::attempts_within_policy(transition, policy);
                 state.judge("I7", checked);
+                let own = invariants::own_results(transition, state.took.get(&transition.upstream_id));
+                state.judge("I1", own);
+                state.writers.insert(transition.id.clone(), start);
                 for member in transition.members.iter().filter(|member| !member.held_by.is_empty()) {
                     let holders = state.holders.entry(member.id.clone()).or_default();
                     holders.insert(member.held_by.clone());
@@ -147,8 +177,19 @@ impl Journal {
         self.state.lock().booted.entry(node.to_owned()).or_default().insert(token.to_owned());
     }
 
+    /// The power service has a transition under an id from now on.
+    pub fn took(&self, upstream_id: &str, action: Action, nodes: &[String]) {
+        let nodes = nodes.iter().cloned().collect();
+        self.state.lock().took.insert(upstream_id.to_owned(), (action, nodes));
+    }
+
+    /// The inventory was read without a node.
+    pub fn left_out(&self, node: &str) {
+        self.state.lock().lacked.entry(node.to_owned()).or_default().push(Instant::now());
+    }
+
     /// The power service took a transition.
-    pub fn accepted(&self, upstream_id: &str, action: proto::component::Action, nodes: &[String]) {
+    pub fn accepted(&self, upstream_id: &str, action: Action, nodes: &[String]) {
         let mut state = self.state.lock();
         for node in nodes {
             let acceptance = state.acceptance(node, action);
@@ -159,12 +200,16 @@ impl Journal {
             for (name, checked) in invariants::of_acceptance(&acceptance, times) {
                 state.judge(name, checked);
             }
+            if let Some(actor) = state.actor(node, action) {
+                let readers = state.readers.get(node).cloned().unwrap_or_default();
+                state.judge("I5", invariants::read_by_actor(node, actor, &readers));
+            }
         }
         self.tell(&state);
     }
 
     /// I2: the power service was asked for a node that a foreign transition holds.
-    pub fn asked_although_held(&self, node: &str, action: proto::component::Action, holder: &str) {
+    pub fn asked_although_held(&self, node: &str, action: Action, holder: &str) {
         let mut state = self.state.lock();
         let known = state.holders.get(node).cloned().unwrap_or_default();
         state.judge("I2", invariants::holder_not_known(node, action, holder, &known));
@@ -172,7 +217,7 @@ impl Journal {
     }
 
     /// The transition that the power service is asked for now.
-    pub fn asked(&self, action: proto::component::Action, nodes: &[String]) -> Option<String> {
+    pub fn asked(&self, action: Action, nodes: &[String]) -> Option<String> {
         let state = self.state.lock();
         let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
         let asked = |transition: &&Arc<Transition>| Open::of(transition, nodes.first()?).map(is_it);
@@ -280,8 +325,16 @@ impl State {
         self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
     }
 
+    /// The start that asks for an action on a node now.
+    fn actor(&self, node: &str, action: Action) -> Option<u64> {
+        let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
+        let mut all = self.transitions.values();
+        let asked = all.find(|transition| Open::of(transition, node).is_some_and(is_it))?;
+        self.writers.get(&asked.id).copied()
+    }
+
     /// Everything that matters about an action that the machine takes now.
-    fn acceptance(&self, node: &str, action: proto::component::Action) -> Acceptance {
+    fn acceptance(&self, node: &str, action: Action) -> Acceptance {
         let of_node =
             |transition: &&Arc<Transition>| transition.members.iter().any(|member| member.id == node);
         let open: Vec<Open> =

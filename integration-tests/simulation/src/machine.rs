@@ -246,6 +246,7 @@ impl Upstreams {
             self.world.trouble.count("node of a transition held by a foreign one");
             self.world.journal.asked_although_held(node, action, holder);
         }
+        self.world.journal.took(id, action, &ids);
         self.world.journal.accepted(id, action, &free);
         self.judge_held(id, action, &free);
         let refused = held.into_keys().collect();
@@ -272,6 +273,7 @@ impl Upstreams {
         self.world.trouble.count("foreign transition");
         let id = &answer.get_ref().transition_id;
         trace::note(|| format!("machine takes {action:?} of {ids:?} from somebody else as {id}"));
+        self.world.journal.took(id, action, &ids);
         self.take_note(Taken { is_foreign: true, ..Taken::new(id, action, ids) });
         Ok(answer)
     }
@@ -405,10 +407,14 @@ impl FleetService for Upstreams {
         let world = Arc::clone(&self.world);
         let pages = pages.map(move |page| {
             let mut page = page?;
+            if Defect::HalfLists.is_planted() {
+                page.hardware.truncate(page.hardware.len() / 2);
+            }
             page.hardware.retain(|piece| {
                 let is_listed = !world.trouble.is(&piece.id, Oddity::Unlisted);
                 if !is_listed {
                     world.trouble.count("left out of the inventory");
+                    world.journal.left_out(&piece.id);
                 }
                 is_listed
             });
@@ -512,10 +518,13 @@ impl FleetService for Upstreams {
     ) -> Result<Response<GetTransitionResponse>, Status> {
         let id = &request.get_ref().transition_id;
         let taken = self.taken.lock().iter().find(|taken| taken.id == *id).cloned();
-        let (free, refused) =
-            taken.map_or((true, Vec::new()), |taken| (!taken.nodes.is_empty(), taken.refused));
+        let nowhere = taken.as_ref().filter(|taken| taken.nodes.is_empty()).map(begun_nowhere);
+        let refused = taken.map(|taken| taken.refused).unwrap_or_default();
         let answer = async {
-            if free { self.fleet.get_transition(request).await } else { Ok(Response::new(nothing_to_do())) }
+            match nowhere {
+                Some(answer) => Ok(Response::new(answer)),
+                None => self.fleet.get_transition(request).await,
+            }
         };
         let mut answer = self.take(Concern::PowerRecords, answer).await?;
         answer.get_mut().tasks.extend(refused.into_iter().map(|id| NodeTask {
@@ -526,6 +535,9 @@ impl FleetService for Upstreams {
         let failed = answer.get_mut().tasks.iter_mut().filter(|task| !task.error.is_empty());
         let failed = failed.filter(|_| Defect::WrongNode.is_planted());
         failed.for_each(|task| task.error.push('9'));
+        if Defect::UnreadReplies.is_planted() {
+            answer.get_mut().created_at = None;
+        }
         if Defect::EarlyEnds.is_planted() {
             let answer = answer.get_mut();
             answer.ended = true;
@@ -612,8 +624,9 @@ impl FleetService for Upstreams {
 }
 
 /// What is told of a transition that was begun on no node.
-fn nothing_to_do() -> GetTransitionResponse {
-    GetTransitionResponse { tasks: Vec::new(), ended: true }
+fn begun_nowhere(taken: &Taken) -> GetTransitionResponse {
+    let (operation, created_at) = (operation(taken.action).into(), Some(taken.at.into()));
+    GetTransitionResponse { tasks: Vec::new(), ended: true, operation, created_at }
 }
 
 fn operation(action: Action) -> TransitionOperation {

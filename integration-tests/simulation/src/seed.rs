@@ -90,7 +90,7 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
     let story = async {
         people.set_up().await?;
         let trouble =
-            async { tokio::join!(people.act(), weather::disturb(Arc::clone(&world), nodes, only)).0 };
+            async { tokio::join!(people.act(), weather::disturb(Arc::clone(&world), seed, nodes, only)).0 };
         // That the time is over is how it ends.
         let _over = tokio::time::timeout(disturbed, trouble).await;
         trace::note(|| "nothing goes wrong any more".to_owned());

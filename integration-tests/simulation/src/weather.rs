@@ -6,10 +6,14 @@ use chassis::{ledger::ResumeToken, mirror::Mirrored, resource::Resource, simulat
 use domain::component::Component;
 use futures_util::StreamExt;
 use proto::{
+    component::{
+        DecisionVersion, GetComponentRequest, Phase, ReportStatusesRequest, StatusReport,
+        component_service_client::ComponentServiceClient, report_service_client::ReportServiceClient,
+    },
     power::{Delivery, Transition},
     simulation::{CreateTransitionRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
 };
-use rand::{Rng, seq::IndexedRandom};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tonic::{Request, metadata::MetadataValue};
 
 use crate::{
@@ -71,8 +75,10 @@ pub enum Fault {
     LateWorkers,
     /// The power service gives the ids of transitions to the wrong callers.
     SwappedReplies,
-    /// Reports of a node are delivered once more, also when it has booted again.
+    /// Reports of a node are delivered once more, also when it has booted again, and in another order.
     OldReports,
+    /// A status evaluator of older rules decides the opposite.
+    OldRules,
 }
 
 impl Fault {
@@ -83,7 +89,7 @@ impl Fault {
 }
 
 /// Those that seeds choose from. A clock that is wrong by hours hides much of what else goes wrong, and is looked at by
-/// itself. Faults that are missing here are injected only when asked for by name.
+/// itself.
 const FAULTS: [Fault; 17] = [
     Fault::Crash,
     Fault::Commits,
@@ -104,11 +110,25 @@ const FAULTS: [Fault; 17] = [
     Fault::Rows,
 ];
 
+/// Those that fewer seeds choose, so that others still get far. Drawn apart, so that the seeds without them stay as they are.
+const RARE_FAULTS: [Fault; 8] = [
+    Fault::Restore,
+    Fault::Shrink,
+    Fault::Stall,
+    Fault::Foreign,
+    Fault::LateWorkers,
+    Fault::SwappedReplies,
+    Fault::OldReports,
+    Fault::OldRules,
+];
+
 /// Disturbs `world`, whose nodes are `nodes`, until it is dropped: by the faults of `only`, or, where there are none,
 /// by those that the seed chooses.
-pub async fn disturb(world: Arc<World>, nodes: Vec<String>, only: Vec<Fault>) {
-    let chosen: Vec<Fault> =
+pub async fn disturb(world: Arc<World>, seed: u64, nodes: Vec<String>, only: Vec<Fault>) {
+    let mut chosen: Vec<Fault> =
         world.trouble.draw(|chance| FAULTS.into_iter().filter(|_| chance.random_bool(0.4)).collect());
+    let mut chance = SmallRng::seed_from_u64(seed ^ 0x7261_7265);
+    chosen.extend(RARE_FAULTS.into_iter().filter(|_| chance.random_bool(0.15)));
     let chosen = chosen.into_iter().filter(|fault| world.is_shared() || !fault.needs_replicas()).collect();
     let chosen = if only.is_empty() { chosen } else { only };
     trace::note(|| format!("faults of this seed: {chosen:?}"));
@@ -226,6 +246,14 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
         Fault::Foreign => switch(world, nodes),
         Fault::LateWorkers => odd(world, any(world, nodes), Oddity::Late, lasts * 4),
         Fault::OldReports => odd(world, any(world, nodes), Oddity::Echoes, lasts * 4),
+        Fault::OldRules => {
+            let node = any(world, nodes);
+            trace::note(|| format!("older rules decide about {node} for {lasts:?}"));
+            world.trouble.count("evaluator of older rules");
+            let decide = decide_by_old_rules(Arc::clone(world), node);
+            // That it is taken away is how it ends.
+            tokio::spawn(async move { tokio::time::timeout(lasts * 2, decide).await.is_err() });
+        }
         Fault::SwappedReplies => {
             world.trouble.set_swaps(true);
             later(world, lasts, |world| world.trouble.set_swaps(false));
@@ -245,6 +273,36 @@ fn odd(world: &Arc<World>, node: String, oddity: Oddity, lasts: Duration) {
     world.trouble.count(format!("{oddity:?} node"));
     world.trouble.set_odd(&node, oddity, true);
     later(world, lasts, move |world| world.trouble.set_odd(&node, oddity, false));
+}
+
+/// Decides about a node again and again as an evaluator of older rules with the opposite policy.
+async fn decide_by_old_rules(world: Arc<World>, node: String) {
+    let Ok(registry) = world.channel(Part::Registry) else { return };
+    let mut components = ComponentServiceClient::new(registry.clone());
+    let mut reports = ReportServiceClient::new(registry);
+    loop {
+        let get = GetComponentRequest { id: node.clone(), ..Default::default() };
+        if let Ok(answer) = components.get_component(get).await
+            && let Some(component) = answer.into_inner().component
+        {
+            let phase = component.status.as_ref().map(|status| status.phase());
+            let opposite = match phase {
+                Some(Phase::PoweringOn | Phase::Configuring) => Phase::PoweringOff,
+                _ => Phase::PoweringOn,
+            };
+            let report = StatusReport {
+                id: node.clone(),
+                revision: component.revision,
+                phase: opposite.into(),
+                decided_by: Some(DecisionVersion { rules: 0, options_revision: 1 }),
+                ..Default::default()
+            };
+            let reported = reports.report_statuses(ReportStatusesRequest { reports: vec![report] }).await;
+            let is_taken = reported.is_ok_and(|answer| answer.get_ref().stale_ids.is_empty());
+            trace::note(|| format!("older rules: {node} is {opposite:?}, taken: {is_taken}"));
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
 }
 
 /// Somebody else asks the power service for an action on a node.

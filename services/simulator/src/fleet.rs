@@ -253,6 +253,11 @@ impl Fleet {
         Some(transition.members.iter().filter_map(task).collect())
     }
 
+    /// The transition of that id; none if it was forgotten.
+    pub(crate) fn transition(&self, id: &str) -> Option<Transition> {
+        self.state.lock().transitions.get(id).cloned()
+    }
+
     pub(crate) fn transitions_since(&self, since: SystemTime) -> Vec<Transition> {
         self.state.lock().transitions.since(since)
     }

@@ -128,10 +128,13 @@ impl FleetService for FleetRpc {
         request: Request<GetTransitionRequest>,
     ) -> Result<Response<GetTransitionResponse>, Status> {
         let id = request.into_inner().transition_id;
-        let tasks = self.fleet.tasks(&id).ok_or_else(|| Fault::not_found("transition", &id))?;
+        let missing = || Fault::not_found("transition", &id);
+        let AcceptedTransition { operation, created_at, .. } =
+            accepted(self.fleet.transition(&id).ok_or_else(missing)?);
+        let tasks = self.fleet.tasks(&id).ok_or_else(missing)?;
         let ended = tasks.iter().all(|(_, task)| *task != Task::Pending);
         let tasks = tasks.into_iter().map(|(id, task)| node_task(&id, task)).collect();
-        Ok(Response::new(GetTransitionResponse { tasks, ended }))
+        Ok(Response::new(GetTransitionResponse { tasks, ended, operation, created_at }))
     }
 
     async fn put_boot_parameters(

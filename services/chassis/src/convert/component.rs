@@ -69,7 +69,7 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         power_error: interner.share(&component.power_error),
         locked: component.locked,
         prepared_token: component.prepared_token.map(|token| token_from_wire(token, interner)),
-        boot: component.boot.map(|boot| BegunBoot {
+        boot: component.boot.filter(|_| tells_boots_apart()).map(|boot| BegunBoot {
             generation: boot.generation,
             attempt: boot.attempt,
             token: token_from_wire(boot.token.unwrap_or_default(), interner),
@@ -86,6 +86,16 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
         turns: component.turns.map(turns_from_wire).unwrap_or_default(),
     })
+}
+
+#[cfg(feature = "simulation")]
+fn tells_boots_apart() -> bool {
+    !crate::simulation::Defect::OldReports.is_planted()
+}
+
+#[cfg(not(feature = "simulation"))]
+fn tells_boots_apart() -> bool {
+    true
 }
 
 fn token_from_wire(token: wire::NumberedToken, interner: &mut Interner) -> NumberedToken {

@@ -1,6 +1,9 @@
 //! Defects that are planted on purpose, to see that what a simulation checks finds them.
 
-use std::cell::Cell;
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+};
 
 use domain::evaluation::PowerObservation;
 use proto::power::{PowerReading, PowerState};
@@ -34,11 +37,21 @@ pub enum Defect {
     WrongNode,
     /// The power service says of every transition that it has ended.
     EarlyEnds,
+    /// The power service does not tell what it has under an id, so that ids of others are believed.
+    UnreadReplies,
+    /// The inventory leaves out nodes that it has.
+    HalfLists,
+    /// Reports count whatever boot they come from.
+    OldReports,
+    /// What was read of power before a start counts after it.
+    InheritedReadings,
+    /// Copies of a history that its owner has lost count until the new one is there.
+    LostHistory,
 }
 
 impl Defect {
     /// Each with its name.
-    pub const ALL: [(&'static str, Self); 13] = [
+    pub const ALL: [(&'static str, Self); 18] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-shard", Self::LostShard),
         ("false-promises", Self::FalsePromises),
@@ -52,6 +65,11 @@ impl Defect {
         ("endless-configurations", Self::EndlessConfigurations),
         ("wrong-node", Self::WrongNode),
         ("early-ends", Self::EarlyEnds),
+        ("unread-replies", Self::UnreadReplies),
+        ("half-lists", Self::HalfLists),
+        ("old-reports", Self::OldReports),
+        ("inherited-readings", Self::InheritedReadings),
+        ("lost-history", Self::LostHistory),
     ];
 
     /// Whether it is planted in this thread.
@@ -62,6 +80,8 @@ impl Defect {
 
 thread_local! {
     static PLANTED: Cell<Option<Defect>> = const { Cell::new(None) };
+    /// The last reading of each node, which one of the defects remembers.
+    static READ: RefCell<BTreeMap<String, PowerReading>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// From now on, what runs in this thread has that defect, or none.
@@ -73,11 +93,26 @@ pub fn plant(defect: Option<Defect>) {
 pub(crate) fn wrong_power(state: Option<&PowerState>) -> Option<PowerObservation> {
     let reading = state.map(PowerState::reading).unwrap_or_default();
     match PLANTED.get()? {
+        Defect::InheritedReadings => inherited(state?),
         Defect::GuessedPower if !matches!(reading, PowerReading::On | PowerReading::Off) => {
             Some(PowerObservation::Off)
         }
         Defect::OldReadings if reading == PowerReading::On => Some(PowerObservation::On),
         Defect::OldReadings if reading == PowerReading::Off => Some(PowerObservation::Off),
         _ => None,
+    }
+}
+
+/// The reading that a node had before it was withdrawn.
+fn inherited(state: &PowerState) -> Option<PowerObservation> {
+    let reading = state.reading();
+    if reading != PowerReading::Unspecified {
+        READ.with_borrow_mut(|read| read.insert(state.id.clone(), reading));
+        return None;
+    }
+    match READ.with_borrow(|read| read.get(&state.id).copied())? {
+        PowerReading::On => Some(PowerObservation::On),
+        PowerReading::Off => Some(PowerObservation::Off),
+        PowerReading::Unspecified | PowerReading::Undefined | PowerReading::Missing => None,
     }
 }

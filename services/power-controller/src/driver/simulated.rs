@@ -95,8 +95,10 @@ impl Simulated {
         match within(deadline, client.get_transition(request)).await {
             Err(status) if status.code() == Code::NotFound => Ok(None),
             outcome => {
-                let GetTransitionResponse { tasks, ended } = self.told(outcome)?.into_inner();
-                Ok(Some(Progress { tasks: tasks.into_iter().map(task).collect(), ended, record: None }))
+                let answer = self.told(outcome)?.into_inner();
+                let (ended, record) = (answer.ended, record(id, &answer));
+                let tasks = answer.tasks.into_iter().map(task).collect();
+                Ok(Some(Progress { tasks, ended, record }))
             }
         }
     }
@@ -214,6 +216,15 @@ fn reading(node: NodePower) -> (String, Reading) {
         }
     };
     (node.id, Reading { reading, error: node.error, as_of: None })
+}
+
+/// What the fleet has under `id`; none where it tells no more than tasks.
+fn record(id: &str, answer: &GetTransitionResponse) -> Option<Accepted> {
+    let at = answer.created_at.map(time::from_wire)?;
+    let mut ids: Vec<_> = answer.tasks.iter().map(|task| task.id.clone()).collect();
+    ids.sort_unstable();
+    let action = action_of(answer.operation());
+    Some(Accepted { id: id.to_owned(), action, ids, complete: true, at, open: !answer.ended })
 }
 
 fn task(task: NodeTask) -> Task {
