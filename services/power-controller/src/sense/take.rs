@@ -281,6 +281,9 @@ impl Sense {
     /// Remembers when a reading was obtained; one that only confirms a newer one does not make it older.
     fn note(&mut self, id: ComponentId, seen: Seen) {
         let known = self.seen.entry(id).or_insert(seen);
+        if seen.clock >= known.clock {
+            (known.asked_at, known.as_of) = (seen.asked_at, seen.as_of);
+        }
         known.listening = known.listening.max(seen.listening);
         known.clock = known.clock.max(seen.clock);
         known.at = known.at.max(seen.at);

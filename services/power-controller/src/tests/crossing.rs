@@ -18,7 +18,7 @@ fn wanted_on_anew(component: &mut Component) {
 
 /// A time that no clock of the test reaches.
 fn later() -> String {
-    (chrono::Utc::now() + chrono::Duration::seconds(60)).to_rfc3339()
+    (chrono::Utc::now() + chrono::Duration::seconds(3600)).to_rfc3339()
 }
 
 /// A shutdown that the upstream works on and never ends by itself, which has outlasted its time, after a restart.
