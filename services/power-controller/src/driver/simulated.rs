@@ -224,7 +224,15 @@ fn record(id: &str, answer: &GetTransitionResponse) -> Option<Accepted> {
     let mut ids: Vec<_> = answer.tasks.iter().map(|task| task.id.clone()).collect();
     ids.sort_unstable();
     let action = action_of(answer.operation());
-    Some(Accepted { id: id.to_owned(), action, ids, complete: true, at, open: !answer.ended })
+    Some(Accepted {
+        id: id.to_owned(),
+        action,
+        ids,
+        complete: true,
+        at,
+        resolution: Duration::ZERO,
+        open: !answer.ended,
+    })
 }
 
 fn task(task: NodeTask) -> Task {
