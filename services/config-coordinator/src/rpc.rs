@@ -1,5 +1,7 @@
 //! The configuration service: what is known about the configuration of nodes, listed and watched.
 
+use std::time::Duration;
+
 use chassis::{
     Tasks,
     kinds::deletions_to_wire,
@@ -14,13 +16,16 @@ use proto::{
         configuration_service_server::ConfigurationService,
     },
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 use tonic::{Request, Response, Status};
 
 use crate::store::ConfigurationStates;
 
 /// States in one message of a list.
 const PAGE: usize = 500;
+
+/// How long a watch waits for this replica to take over its first node. Its client may try another replica then.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct ConfigurationRpc {
     pub(crate) states: Ledger<ConfigurationStates>,
@@ -36,6 +41,7 @@ impl ConfigurationRpc {
         tokio::select! {
             Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
             () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+            () = sleep(PATIENCE) => Err(Status::unavailable("this replica has not taken over any node yet")),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     evaluation::{DecisionVersion, WAITING_FOR},
     id::{ComponentId, Tenant},
     time::Timestamp,
+    turns::PowerTurns,
     write::{begin_generation, begin_wish, cleared_actual_state, hooked_merge},
 };
 
@@ -322,7 +323,7 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
     } else {
         component.boot.clone()
     };
-    let turns = component.turns.after(report.action);
+    let turns = PowerTurns::of(component, report.action, now);
     Component { power_error: report.error.clone(), boot, turns, ..merged }
 }
 

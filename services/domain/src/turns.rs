@@ -3,9 +3,12 @@
 //! Boots that fail turn a node off and on again, as often as its retry policy allows. More turns than that mean that two
 //! minds decide about the node, such as two versions with different rules, or this mesh and somebody outside it.
 
+use std::time::Duration;
+
 use crate::{
     component::{Action, Component},
     options::Options,
+    time::Timestamp,
 };
 
 /// Turns of the power of one node since an operator or a session last said what is wanted of it.
@@ -21,14 +24,25 @@ pub struct PowerTurns {
 /// power, or is replaced while it is kept as wanted.
 const SPARE_TURNS: u32 = 6;
 
+/// How long after the last action its turns are forgotten. Two minds turn a node within minutes; a node that is
+/// kept as wanted for months loses its power now and then.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
 /// The node was switched off and on in turn too often.
 pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
      wanted of it; it is held until it is enabled or given to a session again";
 
 impl PowerTurns {
-    /// The turns once `action` has begun.
+    /// The turns of `component` once `action` has begun at `now`. Those before a long pause are forgotten; a node that is
+    /// held for its turns begins nothing, so it stays held.
     #[must_use]
-    pub(crate) fn after(self, action: Action) -> Self {
+    pub(crate) fn of(component: &Component, action: Action, now: Timestamp) -> Self {
+        let are_old = component.last_action_at().is_some_and(|last| now.since(last) >= FORGOTTEN_AFTER);
+        let before = if are_old { Self::default() } else { component.turns };
+        before.after(action)
+    }
+
+    fn after(self, action: Action) -> Self {
         let Some(on) = turns_on(action) else { return self };
         let turns = u32::from(self.last.and_then(turns_on).is_some_and(|last| last != on));
         Self { count: self.count.saturating_add(turns), last: Some(action) }
@@ -56,8 +70,9 @@ fn turns_on(action: Action) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::view::bare;
+    use crate::component::{LastAction, view::bare};
 
+    const NOW: Timestamp = Timestamp(100_000_000);
     const ON: Action = Action::PoweringOn;
     const ASK: Action = Action::PoweringOffGracefully;
     const CUT: Action = Action::PoweringOffForcefully;
@@ -100,5 +115,16 @@ mod tests {
         assert!(turned_too_often(&at(12), ASK, &options));
         assert!(turned_too_often(&at(12), CUT, &options));
         assert!(!turned_too_often(&at(12), ON, &options));
+    }
+
+    #[test]
+    fn old_turns_are_forgotten() {
+        for (age, count) in [(3_599, 13), (3_600, 0)] {
+            let last_updated = Some(Timestamp(NOW.0 - age * 1000));
+            let last_action = Some(LastAction { last_updated, ..LastAction::default() });
+            let component =
+                Component { last_action, turns: PowerTurns { count: 12, last: Some(ON) }, ..bare() };
+            assert_eq!(PowerTurns::of(&component, ASK, NOW).count, count, "{age}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Power states and transitions as a gRPC service: reads requests, reads the ledgers, writes answers.
 
+use std::time::Duration;
+
 use chassis::{
     Tasks,
     kinds::deletions_to_wire,
@@ -14,7 +16,7 @@ use proto::{
         WatchPowerStatesResponse, power_service_server::PowerService,
     },
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::journal;
@@ -22,6 +24,9 @@ use crate::store::{PowerStates, Transitions};
 
 /// Power states in one message of a listing.
 const PAGE: usize = 1000;
+
+/// How long a watch waits for this replica to take over its first node. Its client may try another replica then.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStates>,
@@ -38,6 +43,7 @@ impl PowerRpc {
         tokio::select! {
             Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
             () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+            () = sleep(PATIENCE) => Err(Status::unavailable("this replica has not taken over any node yet")),
         }
     }
 }
