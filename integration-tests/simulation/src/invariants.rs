@@ -15,7 +15,7 @@ use domain::{
 };
 use proto::{
     component::Action,
-    power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember},
+    power::{Delivery, PowerReading, PowerState, Transition},
 };
 
 /// Kinds of which everything is written under the lease of its key.
@@ -275,17 +275,17 @@ pub fn known(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I1: what became of a transition is learnt from the one that was taken for it. `took` is what the power service has
-/// under the id on record.
-pub fn own_results(transition: &Transition, took: Option<&(Action, BTreeSet<String>)>) -> Result<(), String> {
-    let has_result = |member: &&TransitionMember| member.outcome() != TaskOutcome::Unspecified;
-    let with_results: Vec<_> = transition.members.iter().filter(has_result).map(|one| &one.id).collect();
-    let (Some((action, nodes)), false) = (took, with_results.is_empty()) else { return Ok(()) };
-    if *action == transition.action() && with_results.iter().all(|id| nodes.contains(*id)) {
+/// I1: a transition ends when the one ends that was taken for it. `took` is what the power service has under the id on
+/// record.
+pub fn own_end(transition: &Transition, took: Option<&(Action, BTreeSet<String>)>) -> Result<(), String> {
+    let Some((action, nodes)) = took.filter(|_| transition.delivery() == Delivery::Finished) else {
+        return Ok(());
+    };
+    if *action == transition.action() && transition.members.iter().any(|one| nodes.contains(&one.id)) {
         return Ok(());
     }
     let (id, other) = (&transition.id, &transition.upstream_id);
-    Err(format!("{id} has results {with_results:?} of {other}, which is {action:?} of {nodes:?}"))
+    Err(format!("{id} ended with {other}, which is {action:?} of {nodes:?}"))
 }
 
 /// I5: an action rests on a reading of the replica that acts, made since it was started. `readers` are the starts that

@@ -137,7 +137,7 @@ impl Journal {
                 let policy = state.policy();
                 let checked = invariants::attempts_within_policy(transition, policy);
                 state.judge("I7", checked);
-                let own = invariants::own_results(transition, state.took.get(&transition.upstream_id));
+                let own = invariants::own_end(transition, state.took.get(&transition.upstream_id));
                 state.judge("I1", own);
                 state.writers.insert(transition.id.clone(), start);
                 for member in transition.members.iter().filter(|member| !member.held_by.is_empty()) {

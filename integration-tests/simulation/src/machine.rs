@@ -246,7 +246,9 @@ impl Upstreams {
             self.world.trouble.count("node of a transition held by a foreign one");
             self.world.journal.asked_although_held(node, action, holder);
         }
-        self.world.journal.took(id, action, &ids);
+        if self.world.tells_results() {
+            self.world.journal.took(id, action, &ids);
+        }
         self.world.journal.accepted(id, action, &free);
         self.judge_held(id, action, &free);
         let refused = held.into_keys().collect();
@@ -273,7 +275,9 @@ impl Upstreams {
         self.world.trouble.count("foreign transition");
         let id = &answer.get_ref().transition_id;
         trace::note(|| format!("machine takes {action:?} of {ids:?} from somebody else as {id}"));
-        self.world.journal.took(id, action, &ids);
+        if self.world.tells_results() {
+            self.world.journal.took(id, action, &ids);
+        }
         self.take_note(Taken { is_foreign: true, ..Taken::new(id, action, ids) });
         Ok(answer)
     }
@@ -407,14 +411,13 @@ impl FleetService for Upstreams {
         let world = Arc::clone(&self.world);
         let pages = pages.map(move |page| {
             let mut page = page?;
-            if Defect::HalfLists.is_planted() {
-                page.hardware.truncate(page.hardware.len() / 2);
-            }
             page.hardware.retain(|piece| {
                 let is_listed = !world.trouble.is(&piece.id, Oddity::Unlisted);
                 if !is_listed {
                     world.trouble.count("left out of the inventory");
-                    world.journal.left_out(&piece.id);
+                    if !Defect::HalfLists.is_planted() {
+                        world.journal.left_out(&piece.id);
+                    }
                 }
                 is_listed
             });

@@ -97,6 +97,11 @@ impl World {
         self.hosts.lock().keys().copied().collect()
     }
 
+    /// Whether the power service tells what became of transitions.
+    pub fn tells_results(&self) -> bool {
+        self.settings.simulator.results
+    }
+
     /// Whether parts may have several replicas.
     pub fn is_shared(&self) -> bool {
         self.is_shared

@@ -21,7 +21,9 @@ fn what_upstreams_take_wrongly_is_found() {
     finds("repeated-calls", "I1", "0..1", &[]);
     finds("lost-boot-data", "I4", "0..1", &[]);
     finds("lost-configurations", "I4", "0..1", &[]);
-    finds("early-ends", "I2", "0..3", &["oddity"]);
+    finds("early-ends", "I2", "0..3", &["foreign"]);
+    finds("unread-replies", "I1", "0..5", &["swapped-replies"]);
+    finds("half-lists", "I15", "0..2", &["shrink"]);
 }
 
 #[test]
@@ -34,6 +36,8 @@ fn what_never_ends_or_is_told_of_another_node_is_found() {
 fn what_was_not_known_is_found() {
     finds("old-readings", "I5", "0..4", &["crash"]);
     finds("guessed-power", "I5", "0..13", &["oddity"]);
+    finds("inherited-readings", "I5", "0..7", &["crash", "upstream"]);
+    finds("old-reports", "I5", "0..1", &["old-reports"]);
 }
 
 #[test]

@@ -362,7 +362,7 @@ impl<R: Mirrored> Follower<R> {
             return;
         }
         let held = self.mirror.shared.resources.read().clone();
-        if held.is_empty() || incarnation == self.visible || keeps_lost_history() {
+        if held.is_empty() || incarnation == self.visible {
             (self.stale, self.arriving, self.visible) = (Some(held), None, incarnation);
             return;
         }
@@ -482,16 +482,6 @@ impl<R: Mirrored> Follower<R> {
             self.mirror.shared.revision.send_replace(revision.max(1));
         }
     }
-}
-
-#[cfg(feature = "simulation")]
-fn keeps_lost_history() -> bool {
-    crate::simulation::Defect::LostHistory.is_planted()
-}
-
-#[cfg(not(feature = "simulation"))]
-fn keeps_lost_history() -> bool {
-    false
 }
 
 #[cfg(test)]

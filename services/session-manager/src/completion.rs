@@ -91,10 +91,6 @@ async fn complete_if_over(shared: &Shared, key: &Arc<str>) -> Result<Finding, Fa
 /// Whether the registry itself says that a component keeps the session, or may come to say so because commits were lost
 /// just now.
 async fn is_kept(shared: &Shared, session: &Session) -> Result<bool, Fault> {
-    #[cfg(feature = "simulation")]
-    if chassis::simulation::Defect::LostHistory.is_planted() {
-        return Ok(false);
-    }
     if shared.is_just_restored() {
         return Ok(true);
     }

@@ -71,10 +71,6 @@ impl Shared {
 
     /// Whether sessions were lost so short a time ago that none is completed.
     pub(crate) fn is_just_restored(&self) -> bool {
-        #[cfg(feature = "simulation")]
-        if chassis::simulation::Defect::LostHistory.is_planted() {
-            return false;
-        }
         self.sessions.view().since_loss().is_some_and(|age| age < RESTORED)
     }
 
