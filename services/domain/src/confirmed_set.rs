@@ -105,7 +105,7 @@ mod tests {
             let since =
                 believed.in_doubt_since().map_or("-".to_owned(), |since| (since.0 / 1000).to_string());
             rows += &format!(
-                "{second:>2} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}\n",
+                "{second} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}\n",
                 text(believed.elements.iter().collect()),
                 text(believed.in_doubt.keys().collect()),
                 text(believed.gone.iter().collect()),
@@ -117,16 +117,16 @@ mod tests {
     #[test]
     fn absence_counts_only_when_confirmed() {
         expect![[r#"
-              0 s: abc  -   | abc  in doubt -   since -  gone -
-              1 s: abcd -   | abcd in doubt -   since -  gone -
-              2 s: -    -   | abcd in doubt abcd since 2  gone -
-              3 s: cd   -   | abcd in doubt ab  since 2  gone -
-              4 s: c    -   | abcd in doubt abd since 2  gone -
-             11 s: c    -   | abcd in doubt abd since 2  gone -
-             12 s: c    -   | cd   in doubt d   since 4  gone -
-             13 s: c    -   | cd   in doubt d   since 4  gone -
-             14 s: c    -   | c    in doubt -   since -  gone -
-             15 s: ac   -   | ac   in doubt -   since -  gone -
+            0 s: abc  -   | abc  in doubt -   since -  gone -
+            1 s: abcd -   | abcd in doubt -   since -  gone -
+            2 s: -    -   | abcd in doubt abcd since 2  gone -
+            3 s: cd   -   | abcd in doubt ab  since 2  gone -
+            4 s: c    -   | abcd in doubt abd since 2  gone -
+            11 s: c    -   | abcd in doubt abd since 2  gone -
+            12 s: c    -   | cd   in doubt d   since 4  gone -
+            13 s: c    -   | cd   in doubt d   since 4  gone -
+            14 s: c    -   | c    in doubt -   since -  gone -
+            15 s: ac   -   | ac   in doubt -   since -  gone -
         "#]]
         .assert_eq(&check(&[
             (0, "abc", "-"),
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn long_pause_between_answers_confirms_nothing() {
         expect![[r#"
-              0 s: ab   -   | ab   in doubt -   since -  gone -
+            0 s: ab   -   | ab   in doubt -   since -  gone -
             900 s: a    -   | ab   in doubt b   since 900 gone -
             901 s: a    -   | ab   in doubt b   since 900 gone -
             999 s: a    -   | a    in doubt -   since -  gone -
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn expected_elements_are_missed_from_the_first_answer() {
         expect![[r#"
-              0 s: a    ab  | ab   in doubt b   since 0  gone -
-              5 s: a    abc | abc  in doubt bc  since 0  gone -
-             10 s: a    abc | ac   in doubt c   since 5  gone b
-             11 s: a    abc | ac   in doubt c   since 5  gone b
-             15 s: a    abc | a    in doubt -   since -  gone bc
-             16 s: a    ab  | a    in doubt -   since -  gone b
-             17 s: ab   ab  | ab   in doubt -   since -  gone -
-             18 s: a    ab  | ab   in doubt b   since 18 gone -
+            0 s: a    ab  | ab   in doubt b   since 0  gone -
+            5 s: a    abc | abc  in doubt bc  since 0  gone -
+            10 s: a    abc | ac   in doubt c   since 5  gone b
+            11 s: a    abc | ac   in doubt c   since 5  gone b
+            15 s: a    abc | a    in doubt -   since -  gone bc
+            16 s: a    ab  | a    in doubt -   since -  gone b
+            17 s: ab   ab  | ab   in doubt -   since -  gone -
+            18 s: a    ab  | ab   in doubt b   since 18 gone -
         "#]]
         .assert_eq(&check(&[
             (0, "a", "ab"),
