@@ -15,6 +15,8 @@
 //! At the end every node is stable and really runs what is wanted, or has failed for a fault that warrants
 //! it.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod controller;
 mod coordinator;
 mod evaluator;
