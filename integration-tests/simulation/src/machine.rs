@@ -150,8 +150,11 @@ struct Upstreams {
     /// Every transition that was taken.
     taken: Arc<Mutex<Vec<Taken>>>,
     /// The id of a transition whose caller is to get another one's.
-    waiting: Arc<Mutex<Option<(String, oneshot::Sender<String>)>>>,
+    waiting: Arc<Mutex<Option<HeldAnswer>>>,
 }
+
+/// The id of a transition, and where its caller gets the id of another one.
+type HeldAnswer = (String, oneshot::Sender<String>);
 
 /// A transition that the power service took.
 #[derive(Clone)]
