@@ -366,7 +366,8 @@ impl People {
                 let before = complete.insert(session.id.clone(), is_complete);
                 let was_complete = before.unwrap_or(false);
                 if is_complete && before == Some(false) {
-                    self.world.journal.completed(&session.name, &session.id);
+                    let unreadable = self.world.spoilt(Part::Registry, "component");
+                    self.world.journal.completed(&session.name, &session.id, &unreadable);
                 }
                 if let Err(what) = invariants::completion_stays(was_complete, is_complete, &session.name) {
                     self.world.journal.violated("I9", what);

@@ -245,7 +245,7 @@ mod tests {
             no evidence: awaiting_power (None, settled false)
             off: off_as_wanted (None, settled true)
             off, long ago: awaiting_power (None, settled false)
-            on: power_off_needed (PoweringOff, settled false)
+            on: awaiting_configuration (None, settled false)
             on, tried too often: retries_exhausted (PoweringOff, settled true)
             on, may try again: power_off_needed (PoweringOff, settled false)
             wrong options: refused: options.bss_read_timeout: 1 is not between 10 and 86400
