@@ -243,10 +243,12 @@ impl Journal {
         }
     }
 
-    /// I9: a watch has told that a session is complete. Nobody sees components whose rows are `unreadable`.
+    /// I9: a watch has told that a session is complete. Nobody sees components whose rows are `unreadable`, and those that
+    /// were deleted keep no session.
     pub fn completed(&self, name: &str, id: &str, unreadable: &[String]) {
         let mut state = self.state.lock();
-        let readable = state.components.iter().filter(|(key, _)| !unreadable.contains(key));
+        let there = state.components.iter().filter(|(_, history)| history.last().is_some());
+        let readable = there.filter(|(key, _)| !unreadable.contains(key));
         let histories = readable.map(|(_, history)| history.recent()).collect::<Vec<_>>();
         for history in histories {
             state.judge("I9", invariants::completed_without_nodes(name, id, &history));
