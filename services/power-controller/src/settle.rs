@@ -32,7 +32,7 @@ impl Actor {
             accepted_at: Some(time::to_wire(time::now())),
             ..transition
         };
-        self.notes.taken(&accepted.id, Instant::now());
+        self.notes.taken(&accepted, Instant::now());
         let clearances =
             if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
         if !self.driver.follows() {
