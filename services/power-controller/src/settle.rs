@@ -105,6 +105,7 @@ impl Actor {
             upstream_id = transition.upstream_id,
             "transition abandoned"
         );
+        self.driver.give_up(&transition.upstream_id);
         self.show_results_again(&transition).await;
         let mut transition = transition;
         // Nobody's end is waited for any more.
