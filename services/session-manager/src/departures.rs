@@ -2,7 +2,8 @@
 //!
 //! The tenant service does not report when nodes change hands, so it is polled as long as such sessions run. Nodes that
 //! have left for certain are disabled, so that nothing acts on them for a tenant that lost them, and the session ends
-//! when nothing else holds it. Sessions of a tenant that is not known, or whose service does not answer, run on.
+//! when nothing else holds it. All nodes have left a tenant that was deleted, and its sessions end with an error. Sessions of
+//! a tenant whose service does not answer run on.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -25,7 +26,7 @@ use crate::{
     record::SessionRecord,
     setback::MEMBERSHIP,
     shared::Shared,
-    tenants::{TenantNodes, in_doubt},
+    tenants::{HeldNodes, TenantNodes, in_doubt},
 };
 
 /// How long the registry gets for one answer.
@@ -89,16 +90,38 @@ impl Departing {
     }
 
     async fn check(&self, tenant: &Tenant, sessions: Vec<OwnSession>) -> Result<(), Fault> {
-        let Some(nodes) = self.shared.tenants.told(tenant).await? else { return Ok(()) };
+        let HeldNodes { nodes, error } = self.shared.tenants.held(tenant).await?;
+        let Some(nodes) = nodes else { return Ok(()) };
         for (record, fence) in sessions {
             // Before that, the copy of the components does not show what the session did to its members.
             if self.shared.components.revision() < record.session.assigned_revision.max(1) {
                 continue;
             }
             let held = self.shared.members.held_by(&record.session);
-            self.follow(&record, departures(held, &nodes), &nodes, fence).await?;
+            let departures = departures(held, &nodes);
+            let error = error.clone().filter(|_| departures.is_certain());
+            let text = in_doubt(&nodes).filter(|_| departures.in_doubt);
+            self.note(&record, text, error, &fence).await?;
+            self.follow(&record, departures, &nodes, fence).await?;
         }
         Ok(())
+    }
+
+    /// Records the doubt about nodes of a session, and the error with which it will end. The error is on record before any
+    /// node is released: the session ends with its last node.
+    async fn note(
+        &self,
+        record: &SessionRecord,
+        in_doubt: Option<String>,
+        error: Option<String>,
+        fence: &Fence,
+    ) -> Result<(), Fault> {
+        let waiting_for = in_doubt.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
+        let is_recorded = error.is_none() || record.session.error == error;
+        if is_recorded && record.session.waiting_for == waiting_for {
+            return Ok(());
+        }
+        self.shared.note(record, waiting_for, error, fence.clone()).await
     }
 
     async fn follow(
@@ -108,11 +131,6 @@ impl Departing {
         nodes: &Arc<TenantNodes>,
         fence: Fence,
     ) -> Result<(), Fault> {
-        let text = in_doubt(nodes).filter(|_| departures.in_doubt);
-        let waiting_for = text.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
-        if record.session.waiting_for != waiting_for {
-            self.shared.note(record, waiting_for, fence.clone()).await?;
-        }
         if departures.only_staged
             && !is_owner(&self.shared, &record.session)
             && !self.is_kept(&record.session, nodes).await?

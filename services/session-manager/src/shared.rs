@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// Says what a running session waits for, provided it still runs.
+    /// Says what a running session waits for, and with which `error` it will end, provided it still runs.
     ///
     /// # Errors
     /// When the write is not taken or may not have been.
@@ -102,6 +102,7 @@ impl Shared {
         &self,
         seen: &SessionRecord,
         waiting_for: String,
+        error: Option<String>,
         fence: Fence,
     ) -> Result<(), Fault> {
         let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
@@ -109,6 +110,10 @@ impl Shared {
             let record = draft.get(&key).filter(|record| record.is_still(&id, Progress::Running));
             let Some(record) = record else { return Ok(()) };
             let session = Session { waiting_for, ..record.session.clone() };
+            let session = match &error {
+                Some(error) => session::with_error(session, error),
+                None => session,
+            };
             draft.put(SessionRecord::clone(&record).with(session));
             Ok(())
         });

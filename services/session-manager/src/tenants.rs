@@ -65,6 +65,13 @@ pub(crate) type TenantNodes = ConfirmedSet<ComponentId>;
 /// The nodes that somebody may use; `None`: every node.
 pub(crate) type Nodes = Option<Arc<TenantNodes>>;
 
+/// The nodes that a tenant has of those that its running sessions hold.
+pub(crate) struct HeldNodes {
+    pub(crate) nodes: Nodes,
+    /// Error with which the sessions end, because the tenant does not exist any more.
+    pub(crate) error: Option<String>,
+}
+
 /// The nodes of tenants, for many setups and callers at a time.
 pub(crate) struct Tenants {
     driver: Driver,
@@ -134,7 +141,7 @@ impl Tenants {
                         Some(nodes) => Ok(self.believe(tenant, SetAnswer::Elements(nodes))),
                         None => {
                             self.believe(tenant, SetAnswer::NoSuchSet);
-                            Err(Setback::Fail(format!("tenant '{}' does not exist", tenant.as_str())))
+                            Err(Setback::Fail(no_such_tenant(tenant)))
                         }
                     }
                 };
@@ -210,6 +217,21 @@ impl Tenants {
         }
     }
 
+    /// As [`Self::told`], for nodes that running sessions hold: all of them have left a tenant that does not exist.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] when nobody tells in time.
+    pub(crate) async fn held(&self, tenant: &Tenant) -> Result<HeldNodes, Fault> {
+        match self.told(tenant).await {
+            Ok(nodes) => Ok(HeldNodes { nodes, error: None }),
+            Err(Fault::NotFound { .. }) => {
+                let nodes = self.believed.lock().get(tenant).cloned().unwrap_or_default();
+                Ok(HeldNodes { nodes: Some(nodes), error: Some(no_such_tenant(tenant)) })
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// As [`Self::told`], for nodes that a tenant had once: one that is gone has none.
     ///
     /// # Errors
@@ -220,6 +242,11 @@ impl Tenants {
             told => told,
         }
     }
+}
+
+/// Error of sessions whose tenant is not known.
+fn no_such_tenant(tenant: &Tenant) -> String {
+    format!("tenant '{}' does not exist", tenant.as_str())
 }
 
 /// The nodes of the tenant as the service answers; `None`: there is no such tenant.
