@@ -94,7 +94,7 @@ impl Placer {
         let must_exist = self.options.in_force().ims_images_must_exist;
         let calls = kernels.into_iter().map(|kernel| async move {
             let outcome = self.images.project(&kernel, deadline).await;
-            vec![Part { items: [kernel].into(), outcome }]
+            vec![Part::of_single_call([kernel].into(), outcome)]
         });
         let mut groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
         if is_disturbed(&groups) {
@@ -140,7 +140,7 @@ impl Placer {
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
         outcomes.extend(troubles.into_iter().map(|(host, trouble)| (host, Err(trouble))));
-        for Part { items, outcome } in groups.into_iter().flatten() {
+        for Part { items, outcome, .. } in groups.into_iter().flatten() {
             let Ok(token) = outcome else { continue };
             for (due, _) in items.iter().filter_map(|host| booting.get(host)) {
                 self.tokens.keep(due, Arc::clone(&token), now);

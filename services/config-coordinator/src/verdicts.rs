@@ -130,7 +130,7 @@ mod tests {
             status: StatusCode::from_u16(status).ok(),
             text: format!("CFS ({status})"),
         };
-        Part { items: items.into(), outcome: outcome.map_err(failure) }
+        Part::of_single_call(items.into(), outcome.map_err(failure))
     }
 
     #[test]
