@@ -50,6 +50,10 @@ pub const WAITING_FOR: &str = "waiting for ";
 /// How the text about an upstream begins that took an action and does not say what becomes of it. What it took
 /// has begun, so its time runs.
 pub const NO_RESULTS_FROM: &str = "no results from ";
+/// A boot that began in an earlier generation is awaited. Its report may be among commits that the database has lost, and
+/// a node reports a boot once.
+pub const ERROR_REPORT_AWAITED: &str = "waiting for the node to report the boot that its last action began; the \
+     report may have been lost, so the wait ends max_boot_wait_time after that action";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
@@ -280,10 +284,18 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
         status if is_called(status) && component.locked && waits_for_upstream(component) => {
             Some(ERROR_LOCKED)
         }
+        _ if decision.reason == Reason::BootAwaited && awaits_boot_of_before(component) => {
+            power_error(component).or(Some(ERROR_REPORT_AWAITED))
+        }
         status if is_called(status) => Some(&*component.power_error),
         _ => None,
     };
     decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
+}
+
+/// Whether the boot that began last belongs to an earlier generation, such as one that ended when commits were lost.
+fn awaits_boot_of_before(component: &Component) -> bool {
+    component.boot.as_ref().is_some_and(|boot| boot.generation < component.generation)
 }
 
 /// Why the inventory keeps the component from being acted on.
