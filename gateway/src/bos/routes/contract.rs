@@ -1,0 +1,324 @@
+//! Every path, with what handles it and what cannot be read off its handler. A path is added here and nowhere else.
+
+use http::StatusCode;
+use proto::{component::Phase, session::Progress};
+use serde_json::json;
+
+use super::{
+    boot_scripts,
+    components::{
+        self,
+        selection::{LARGEST_PAGE, LONGEST_STATUSES},
+    },
+    notifications, options, service, sessions, staging, templates,
+};
+use crate::{
+    bos::{
+        face::BosFace,
+        paths::{PREFIX, tag},
+        wire::{
+            bulk_patch::LONGEST_IDS,
+            component::Component,
+            options::Options,
+            primitive::{Age, ComponentId, LONGEST_ID, Number, ResourceName, Text},
+            session::{LeftOutMember, Session, SessionStatus},
+            staging::Applied,
+            template::SessionTemplate,
+            words::Spelled,
+        },
+    },
+    http::{
+        document::{Operation, Parameter, query},
+        endpoint::Endpoint,
+    },
+};
+
+/// Largest body of a bulk write or a template. Full records of 12,000 components come to about a third.
+const BULK_BODY: u64 = 64 << 20;
+
+/// The paths of the contract (BOS reference 2.4), and those around it. A path with a slash at the end is another path.
+/// `strict`: they are described as they are with `compat.strict_bos`.
+pub(crate) fn endpoints(strict: bool) -> Vec<Endpoint<BosFace>> {
+    let mut paths = about_the_service();
+    paths.extend(components(strict));
+    paths.extend(templates());
+    paths.extend(sessions());
+    paths.extend(dry_runs());
+    let contract = paths.into_iter().map(|path| path.also_under(PREFIX));
+    contract.chain(around()).collect()
+}
+
+fn at(path: &'static str) -> Endpoint<BosFace> {
+    Endpoint::at(path, tag(path))
+}
+
+/// Writes that are judged and answered as usual, but not done. They have paths of their own, which no BOS has: who asks
+/// BOS for a dry run by mistake must not change anything.
+fn dry_runs() -> Vec<Endpoint<BosFace>> {
+    vec![
+        at("/v2/dryrun/options").patch(
+            options::judge,
+            Operation::new("What changing these options would come to; nothing is stored")
+                .answers::<Options>()
+                .needs(json!({ "minProperties": 1, "maxProperties": options::MOST_MEMBERS })),
+        ),
+        at("/v2/dryrun/components")
+            .put(
+                components::judge_many,
+                Operation::new("What storing these components would come to; nothing is stored")
+                    .answers::<Vec<Component>>()
+                    .needs(json!({ "items": { "required": ["id"] } })),
+            )
+            .with_bodies_of(BULK_BODY),
+        at("/v2/dryrun/sessiontemplates/{name}")
+            .put(
+                templates::judge,
+                Operation::new("What storing this session template would come to; nothing is stored")
+                    .answers::<SessionTemplate>()
+                    .needs(json!({ "required": ["boot_sets"] })),
+            )
+            .with_bodies_of(BULK_BODY),
+    ]
+}
+
+fn about_the_service() -> Vec<Endpoint<BosFace>> {
+    vec![
+        at("/").get(
+            service::versions,
+            Operation::new("Versions of the contract").answers::<Vec<service::Version>>(),
+        ),
+        at("/v2")
+            .get(service::version, Operation::new("Version of the contract").answers::<service::Version>()),
+        at("/v2/version")
+            .get(service::version, Operation::new("Version of the contract").answers::<service::Version>()),
+        at("/v2/healthz").get(
+            service::health,
+            Operation::new("Whether the database answers").answers::<service::Health>(),
+        ),
+        at("/v2/options")
+            .get(options::show, Operation::new("The options in force").answers::<Options>())
+            .patch(
+                options::change,
+                Operation::new("Change some options; unknown members are answered and forgotten")
+                    .answers::<Options>()
+                    .needs(json!({ "minProperties": 1, "maxProperties": options::MOST_MEMBERS })),
+            ),
+    ]
+}
+
+fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
+    let at_least_one = || json!({ "minProperties": 1 });
+    vec![
+        at("/v2/components")
+            .get(
+                components::list,
+                Operation::new("Components in the order of their ids")
+                    .answers::<Vec<Component>>()
+                    .asks(listing(strict)),
+            )
+            .put(
+                components::put_many,
+                Operation::new("Create or replace components")
+                    .answers::<Vec<Component>>()
+                    .needs(json!({ "items": { "required": ["id"] } })),
+            )
+            .patch(
+                components::patch_many,
+                Operation::new("Change components: each by a patch of its own, or many by the same")
+                    .answers::<Vec<Component>>()
+                    .asks([query::<bool>("skip_bad_ids", "Leave out components that do not exist")])
+                    .refuses(StatusCode::NOT_FOUND, "There is no such component; nothing was changed"),
+            )
+            .with_bodies_of(BULK_BODY),
+        at("/v2/components/{id}")
+            .get(
+                components::show,
+                Operation::new("A component")
+                    .answers::<Component>()
+                    .refuses(StatusCode::NOT_FOUND, "There is no such component"),
+            )
+            .put(
+                components::put,
+                Operation::new("Create or replace a component")
+                    .answers::<Component>()
+                    .needs(at_least_one())
+                    .refuses(StatusCode::NOT_FOUND, "The tenant has no such component"),
+            )
+            .patch(
+                components::patch,
+                Operation::new("Change a component")
+                    .answers::<Component>()
+                    .needs(at_least_one())
+                    .refuses(StatusCode::NOT_FOUND, "There is no such component")
+                    .refuses(
+                        StatusCode::CONFLICT,
+                        "Its actual state cannot be told while it is being changed",
+                    ),
+            )
+            .delete(
+                components::delete,
+                Operation::new("Delete a component")
+                    .answers_nothing()
+                    .refuses(StatusCode::NOT_FOUND, "There is no such component"),
+            ),
+    ]
+}
+
+/// BOS reference 2.6.1, and 12, BUG-03.
+fn listing(strict: bool) -> [Parameter; 8] {
+    let ids = if strict { query::<Text<1, LONGEST_ID>> } else { query::<Text<1, LONGEST_IDS>> };
+    [
+        ids("ids", "Only these, separated by commas; one that does not exist is left out"),
+        query::<bool>("enabled", "Only those that are acted on, or that are not"),
+        query::<ResourceName>("session", "Only those of this session"),
+        query::<ResourceName>("staged_session", "Only those that this session staged"),
+        query::<Spelled<Phase>>("phase", "Only those in this phase; empty: in any"),
+        query::<Text<0, LONGEST_STATUSES>>(
+            "status",
+            "Only those with one of these, separated by commas; empty: with any",
+        ),
+        query::<ComponentId>("start_after_id", "Only those with a greater id: the last of the page before"),
+        query::<Number<0, LARGEST_PAGE>>("page_size", "Not more than so many; 0: all"),
+    ]
+}
+
+fn templates() -> Vec<Endpoint<BosFace>> {
+    const MISSING: &str = "There is no such session template";
+    vec![
+        at("/v2/sessiontemplates").get(
+            templates::list,
+            Operation::new("Session templates: of the tenant, or of everybody")
+                .answers::<Vec<SessionTemplate>>(),
+        ),
+        at("/v2/sessiontemplates/{name}")
+            .get(
+                templates::show,
+                Operation::new("A session template")
+                    .answers::<SessionTemplate>()
+                    .refuses(StatusCode::NOT_FOUND, MISSING),
+            )
+            .put(
+                templates::put,
+                Operation::new("Create or replace a session template")
+                    .answers::<SessionTemplate>()
+                    .needs(json!({ "required": ["boot_sets"] })),
+            )
+            .patch(
+                templates::patch,
+                Operation::new("Change a session template; boot sets are merged by name")
+                    .answers::<SessionTemplate>()
+                    .refuses(StatusCode::NOT_FOUND, MISSING),
+            )
+            .delete(
+                templates::delete,
+                Operation::new("Delete a session template")
+                    .answers_nothing()
+                    .refuses(StatusCode::NOT_FOUND, MISSING),
+            )
+            .with_bodies_of(BULK_BODY),
+        at("/v2/sessiontemplatesvalid/{name}").get(
+            templates::validate,
+            Operation::new("What would keep a session template from working")
+                .answers::<String>()
+                .refuses(StatusCode::NOT_FOUND, MISSING),
+        ),
+        at("/v2/sessiontemplatetemplate").get(
+            templates::example,
+            Operation::new("A session template to copy and fill in").answers::<serde_json::Value>(),
+        ),
+    ]
+}
+
+fn sessions() -> Vec<Endpoint<BosFace>> {
+    const MISSING: &str = "There is no such session";
+    vec![
+        at("/v2/sessions")
+            .get(
+                sessions::list,
+                Operation::new("Sessions: of the tenant, or of everybody").answers::<Vec<Session>>().asks(filters()),
+            )
+            .post(
+                sessions::create,
+                Operation::new("Create a session")
+                    .answers_with::<Session>(StatusCode::CREATED)
+                    .refuses(StatusCode::CONFLICT, "There is a session of that name"),
+            )
+            .delete(
+                sessions::delete_many,
+                Operation::new("Delete the sessions that a list with the same parameters shows; without, the complete ones")
+                    .answers_nothing()
+                    .asks(filters()),
+            ),
+        at("/v2/sessions/{name}")
+            .get(
+                sessions::show,
+                Operation::new("A session").answers::<Session>().refuses(StatusCode::NOT_FOUND, MISSING),
+            )
+            .patch(
+                sessions::patch,
+                Operation::new("Change a session").answers::<Session>().refuses(StatusCode::NOT_FOUND, MISSING),
+            )
+            .delete(
+                sessions::delete,
+                Operation::new("Delete a session").answers_nothing().refuses(StatusCode::NOT_FOUND, MISSING),
+            ),
+        at("/v2/sessions/{name}/status")
+            .get(
+                sessions::status,
+                Operation::new("How the members of a session are doing, or were doing when that was saved")
+                    .answers::<SessionStatus>()
+                    .refuses(StatusCode::NOT_FOUND, MISSING),
+            )
+            .post(
+                sessions::save_status,
+                Operation::new("Save how the members of a session are doing, and answer it")
+                    .answers::<SessionStatus>()
+                    .refuses(StatusCode::NOT_FOUND, MISSING),
+            ),
+        at("/v2/sessions/{name}/left_out").get(
+            sessions::left_out,
+            Operation::new("Whom a session leaves alone although its template names them, and why")
+                .answers::<Vec<LeftOutMember>>()
+                .refuses(StatusCode::NOT_FOUND, MISSING),
+        ),
+        at("/v2/applystaged")
+            .post(
+                staging::apply,
+                Operation::new("Let components run what sessions staged for them").answers::<Applied>(),
+            )
+            .with_bodies_of(BULK_BODY),
+    ]
+}
+
+/// BOS reference 2.9.2.
+fn filters() -> [Parameter; 3] {
+    [
+        query::<Age>("min_age", "Only those that were created so long ago, or longer"),
+        query::<Age>("max_age", "Only those that were created so long ago, or later"),
+        query::<Spelled<Progress>>("status", "Only those that are so far"),
+    ]
+}
+
+/// Paths by which a CSM system around BOS calls it. They stand at the root only, and no BOS has them.
+fn around() -> Vec<Endpoint<BosFace>> {
+    vec![
+        at("/scn").post(
+            notifications::notify,
+            Operation::new("Hears that nodes have changed, as the hardware state manager tells it"),
+        ),
+        at("/boot/v1/bootscript").get(
+            boot_scripts::show,
+            Operation::new("What the boot firmware of a node runs; one of the parameters is needed")
+                .answers_text()
+                .asks([
+                    query::<Text<0, { boot_scripts::LONGEST_MAC }>>("mac", "MAC address of the node"),
+                    query::<Text<0, LONGEST_ID>>("name", "Id of the node"),
+                    query::<Number<0, { u32::MAX }>>("nid", "Number of the node"),
+                ])
+                .refuses(
+                    StatusCode::NOT_FOUND,
+                    "Nothing was prepared for the node, or another service has its script",
+                ),
+        ),
+    ]
+}

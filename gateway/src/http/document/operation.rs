@@ -1,0 +1,201 @@
+//! What one method of one path takes and answers.
+
+use std::collections::BTreeMap;
+
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use super::{
+    DescribedPath,
+    schemas::{Describe, DocumentSchemas, of},
+};
+
+const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
+
+/// What one method of one path takes and answers.
+///
+/// The arguments of the handler tell most of it; what they cannot tell is added where the handler is routed.
+pub(crate) struct Operation {
+    summary: &'static str,
+    body: Option<Describe>,
+    /// What a schema has to say that the type of the body does not.
+    body_needs: Option<Value>,
+    /// The name in the path, if it has one.
+    path_name: Option<Describe>,
+    parameters: Vec<Parameter>,
+    success: (StatusCode, AnswerBody),
+    refusals: BTreeMap<StatusCode, &'static str>,
+}
+
+/// What an answer holds.
+enum AnswerBody {
+    Nothing,
+    Text(&'static str),
+    Json(Describe),
+}
+
+/// A parameter in the query or a header.
+#[derive(Clone, Copy)]
+pub(crate) struct Parameter {
+    name: &'static str,
+    place: &'static str,
+    about: &'static str,
+    schema: Describe,
+}
+
+/// A query parameter that is written like a `T`.
+pub(crate) fn query<T: JsonSchema>(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, place: "query", about, schema: of::<T>() }
+}
+
+/// A header that is written like a `T`.
+pub(crate) fn header<T: JsonSchema>(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, place: "header", about, schema: of::<T>() }
+}
+
+impl Operation {
+    /// An operation that answers nothing but that it was done.
+    pub(crate) fn new(summary: &'static str) -> Self {
+        Self {
+            summary,
+            body: None,
+            body_needs: None,
+            path_name: None,
+            parameters: Vec::new(),
+            success: (StatusCode::OK, AnswerBody::Nothing),
+            refusals: BTreeMap::new(),
+        }
+    }
+
+    /// It answers 200 and a `T`.
+    pub(crate) fn answers<T: JsonSchema>(self) -> Self {
+        self.answers_with::<T>(StatusCode::OK)
+    }
+
+    /// It answers `status` and a `T`.
+    pub(crate) fn answers_with<T: JsonSchema>(self, status: StatusCode) -> Self {
+        Self { success: (status, AnswerBody::Json(of::<T>())), ..self }
+    }
+
+    /// It answers 200 and plain text.
+    pub(crate) fn answers_text(self) -> Self {
+        Self { success: (StatusCode::OK, AnswerBody::Text("text/plain")), ..self }
+    }
+
+    /// It answers 200 and something for browsers.
+    pub(crate) fn answers_page(self) -> Self {
+        Self { success: (StatusCode::OK, AnswerBody::Text("text/html")), ..self }
+    }
+
+    /// It answers 204.
+    pub(crate) fn answers_nothing(self) -> Self {
+        Self { success: (StatusCode::NO_CONTENT, AnswerBody::Nothing), ..self }
+    }
+
+    /// It takes these query parameters.
+    pub(crate) fn asks(self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
+        Self { parameters: parameters.into_iter().collect(), ..self }
+    }
+
+    /// Of the body, which has the type that the handler takes, it wants `schema` too.
+    pub(crate) fn needs(self, schema: Value) -> Self {
+        Self { body_needs: Some(schema), ..self }
+    }
+
+    /// It may also answer a problem of this status.
+    pub(crate) fn refuses(mut self, status: StatusCode, why: &'static str) -> Self {
+        self.may_answer(status, why);
+        self
+    }
+
+    /// What [`Self::refuses`] says, unless something was said about this status already.
+    pub(crate) fn may_answer(&mut self, status: StatusCode, why: &'static str) {
+        self.refusals.entry(status).or_insert(why);
+    }
+
+    /// It takes a body that is JSON of the shape of `T`.
+    pub(super) fn takes<T: JsonSchema>(&mut self) {
+        self.body = Some(of::<T>());
+    }
+
+    /// Names a `T` in the path.
+    pub(super) fn names<T: JsonSchema>(&mut self) {
+        self.path_name = Some(of::<T>());
+    }
+
+    /// Reads one more parameter.
+    pub(crate) fn adds(&mut self, parameter: Parameter) {
+        self.parameters.push(parameter);
+    }
+
+    pub(super) fn document(
+        &self,
+        path: &DescribedPath<'_>,
+        method: &Method,
+        schemas: &mut DocumentSchemas,
+        problem: &Value,
+    ) -> Value {
+        let mut operation = json!({
+            "operationId": id(path.path, method),
+            "summary": self.summary,
+            "tags": [path.tag],
+            "responses": self.responses(schemas, problem),
+        });
+        let parameters = self.parameters(path.path, schemas);
+        if !parameters.is_empty() {
+            operation["parameters"] = parameters.into();
+        }
+        if let Some(body) = self.body {
+            let mut schema = schemas.sent(body);
+            if let Some(needs) = &self.body_needs {
+                schema = json!({ "allOf": [schema, needs] });
+            }
+            operation["requestBody"] = json!({ "required": true, "content": { JSON: { "schema": schema } } });
+        }
+        operation
+    }
+
+    fn parameters(&self, path: &str, schemas: &mut DocumentSchemas) -> Vec<Value> {
+        let in_path = names(path).map(|name| {
+            let schema = schemas.sent(self.path_name.unwrap_or(of::<String>()));
+            json!({ "name": name, "in": "path", "required": true, "schema": schema })
+        });
+        let mut parameters: Vec<_> = in_path.collect();
+        parameters.extend(self.parameters.iter().map(|Parameter { name, place, about, schema }| {
+            json!({ "name": name, "in": place, "description": about, "schema": schemas.sent(*schema) })
+        }));
+        parameters
+    }
+
+    fn responses(&self, schemas: &mut DocumentSchemas, problem: &Value) -> Map<String, Value> {
+        let (status, answer) = &self.success;
+        let mut success = json!({ "description": "Done" });
+        match answer {
+            AnswerBody::Nothing => {}
+            AnswerBody::Text(kind) => {
+                success["content"] = json!({ *kind: { "schema": { "type": "string" } } })
+            }
+            AnswerBody::Json(schema) => {
+                success["content"] = json!({ JSON: { "schema": schemas.answered(*schema) } });
+            }
+        }
+        let refusals = self.refusals.iter().map(|(status, why)| {
+            let content = json!({ PROBLEM: { "schema": problem } });
+            (status.as_str().to_owned(), json!({ "description": why, "content": content }))
+        });
+        refusals.chain([(status.as_str().to_owned(), success)]).collect()
+    }
+}
+
+/// Names of the parameters in a path.
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+/// A name for generated clients, such as `get_v2_components_id`.
+fn id(path: &str, method: &Method) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(method.as_str().to_ascii_lowercase(), |id, word| format!("{id}_{word}"))
+}
