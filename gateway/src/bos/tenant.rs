@@ -5,7 +5,7 @@ use http::{StatusCode, request::Parts};
 
 use super::wire::primitive::TenantName;
 use crate::http::{
-    document::{self, HandlerInput, Operation, WRONG_REQUEST},
+    document::{self, ApiOperation, HandlerInput, WRONG_REQUEST},
     problem::Problem,
 };
 
@@ -62,7 +62,7 @@ impl<S: Sync> FromRequestParts<S> for Tenant {
 }
 
 impl HandlerInput for Tenant {
-    fn describe(operation: &mut Operation) {
+    fn describe(operation: &mut ApiOperation) {
         let about = "Tenant that asks; absent or empty: the administrator";
         operation.adds(document::header::<TenantName>(HEADER_SHOWN, about));
         operation.may_answer(StatusCode::BAD_REQUEST, WRONG_REQUEST);

@@ -10,7 +10,7 @@ use http::{
     header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE},
 };
 
-use super::document::{ApiAbout, DescribedPath, HandlerInput, Operation, document};
+use super::document::{ApiAbout, ApiOperation, DescribedPath, HandlerInput, document};
 
 /// Shows the document. The page brings everything that it needs, for networks where nothing else can be reached.
 const PAGE: &str = include_str!("page.html");
@@ -36,7 +36,7 @@ impl ApiDescription {
 }
 
 impl HandlerInput for Extension<ApiDescription> {
-    fn describe(_: &mut Operation) {}
+    fn describe(_: &mut ApiOperation) {}
 }
 
 pub(crate) async fn show(Extension(description): Extension<ApiDescription>, uri: Uri) -> Response {

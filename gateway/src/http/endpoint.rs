@@ -12,7 +12,7 @@ use http::Method;
 
 use super::{
     admission::{AdmissionPlaces, Classify, PathAdmission, admit},
-    document::{DescribedPath, HandlerInputs, Operation},
+    document::{ApiOperation, DescribedPath, HandlerInputs},
 };
 
 /// Largest body of a path that sets no other limit. The longest text of any contract has 524,288 characters, and an
@@ -28,7 +28,7 @@ pub(crate) struct Endpoint<S> {
     /// Prefix under which the path is served too.
     prefix: Option<&'static str>,
     methods: MethodRouter<S>,
-    operations: Vec<(Method, Operation)>,
+    operations: Vec<(Method, ApiOperation)>,
     /// Most bytes of a body.
     largest_body: u64,
 }
@@ -46,7 +46,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 
     /// Handles GET, and HEAD with it.
-    pub(crate) fn get<H, T>(self, handler: H, operation: Operation) -> Self
+    pub(crate) fn get<H, T>(self, handler: H, operation: ApiOperation) -> Self
     where
         H: Handler<T, S>,
         T: HandlerInputs + 'static,
@@ -55,7 +55,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 
     /// Handles PUT.
-    pub(crate) fn put<H, T>(self, handler: H, operation: Operation) -> Self
+    pub(crate) fn put<H, T>(self, handler: H, operation: ApiOperation) -> Self
     where
         H: Handler<T, S>,
         T: HandlerInputs + 'static,
@@ -64,7 +64,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 
     /// Handles POST.
-    pub(crate) fn post<H, T>(self, handler: H, operation: Operation) -> Self
+    pub(crate) fn post<H, T>(self, handler: H, operation: ApiOperation) -> Self
     where
         H: Handler<T, S>,
         T: HandlerInputs + 'static,
@@ -73,7 +73,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 
     /// Handles PATCH.
-    pub(crate) fn patch<H, T>(self, handler: H, operation: Operation) -> Self
+    pub(crate) fn patch<H, T>(self, handler: H, operation: ApiOperation) -> Self
     where
         H: Handler<T, S>,
         T: HandlerInputs + 'static,
@@ -82,7 +82,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 
     /// Handles DELETE.
-    pub(crate) fn delete<H, T>(self, handler: H, operation: Operation) -> Self
+    pub(crate) fn delete<H, T>(self, handler: H, operation: ApiOperation) -> Self
     where
         H: Handler<T, S>,
         T: HandlerInputs + 'static,
@@ -100,14 +100,14 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
         DescribedPath { path, tag, prefix: *prefix, operations }
     }
 
-    fn on(mut self, method: Method, handler: MethodRouter<S>, operation: Operation) -> Self {
+    fn on(mut self, method: Method, handler: MethodRouter<S>, operation: ApiOperation) -> Self {
         self.operations.push((method, operation));
         Self { methods: self.methods.merge(handler), ..self }
     }
 }
 
 /// The operation with what the arguments of its handler say.
-fn described<T: HandlerInputs>(mut operation: Operation) -> Operation {
+fn described<T: HandlerInputs>(mut operation: ApiOperation) -> ApiOperation {
     T::describe(&mut operation);
     operation
 }

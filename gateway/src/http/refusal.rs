@@ -17,13 +17,13 @@ use tokio::{
 use super::problem::Problem;
 
 /// A connection on which a bare refusal by the library becomes a problem document.
-pub(crate) struct Refusal {
+pub(crate) struct RefusalStream {
     stream: TcpStream,
     /// What is sent instead, and how much of it has been.
     instead: Option<(Vec<u8>, usize)>,
 }
 
-impl Refusal {
+impl RefusalStream {
     /// Watches what is written to `stream`.
     pub(crate) fn around(stream: TcpStream) -> Self {
         Self { stream, instead: None }
@@ -51,7 +51,7 @@ impl Refusal {
     }
 }
 
-impl AsyncRead for Refusal {
+impl AsyncRead for RefusalStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -61,7 +61,7 @@ impl AsyncRead for Refusal {
     }
 }
 
-impl AsyncWrite for Refusal {
+impl AsyncWrite for RefusalStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_instead(context))?;

@@ -34,7 +34,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
-use super::{paced::PacedStream, problem::Problem, refusal::Refusal};
+use super::{paced::PacedStream, problem::Problem, refusal::RefusalStream};
 
 /// Most bytes of the head of a request. An address of 64 KiB leaves room for as much in headers, and then some.
 const LARGEST_HEAD: usize = 256 << 10;
@@ -92,7 +92,7 @@ pub(crate) async fn serve<A>(
         };
         let (stream, seat) = accepted;
         let (app, shutdown, places) = (app.clone(), shutdown.clone(), places.clone());
-        let connection = Connection { app, is_vital, limits, shutdown, places };
+        let connection = ClientConnection { app, is_vital, limits, shutdown, places };
         connections.spawn(connection.serve(stream, seat));
         while connections.try_join_next().is_some() {}
     }
@@ -105,12 +105,12 @@ pub(crate) async fn serve<A>(
 struct ConnectionPlaces {
     places: Arc<Semaphore>,
     spare: Arc<Semaphore>,
-    open: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
+    open: Arc<Mutex<HashMap<u64, Arc<ConnectionActivity>>>>,
     began: Instant,
 }
 
 /// Whether a connection is at work.
-struct Activity {
+struct ConnectionActivity {
     /// Milliseconds, and one, at which its last request was answered or it was accepted; 0: it is at work.
     idle_since: AtomicU64,
     /// Is cancelled when another connection needs its place.
@@ -118,7 +118,7 @@ struct Activity {
 }
 
 /// The right to be a connection.
-enum Seat {
+enum ConnectionSeat {
     Place(OwnedSemaphorePermit),
     Spare(OwnedSemaphorePermit),
 }
@@ -139,16 +139,16 @@ impl ConnectionPlaces {
 
     /// The next connection. Where every place is taken the idlest connection makes room; where all are at work, the new
     /// one is spare.
-    async fn next(&self, listener: &TcpListener) -> (TcpStream, Seat) {
+    async fn next(&self, listener: &TcpListener) -> (TcpStream, ConnectionSeat) {
         let stream = self.accept(listener).await;
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            return (stream, Seat::Place(place));
+            return (stream, ConnectionSeat::Place(place));
         }
         if let Some(place) = self.make_room().await {
-            return (stream, Seat::Place(place));
+            return (stream, ConnectionSeat::Place(place));
         }
         let spare = Arc::clone(&self.spare).acquire_owned().await.expect("nobody closes the spare places");
-        (stream, Seat::Spare(spare))
+        (stream, ConnectionSeat::Spare(spare))
     }
 
     async fn accept(&self, listener: &TcpListener) -> TcpStream {
@@ -179,7 +179,7 @@ impl ConnectionPlaces {
         Some(place.expect("nobody closes the places"))
     }
 
-    fn idlest(&self) -> Option<(u64, Arc<Activity>)> {
+    fn idlest(&self) -> Option<(u64, Arc<ConnectionActivity>)> {
         let open = self.open.lock();
         let idle = open.values().filter(|one| !one.leave.is_cancelled());
         let idle =
@@ -189,23 +189,23 @@ impl ConnectionPlaces {
     }
 
     /// Lists a connection until the returned value is dropped.
-    fn enlist(&self) -> Enlisted {
+    fn enlist(&self) -> EnlistedConnection {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (idle_since, leave) = (AtomicU64::new(self.now()), CancellationToken::new());
-        let activity = Arc::new(Activity { idle_since, leave });
+        let activity = Arc::new(ConnectionActivity { idle_since, leave });
         self.open.lock().insert(number, Arc::clone(&activity));
-        Enlisted { places: self.clone(), number, activity }
+        EnlistedConnection { places: self.clone(), number, activity }
     }
 }
 
-struct Enlisted {
+struct EnlistedConnection {
     places: ConnectionPlaces,
     number: u64,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
-impl Drop for Enlisted {
+impl Drop for EnlistedConnection {
     fn drop(&mut self) {
         let mut open = self.places.open.lock();
         open.remove(&self.number);
@@ -215,14 +215,14 @@ impl Drop for Enlisted {
 
 /// A request under way: its connection is at work until the answer was taken.
 struct AtWork {
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
     places: ConnectionPlaces,
     /// The place of a request on a spare connection.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl AtWork {
-    fn begin(activity: &Arc<Activity>, places: &ConnectionPlaces) -> Self {
+    fn begin(activity: &Arc<ConnectionActivity>, places: &ConnectionPlaces) -> Self {
         activity.idle_since.store(0, Ordering::Release);
         Self { activity: Arc::clone(activity), places: places.clone(), _place: None }
     }
@@ -234,7 +234,7 @@ impl Drop for AtWork {
     }
 }
 
-struct Connection<A> {
+struct ClientConnection<A> {
     app: A,
     is_vital: fn(&Method, &str) -> bool,
     limits: ConnectionLimits,
@@ -242,7 +242,7 @@ struct Connection<A> {
     places: ConnectionPlaces,
 }
 
-impl<A> Connection<A>
+impl<A> ClientConnection<A>
 where
     A: Service<Request, Response = Response, Error = Infallible, Future: Send>
         + Clone
@@ -250,7 +250,7 @@ where
         + Unpin
         + 'static,
 {
-    async fn serve(self, stream: TcpStream, seat: Seat) {
+    async fn serve(self, stream: TcpStream, seat: ConnectionSeat) {
         // Without this small answers wait up to 40 ms for an acknowledgement. A connection that refuses is
         // closed already.
         if let Err(error) = stream.set_nodelay(true) {
@@ -258,8 +258,8 @@ where
         }
         let Self { app, is_vital, limits, shutdown, places } = self;
         let (place, spare) = match seat {
-            Seat::Place(place) => (Some(place), None),
-            Seat::Spare(spare) => (None, Some(spare)),
+            ConnectionSeat::Place(place) => (Some(place), None),
+            ConnectionSeat::Spare(spare) => (None, Some(spare)),
         };
         let is_spare = spare.is_some();
         let spare = Arc::new(Mutex::new(spare));
@@ -286,7 +286,7 @@ where
                 answer.map(|answer| answer.map(|body| hold(body, at_work)))
             }
         });
-        let stream = PacedStream::new(Refusal::around(stream), limits.pace);
+        let stream = PacedStream::new(RefusalStream::around(stream), limits.pace);
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(if is_spare { SPARE_HEAD } else { limits.patience })
@@ -326,7 +326,7 @@ where
 }
 
 /// Ends when a connection that should leave is not at work: its client sends a head by the byte, or nothing.
-async fn until_idle(activity: &Activity) {
+async fn until_idle(activity: &ConnectionActivity) {
     while activity.idle_since.load(Ordering::Acquire) == 0 {
         tokio::time::sleep(ROOM).await;
     }

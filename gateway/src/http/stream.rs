@@ -41,13 +41,13 @@ where
 {
     let mut messages = answer(part, call).await?;
     let rest = next(part, &mut messages).await?.map(&mut items);
-    let list = List { part, messages, items, rest, opened: false };
+    let list = ListBody { part, messages, items, rest, opened: false };
     let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     Ok((headers, Body::from_stream(list.chunks())).into_response())
 }
 
 /// A list on its way to the client.
-struct List<M, F, I> {
+struct ListBody<M, F, I> {
     part: &'static str,
     messages: Streaming<M>,
     items: F,
@@ -57,7 +57,7 @@ struct List<M, F, I> {
     opened: bool,
 }
 
-impl<M, F, I, W> List<M, F, I>
+impl<M, F, I, W> ListBody<M, F, I>
 where
     M: Send + 'static,
     F: FnMut(M) -> I + Send + 'static,

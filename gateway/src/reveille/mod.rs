@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    http::{description, document::Operation, endpoint::Endpoint},
+    http::{description, document::ApiOperation, endpoint::Endpoint},
     mesh::Mesh,
 };
 
@@ -15,18 +15,18 @@ const TAG: &str = "around the contract";
 /// The paths of this face. The description is also found under `prefix`, beside the contract that it describes.
 pub(crate) fn endpoints(prefix: &'static str) -> Vec<Endpoint<Mesh>> {
     vec![
-        at("/livez").get(probes::live, Operation::new("The process answers").answers_text()),
+        at("/livez").get(probes::live, ApiOperation::new("The process answers").answers_text()),
         at("/readyz").get(
             probes::ready,
-            Operation::new("What is needed is ready").answers::<BTreeMap<String, String>>(),
+            ApiOperation::new("What is needed is ready").answers::<BTreeMap<String, String>>(),
         ),
         at("/startz").get(
             probes::started,
-            Operation::new("What is needed has started").answers::<BTreeMap<String, String>>(),
+            ApiOperation::new("What is needed has started").answers::<BTreeMap<String, String>>(),
         ),
-        at("/metrics").get(probes::metrics, Operation::new("Metrics for Prometheus").answers_text()),
+        at("/metrics").get(probes::metrics, ApiOperation::new("Metrics for Prometheus").answers_text()),
         at("/openapi.json")
-            .get(description::show, Operation::new("This description").answers::<serde_json::Value>())
+            .get(description::show, ApiOperation::new("This description").answers::<serde_json::Value>())
             .also_under(prefix),
         page("/ui").also_under(prefix),
         page("/ui/").also_under(prefix),
@@ -38,5 +38,5 @@ fn at(path: &'static str) -> Endpoint<Mesh> {
 }
 
 fn page(path: &'static str) -> Endpoint<Mesh> {
-    at(path).get(description::page, Operation::new("This description as a page").answers_page())
+    at(path).get(description::page, ApiOperation::new("This description as a page").answers_page())
 }

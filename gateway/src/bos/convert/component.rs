@@ -4,7 +4,7 @@ use proto::component as message;
 
 use crate::bos::wire::{
     component as wire,
-    words::{EnumWord, Spelled},
+    words::{EnumWord, SpelledEnum},
 };
 
 impl From<wire::Component> for message::Component {
@@ -72,8 +72,8 @@ impl From<wire::EventStats> for message::EventStats {
     }
 }
 
-impl From<wire::Status> for message::Status {
-    fn from(status: wire::Status) -> Self {
+impl From<wire::ComponentStatus> for message::Status {
+    fn from(status: wire::ComponentStatus) -> Self {
         let phase = status.phase.map(|phase| phase.0.into());
         Self { phase, status_override: status.status_override, status: String::new() }
     }
@@ -91,14 +91,14 @@ pub(crate) fn rendered(mut component: message::Component) -> wire::Component {
 }
 
 /// The status of a record that never had one is shown with empty members.
-fn rendered_status(status: Option<message::Status>) -> wire::Status {
+fn rendered_status(status: Option<message::Status>) -> wire::ComponentStatus {
     match status {
         Some(mut status) => {
             let computed = std::mem::take(&mut status.status);
-            wire::Status { status: Some(computed), ..stored_status(status) }
+            wire::ComponentStatus { status: Some(computed), ..stored_status(status) }
         }
-        None => wire::Status {
-            phase: Some(Spelled(message::Phase::None)),
+        None => wire::ComponentStatus {
+            phase: Some(SpelledEnum(message::Phase::None)),
             status: Some(STATUS_OF_NOTHING.to_owned()),
             status_override: Some(String::new()),
         },
@@ -125,15 +125,15 @@ pub(crate) fn stored(component: message::Component) -> wire::Component {
     }
 }
 
-fn stored_status(status: message::Status) -> wire::Status {
+fn stored_status(status: message::Status) -> wire::ComponentStatus {
     let phase = status.phase.and_then(spelled);
-    wire::Status { phase, status: None, status_override: status.status_override }
+    wire::ComponentStatus { phase, status: None, status_override: status.status_override }
 }
 
 /// The variant of an enum that came as a number, if it is one that people may see.
-fn spelled<E: EnumWord + TryFrom<i32>>(number: i32) -> Option<Spelled<E>> {
+fn spelled<E: EnumWord + TryFrom<i32>>(number: i32) -> Option<SpelledEnum<E>> {
     let variant = E::try_from(number).ok()?;
-    E::WORDS.iter().any(|(_, known)| *known == variant).then_some(Spelled(variant))
+    E::WORDS.iter().any(|(_, known)| *known == variant).then_some(SpelledEnum(variant))
 }
 
 impl From<message::BootArtifacts> for wire::BootArtifacts {

@@ -3,20 +3,20 @@
 use proto::session::{self as message, LeftOutReason, Operation, Progress};
 
 use super::none_if_empty;
-use crate::bos::wire::{session as wire, stamp::BosTime, words::Spelled};
+use crate::bos::wire::{session as wire, stamp::BosTime, words::SpelledEnum};
 
 /// A session as people see it; if `strict`, with nothing that BOS does not show.
 pub(crate) fn shown(session: message::Session, strict: bool) -> wire::Session {
     wire::Session {
         components: session.components.join(","),
         include_disabled: session.include_disabled,
-        operation: Spelled(Operation::try_from(session.operation).unwrap_or_default()),
+        operation: SpelledEnum(Operation::try_from(session.operation).unwrap_or_default()),
         stage: session.stage,
         status: wire::SessionProgress {
             end_time: session.end_time,
             error: session.error,
             start_time: session.start_time,
-            status: Spelled(Progress::try_from(session.progress).unwrap_or_default()),
+            status: SpelledEnum(Progress::try_from(session.progress).unwrap_or_default()),
             waiting_for: none_if_empty(session.waiting_for).filter(|_| !strict),
         },
         limit: session.limit,
@@ -61,7 +61,7 @@ pub(crate) fn update(
 
 impl From<message::LeftOutMember> for wire::LeftOutMember {
     fn from(member: message::LeftOutMember) -> Self {
-        let reason = Spelled(LeftOutReason::try_from(member.reason).unwrap_or_default());
+        let reason = SpelledEnum(LeftOutReason::try_from(member.reason).unwrap_or_default());
         Self { boot_set: member.boot_set, id: member.id, reason }
     }
 }
@@ -79,14 +79,14 @@ pub(crate) fn status_shown(status: message::SessionStatus, strict: bool) -> wire
         percent_failed: status.percent_failed,
         percent_staged: status.percent_staged,
         percent_successful: status.percent_successful,
-        phases: wire::Phases {
+        phases: wire::PhaseShares {
             percent_complete: status.percent_complete,
             percent_configuring: status.percent_configuring,
             percent_powering_off: status.percent_powering_off,
             percent_powering_on: status.percent_powering_on,
         },
-        status: Spelled(Progress::try_from(status.progress).unwrap_or_default()),
-        timing: wire::Timing {
+        status: SpelledEnum(Progress::try_from(status.progress).unwrap_or_default()),
+        timing: wire::SessionTiming {
             duration: status.duration,
             end_time: status.end_time,
             start_time: status.start_time,

@@ -3,7 +3,7 @@
 use proto::template as message;
 
 use super::none_if_empty;
-use crate::bos::wire::{named::Named, strict::Object, template as wire};
+use crate::bos::wire::{named::NamedMembers, strict::JsonObject, template as wire};
 
 /// The template `name` of `tenant`, or a patch of it.
 pub(crate) fn named(
@@ -11,7 +11,7 @@ pub(crate) fn named(
     name: String,
     tenant: String,
 ) -> message::SessionTemplate {
-    let Named(sets) = template.boot_sets.unwrap_or_default();
+    let NamedMembers(sets) = template.boot_sets.unwrap_or_default();
     message::SessionTemplate {
         name,
         tenant,
@@ -19,16 +19,16 @@ pub(crate) fn named(
         enable_cfs: template.enable_cfs,
         cfs: template.cfs.map(Into::into),
         boot_set_order: sets.iter().map(|(name, _)| name.clone()).collect(),
-        boot_sets: sets.into_iter().map(|(name, Object(set))| (name, set.into())).collect(),
+        boot_sets: sets.into_iter().map(|(name, JsonObject(set))| (name, set.into())).collect(),
         revision: 0,
     }
 }
 
 impl From<message::SessionTemplate> for wire::SessionTemplate {
     fn from(template: message::SessionTemplate) -> Self {
-        let sets = template.boot_sets.into_iter().map(|(name, set)| (name, Object(set.into())));
+        let sets = template.boot_sets.into_iter().map(|(name, set)| (name, JsonObject(set.into())));
         Self {
-            boot_sets: Some(Named::sorted(sets)),
+            boot_sets: Some(NamedMembers::sorted(sets)),
             cfs: template.cfs.map(Into::into),
             description: template.description,
             enable_cfs: template.enable_cfs,
@@ -105,7 +105,7 @@ mod tests {
         let message = named(serde_json::from_str(body).unwrap(), "t1".into(), String::new());
         assert_eq!(message.boot_set_order, ["c", "a", "b"]);
         assert_eq!(message.boot_sets["c"].path, "last");
-        let Named(shown) = wire::SessionTemplate::from(message).boot_sets.unwrap();
+        let NamedMembers(shown) = wire::SessionTemplate::from(message).boot_sets.unwrap();
         assert_eq!(shown.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 

@@ -18,7 +18,7 @@ use crate::{
         problem::BosProblem,
         scope::{TenantScope, without_scope, without_scope_of_many},
         tenant::Tenant,
-        wire::{bulk_patch::BulkPatch, component::Component, primitive::ComponentId, strict::Object},
+        wire::{bulk_patch::BulkPatch, component::Component, primitive::ComponentId, strict::JsonObject},
     },
     http::{
         answer::json,
@@ -64,7 +64,7 @@ pub(super) async fn show(
 pub(super) async fn judge_many(
     State(face): State<BosFace>,
     tenant: Tenant,
-    JsonBody(components): JsonBody<Vec<Object<Component>>>,
+    JsonBody(components): JsonBody<Vec<JsonObject<Component>>>,
 ) -> Result<Response, BosProblem> {
     let judged = replace(face, &tenant, selection::of_each(components, &tenant)?, true).await?;
     Ok(json(StatusCode::OK, &judged.into_iter().map(rendered).collect::<Vec<_>>())?)
@@ -74,7 +74,7 @@ pub(super) async fn put(
     State(face): State<BosFace>,
     tenant: Tenant,
     id: PathName<ComponentId>,
-    JsonBody(Object(component)): JsonBody<Object<Component>>,
+    JsonBody(JsonObject(component)): JsonBody<JsonObject<Component>>,
 ) -> Result<Response, BosProblem> {
     let record = selection::of_one(id.id()?, component, &tenant)?;
     let mut records = replace(face, &tenant, vec![record], false).await?;
@@ -84,7 +84,7 @@ pub(super) async fn put(
 pub(super) async fn put_many(
     State(face): State<BosFace>,
     tenant: Tenant,
-    JsonBody(components): JsonBody<Vec<Object<Component>>>,
+    JsonBody(components): JsonBody<Vec<JsonObject<Component>>>,
 ) -> Result<Response, BosProblem> {
     kept(replace(face, &tenant, selection::of_each(components, &tenant)?, false).await?)
 }
@@ -108,7 +108,7 @@ pub(super) async fn patch(
     State(face): State<BosFace>,
     tenant: Tenant,
     id: PathName<ComponentId>,
-    JsonBody(Object(component)): JsonBody<Object<Component>>,
+    JsonBody(JsonObject(component)): JsonBody<JsonObject<Component>>,
 ) -> Result<Response, BosProblem> {
     let patches = vec![selection::of_one(id.id()?, component, &tenant)?];
     let scope = scope(&face.mesh, &tenant, selection::ids_of(&patches)).await?.confirmed()?;

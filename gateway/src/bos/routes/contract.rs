@@ -20,15 +20,15 @@ use crate::{
             bulk_patch::LONGEST_IDS,
             component::Component,
             options::Options,
-            primitive::{Age, ComponentId, LONGEST_ID, Number, ResourceName, Text},
+            primitive::{Age, BoundedText, ComponentId, LONGEST_ID, ResourceName, WholeNumber},
             session::{LeftOutMember, Session, SessionStatus},
-            staging::Applied,
+            staging::AppliedStages,
             template::SessionTemplate,
-            words::Spelled,
+            words::SpelledEnum,
         },
     },
     http::{
-        document::{Operation, Parameter, query},
+        document::{ApiOperation, ApiParameter, query},
         endpoint::Endpoint,
     },
 };
@@ -58,14 +58,14 @@ fn dry_runs() -> Vec<Endpoint<BosFace>> {
     vec![
         at("/v2/dryrun/options").patch(
             options::judge,
-            Operation::new("What changing these options would come to; nothing is stored")
+            ApiOperation::new("What changing these options would come to; nothing is stored")
                 .answers::<Options>()
                 .needs(json!({ "minProperties": 1, "maxProperties": options::MOST_MEMBERS })),
         ),
         at("/v2/dryrun/components")
             .put(
                 components::judge_many,
-                Operation::new("What storing these components would come to; nothing is stored")
+                ApiOperation::new("What storing these components would come to; nothing is stored")
                     .answers::<Vec<Component>>()
                     .needs(json!({ "items": { "required": ["id"] } })),
             )
@@ -73,7 +73,7 @@ fn dry_runs() -> Vec<Endpoint<BosFace>> {
         at("/v2/dryrun/sessiontemplates/{name}")
             .put(
                 templates::judge,
-                Operation::new("What storing this session template would come to; nothing is stored")
+                ApiOperation::new("What storing this session template would come to; nothing is stored")
                     .answers::<SessionTemplate>()
                     .needs(json!({ "required": ["boot_sets"] })),
             )
@@ -85,21 +85,25 @@ fn about_the_service() -> Vec<Endpoint<BosFace>> {
     vec![
         at("/").get(
             service::versions,
-            Operation::new("Versions of the contract").answers::<Vec<service::Version>>(),
+            ApiOperation::new("Versions of the contract").answers::<Vec<service::ContractVersion>>(),
         ),
-        at("/v2")
-            .get(service::version, Operation::new("Version of the contract").answers::<service::Version>()),
-        at("/v2/version")
-            .get(service::version, Operation::new("Version of the contract").answers::<service::Version>()),
+        at("/v2").get(
+            service::version,
+            ApiOperation::new("Version of the contract").answers::<service::ContractVersion>(),
+        ),
+        at("/v2/version").get(
+            service::version,
+            ApiOperation::new("Version of the contract").answers::<service::ContractVersion>(),
+        ),
         at("/v2/healthz").get(
             service::health,
-            Operation::new("Whether the database answers").answers::<service::Health>(),
+            ApiOperation::new("Whether the database answers").answers::<service::ServiceHealth>(),
         ),
         at("/v2/options")
-            .get(options::show, Operation::new("The options in force").answers::<Options>())
+            .get(options::show, ApiOperation::new("The options in force").answers::<Options>())
             .patch(
                 options::change,
-                Operation::new("Change some options; unknown members are answered and forgotten")
+                ApiOperation::new("Change some options; unknown members are answered and forgotten")
                     .answers::<Options>()
                     .needs(json!({ "minProperties": 1, "maxProperties": options::MOST_MEMBERS })),
             ),
@@ -112,19 +116,19 @@ fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
         at("/v2/components")
             .get(
                 components::list,
-                Operation::new("Components in the order of their ids")
+                ApiOperation::new("Components in the order of their ids")
                     .answers::<Vec<Component>>()
                     .asks(listing(strict)),
             )
             .put(
                 components::put_many,
-                Operation::new("Create or replace components")
+                ApiOperation::new("Create or replace components")
                     .answers::<Vec<Component>>()
                     .needs(json!({ "items": { "required": ["id"] } })),
             )
             .patch(
                 components::patch_many,
-                Operation::new("Change components: each by a patch of its own, or many by the same")
+                ApiOperation::new("Change components: each by a patch of its own, or many by the same")
                     .answers::<Vec<Component>>()
                     .asks([query::<bool>("skip_bad_ids", "Leave out components that do not exist")])
                     .refuses(StatusCode::NOT_FOUND, "There is no such component; nothing was changed"),
@@ -133,20 +137,20 @@ fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
         at("/v2/components/{id}")
             .get(
                 components::show,
-                Operation::new("A component")
+                ApiOperation::new("A component")
                     .answers::<Component>()
                     .refuses(StatusCode::NOT_FOUND, "There is no such component"),
             )
             .put(
                 components::put,
-                Operation::new("Create or replace a component")
+                ApiOperation::new("Create or replace a component")
                     .answers::<Component>()
                     .needs(at_least_one())
                     .refuses(StatusCode::NOT_FOUND, "The tenant has no such component"),
             )
             .patch(
                 components::patch,
-                Operation::new("Change a component")
+                ApiOperation::new("Change a component")
                     .answers::<Component>()
                     .needs(at_least_one())
                     .refuses(StatusCode::NOT_FOUND, "There is no such component")
@@ -157,7 +161,7 @@ fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
             )
             .delete(
                 components::delete,
-                Operation::new("Delete a component")
+                ApiOperation::new("Delete a component")
                     .answers_nothing()
                     .refuses(StatusCode::NOT_FOUND, "There is no such component"),
             ),
@@ -165,20 +169,20 @@ fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
 }
 
 /// BOS reference 2.6.1, and 12, BUG-03.
-fn listing(strict: bool) -> [Parameter; 8] {
-    let ids = if strict { query::<Text<1, LONGEST_ID>> } else { query::<Text<1, LONGEST_IDS>> };
+fn listing(strict: bool) -> [ApiParameter; 8] {
+    let ids = if strict { query::<BoundedText<1, LONGEST_ID>> } else { query::<BoundedText<1, LONGEST_IDS>> };
     [
         ids("ids", "Only these, separated by commas; one that does not exist is left out"),
         query::<bool>("enabled", "Only those that are acted on, or that are not"),
         query::<ResourceName>("session", "Only those of this session"),
         query::<ResourceName>("staged_session", "Only those that this session staged"),
-        query::<Spelled<Phase>>("phase", "Only those in this phase; empty: in any"),
-        query::<Text<0, LONGEST_STATUSES>>(
+        query::<SpelledEnum<Phase>>("phase", "Only those in this phase; empty: in any"),
+        query::<BoundedText<0, LONGEST_STATUSES>>(
             "status",
             "Only those with one of these, separated by commas; empty: with any",
         ),
         query::<ComponentId>("start_after_id", "Only those with a greater id: the last of the page before"),
-        query::<Number<0, LARGEST_PAGE>>("page_size", "Not more than so many; 0: all"),
+        query::<WholeNumber<0, LARGEST_PAGE>>("page_size", "Not more than so many; 0: all"),
     ]
 }
 
@@ -187,44 +191,44 @@ fn templates() -> Vec<Endpoint<BosFace>> {
     vec![
         at("/v2/sessiontemplates").get(
             templates::list,
-            Operation::new("Session templates: of the tenant, or of everybody")
+            ApiOperation::new("Session templates: of the tenant, or of everybody")
                 .answers::<Vec<SessionTemplate>>(),
         ),
         at("/v2/sessiontemplates/{name}")
             .get(
                 templates::show,
-                Operation::new("A session template")
+                ApiOperation::new("A session template")
                     .answers::<SessionTemplate>()
                     .refuses(StatusCode::NOT_FOUND, MISSING),
             )
             .put(
                 templates::put,
-                Operation::new("Create or replace a session template")
+                ApiOperation::new("Create or replace a session template")
                     .answers::<SessionTemplate>()
                     .needs(json!({ "required": ["boot_sets"] })),
             )
             .patch(
                 templates::patch,
-                Operation::new("Change a session template; boot sets are merged by name")
+                ApiOperation::new("Change a session template; boot sets are merged by name")
                     .answers::<SessionTemplate>()
                     .refuses(StatusCode::NOT_FOUND, MISSING),
             )
             .delete(
                 templates::delete,
-                Operation::new("Delete a session template")
+                ApiOperation::new("Delete a session template")
                     .answers_nothing()
                     .refuses(StatusCode::NOT_FOUND, MISSING),
             )
             .with_bodies_of(BULK_BODY),
         at("/v2/sessiontemplatesvalid/{name}").get(
             templates::validate,
-            Operation::new("What would keep a session template from working")
+            ApiOperation::new("What would keep a session template from working")
                 .answers::<String>()
                 .refuses(StatusCode::NOT_FOUND, MISSING),
         ),
         at("/v2/sessiontemplatetemplate").get(
             templates::example,
-            Operation::new("A session template to copy and fill in").answers::<serde_json::Value>(),
+            ApiOperation::new("A session template to copy and fill in").answers::<serde_json::Value>(),
         ),
     ]
 }
@@ -235,67 +239,67 @@ fn sessions() -> Vec<Endpoint<BosFace>> {
         at("/v2/sessions")
             .get(
                 sessions::list,
-                Operation::new("Sessions: of the tenant, or of everybody").answers::<Vec<Session>>().asks(filters()),
+                ApiOperation::new("Sessions: of the tenant, or of everybody").answers::<Vec<Session>>().asks(filters()),
             )
             .post(
                 sessions::create,
-                Operation::new("Create a session")
+                ApiOperation::new("Create a session")
                     .answers_with::<Session>(StatusCode::CREATED)
                     .refuses(StatusCode::CONFLICT, "There is a session of that name"),
             )
             .delete(
                 sessions::delete_many,
-                Operation::new("Delete the sessions that a list with the same parameters shows; without, the complete ones")
+                ApiOperation::new("Delete the sessions that a list with the same parameters shows; without, the complete ones")
                     .answers_nothing()
                     .asks(filters()),
             ),
         at("/v2/sessions/{name}")
             .get(
                 sessions::show,
-                Operation::new("A session").answers::<Session>().refuses(StatusCode::NOT_FOUND, MISSING),
+                ApiOperation::new("A session").answers::<Session>().refuses(StatusCode::NOT_FOUND, MISSING),
             )
             .patch(
                 sessions::patch,
-                Operation::new("Change a session").answers::<Session>().refuses(StatusCode::NOT_FOUND, MISSING),
+                ApiOperation::new("Change a session").answers::<Session>().refuses(StatusCode::NOT_FOUND, MISSING),
             )
             .delete(
                 sessions::delete,
-                Operation::new("Delete a session").answers_nothing().refuses(StatusCode::NOT_FOUND, MISSING),
+                ApiOperation::new("Delete a session").answers_nothing().refuses(StatusCode::NOT_FOUND, MISSING),
             ),
         at("/v2/sessions/{name}/status")
             .get(
                 sessions::status,
-                Operation::new("How the members of a session are doing, or were doing when that was saved")
+                ApiOperation::new("How the members of a session are doing, or were doing when that was saved")
                     .answers::<SessionStatus>()
                     .refuses(StatusCode::NOT_FOUND, MISSING),
             )
             .post(
                 sessions::save_status,
-                Operation::new("Save how the members of a session are doing, and answer it")
+                ApiOperation::new("Save how the members of a session are doing, and answer it")
                     .answers::<SessionStatus>()
                     .refuses(StatusCode::NOT_FOUND, MISSING),
             ),
         at("/v2/sessions/{name}/left_out").get(
             sessions::left_out,
-            Operation::new("Whom a session leaves alone although its template names them, and why")
+            ApiOperation::new("Whom a session leaves alone although its template names them, and why")
                 .answers::<Vec<LeftOutMember>>()
                 .refuses(StatusCode::NOT_FOUND, MISSING),
         ),
         at("/v2/applystaged")
             .post(
                 staging::apply,
-                Operation::new("Let components run what sessions staged for them").answers::<Applied>(),
+                ApiOperation::new("Let components run what sessions staged for them").answers::<AppliedStages>(),
             )
             .with_bodies_of(BULK_BODY),
     ]
 }
 
 /// BOS reference 2.9.2.
-fn filters() -> [Parameter; 3] {
+fn filters() -> [ApiParameter; 3] {
     [
         query::<Age>("min_age", "Only those that were created so long ago, or longer"),
         query::<Age>("max_age", "Only those that were created so long ago, or later"),
-        query::<Spelled<Progress>>("status", "Only those that are so far"),
+        query::<SpelledEnum<Progress>>("status", "Only those that are so far"),
     ]
 }
 
@@ -304,16 +308,16 @@ fn around() -> Vec<Endpoint<BosFace>> {
     vec![
         at("/scn").post(
             notifications::notify,
-            Operation::new("Hears that nodes have changed, as the hardware state manager tells it"),
+            ApiOperation::new("Hears that nodes have changed, as the hardware state manager tells it"),
         ),
         at("/boot/v1/bootscript").get(
             boot_scripts::show,
-            Operation::new("What the boot firmware of a node runs; one of the parameters is needed")
+            ApiOperation::new("What the boot firmware of a node runs; one of the parameters is needed")
                 .answers_text()
                 .asks([
-                    query::<Text<0, { boot_scripts::LONGEST_MAC }>>("mac", "MAC address of the node"),
-                    query::<Text<0, LONGEST_ID>>("name", "Id of the node"),
-                    query::<Number<0, { u32::MAX }>>("nid", "Number of the node"),
+                    query::<BoundedText<0, { boot_scripts::LONGEST_MAC }>>("mac", "MAC address of the node"),
+                    query::<BoundedText<0, LONGEST_ID>>("name", "Id of the node"),
+                    query::<WholeNumber<0, { u32::MAX }>>("nid", "Number of the node"),
                 ])
                 .refuses(
                     StatusCode::NOT_FOUND,

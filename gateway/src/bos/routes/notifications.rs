@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    bos::{problem::BosProblem, wire::strict::Object},
+    bos::{problem::BosProblem, wire::strict::JsonObject},
     http::{
         call::{answer, call},
         extract::JsonBody,
@@ -18,7 +18,8 @@ use crate::{
 
 /// Somebody has changed. What exactly is said in further members, and not relied on.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Notification {
+#[serde(rename = "Notification")]
+pub(super) struct ChangeNotification {
     #[serde(rename = "Components")]
     components: Vec<String>,
 }
@@ -26,7 +27,7 @@ pub(super) struct Notification {
 /// Takes a notification. The sender repeats it unless the answer is 200 exactly.
 pub(super) async fn notify(
     State(mesh): State<Mesh>,
-    JsonBody(Object(notification)): JsonBody<Object<Notification>>,
+    JsonBody(JsonObject(notification)): JsonBody<JsonObject<ChangeNotification>>,
 ) -> Result<StatusCode, BosProblem> {
     let request = NotifyChangeRequest { ids: notification.components };
     answer(REGISTRY, mesh.inventory.clone().notify_change(call(request))).await?;

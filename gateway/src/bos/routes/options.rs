@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     bos::{
         problem::BosProblem,
-        wire::{options::Options, strict::Object},
+        wire::{options::Options, strict::JsonObject},
     },
     http::{
         answer::json,
@@ -29,7 +29,7 @@ pub(super) async fn show(State(mesh): State<Mesh>) -> Result<Response, BosProble
 
 pub(super) async fn change(
     State(mesh): State<Mesh>,
-    JsonBody(Object(change)): JsonBody<Object<Options>>,
+    JsonBody(JsonObject(change)): JsonBody<JsonObject<Options>>,
 ) -> Result<Response, BosProblem> {
     update(mesh, change, false).await
 }
@@ -37,7 +37,7 @@ pub(super) async fn change(
 /// What [`change`] would store.
 pub(super) async fn judge(
     State(mesh): State<Mesh>,
-    JsonBody(Object(change)): JsonBody<Object<Options>>,
+    JsonBody(JsonObject(change)): JsonBody<JsonObject<Options>>,
 ) -> Result<Response, BosProblem> {
     update(mesh, change, true).await
 }
@@ -101,7 +101,7 @@ mod tests {
             json!({"disable_components_on_completion": true}),
             json!({"disable_components_on_completion": false, "no_such_option": null}),
         ] {
-            let Object(change) = serde_json::from_value(sent.clone()).unwrap();
+            let JsonObject(change) = serde_json::from_value(sent.clone()).unwrap();
             rows += &format!("{sent}: {}\n", sorted(&repeated(change, kept())).unwrap());
         }
         expect![[r#"
@@ -117,7 +117,7 @@ mod tests {
         for (members, expected) in [(0, false), (1, true), (1024, true), (1025, false)] {
             let change: serde_json::Map<_, _> =
                 (0..members).map(|number| (format!("m{number}"), json!(number))).collect();
-            let Object(change) = serde_json::from_value(change.into()).unwrap();
+            let JsonObject(change) = serde_json::from_value(change.into()).unwrap();
             assert_eq!(check_members(&change).is_ok(), expected, "{members}");
         }
     }

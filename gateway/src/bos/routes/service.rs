@@ -23,23 +23,26 @@ const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
 /// A version of the contract.
 // Members are in alphabetical order.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Version {
-    links: Vec<Link>,
+#[serde(rename = "Version")]
+pub(super) struct ContractVersion {
+    links: Vec<VersionLink>,
     major: &'static str,
     minor: &'static str,
     patch: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Link {
+#[serde(rename = "Link")]
+struct VersionLink {
     href: String,
     rel: &'static str,
 }
 
 /// Whether the service and its database can be used.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename = "Health")]
 #[expect(non_snake_case, reason = "these are the names on the wire")]
-pub(super) struct Health {
+pub(super) struct ServiceHealth {
     apiStatus: &'static str,
     dbStatus: &'static str,
 }
@@ -47,21 +50,21 @@ pub(super) struct Health {
 /// Every version there is: one.
 pub(super) async fn versions(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
     let base = base(&uri, &headers);
-    let links = vec![Link { href: format!("{base}/"), rel: "self" }];
+    let links = vec![VersionLink { href: format!("{base}/"), rel: "self" }];
     json(StatusCode::OK, &[release(links)])
 }
 
 /// The version. The relations look swapped; that is what clients know.
 pub(super) async fn version(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
     let base = base(&uri, &headers);
-    let own = Link { href: format!("{base}/"), rel: "self" };
-    let versions = Link { href: format!("{base}/v2"), rel: "versions" };
+    let own = VersionLink { href: format!("{base}/"), rel: "self" };
+    let versions = VersionLink { href: format!("{base}/v2"), rel: "versions" };
     json(StatusCode::OK, &release(vec![own, versions]))
 }
 
-fn release(links: Vec<Link>) -> Version {
+fn release(links: Vec<VersionLink>) -> ContractVersion {
     let [major, minor, patch] = RELEASE;
-    Version { links, major, minor, patch }
+    ContractVersion { links, major, minor, patch }
 }
 
 /// Where the client found the service. One that was forwarded by a proxy came through the prefix, even when
@@ -80,5 +83,5 @@ pub(super) async fn health(State(mesh): State<Mesh>) -> Result<Response, Problem
     let mut options = mesh.options.clone();
     let answer = answer_within(HEALTH_DEADLINE, REGISTRY, options.get_options(GetOptionsRequest {}));
     let database = if answer.await.is_ok() { "ok" } else { "not_available" };
-    json(StatusCode::OK, &Health { apiStatus: "ok", dbStatus: database })
+    json(StatusCode::OK, &ServiceHealth { apiStatus: "ok", dbStatus: database })
 }

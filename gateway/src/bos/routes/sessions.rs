@@ -22,7 +22,7 @@ use crate::{
         wire::{
             primitive::{ResourceName, is_name},
             session::{LeftOutMember, NewSession, SessionPatch},
-            strict::Object,
+            strict::JsonObject,
         },
     },
     http::{
@@ -63,7 +63,7 @@ fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
 pub(super) async fn create(
     State(face): State<BosFace>,
     tenant: Tenant,
-    JsonBody(Object(wish)): JsonBody<Object<NewSession>>,
+    JsonBody(JsonObject(wish)): JsonBody<JsonObject<NewSession>>,
 ) -> Result<Response, BosProblem> {
     // A message says "any name" with an empty one, which is no name here.
     if wish.name.as_deref().is_some_and(|name| !is_name(name)) {
@@ -124,7 +124,7 @@ pub(super) async fn patch(
     State(face): State<BosFace>,
     tenant: Tenant,
     name: PathName<ResourceName>,
-    JsonBody(Object(patch)): JsonBody<Object<SessionPatch>>,
+    JsonBody(JsonObject(patch)): JsonBody<JsonObject<SessionPatch>>,
 ) -> Result<Response, BosProblem> {
     let request = update(patch, name.name()?, tenant.0.clone());
     let answer = answer(SESSIONS, face.mesh.sessions.clone().update_session(call(request))).await;

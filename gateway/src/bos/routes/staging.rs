@@ -11,8 +11,8 @@ use crate::{
         scope::without_scope_of_many,
         tenant::Tenant,
         wire::{
-            staging::{Applied, StagedNodes},
-            strict::Object,
+            staging::{AppliedStages, StagedNodes},
+            strict::JsonObject,
         },
     },
     http::{
@@ -26,7 +26,7 @@ use crate::{
 pub(super) async fn apply(
     State(mesh): State<Mesh>,
     tenant: Tenant,
-    JsonBody(Object(StagedNodes { xnames })): JsonBody<Object<StagedNodes>>,
+    JsonBody(JsonObject(StagedNodes { xnames })): JsonBody<JsonObject<StagedNodes>>,
 ) -> Result<Response, BosProblem> {
     // The session manager says the same, of a field that callers of this contract do not know.
     if xnames.len() > MOST_APPLIED {
@@ -38,5 +38,8 @@ pub(super) async fn apply(
     let answer = answer(SESSIONS, mesh.sessions.clone().apply_staged(call(request))).await;
     let ApplyStagedResponse { succeeded_ids, failed_ids, ignored_ids } =
         answer.map_err(|fault| without_scope_of_many(&tenant, fault))?;
-    Ok(json(StatusCode::OK, &Applied { failed: failed_ids, ignored: ignored_ids, succeeded: succeeded_ids })?)
+    Ok(json(
+        StatusCode::OK,
+        &AppliedStages { failed: failed_ids, ignored: ignored_ids, succeeded: succeeded_ids },
+    )?)
 }

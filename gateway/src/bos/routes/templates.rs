@@ -17,7 +17,7 @@ use crate::{
         convert::template::named,
         problem::BosProblem,
         tenant::Tenant,
-        wire::{primitive::ResourceName, strict::Object, template::SessionTemplate},
+        wire::{primitive::ResourceName, strict::JsonObject, template::SessionTemplate},
     },
     http::{
         answer::json,
@@ -30,7 +30,7 @@ use crate::{
 
 mod wording;
 
-use wording::Wording;
+use wording::TemplateWording;
 
 pub(super) async fn list(State(mesh): State<Mesh>, tenant: Tenant) -> Result<Response, BosProblem> {
     let request = ListSessionTemplatesRequest { tenant: tenant.filter() };
@@ -54,7 +54,7 @@ pub(super) async fn put(
     State(mesh): State<Mesh>,
     tenant: Tenant,
     name: PathName<ResourceName>,
-    JsonBody(Object(template)): JsonBody<Object<SessionTemplate>>,
+    JsonBody(JsonObject(template)): JsonBody<JsonObject<SessionTemplate>>,
 ) -> Result<Response, BosProblem> {
     store(mesh, tenant, name, template, false).await
 }
@@ -64,7 +64,7 @@ pub(super) async fn judge(
     State(mesh): State<Mesh>,
     tenant: Tenant,
     name: PathName<ResourceName>,
-    JsonBody(Object(template)): JsonBody<Object<SessionTemplate>>,
+    JsonBody(JsonObject(template)): JsonBody<JsonObject<SessionTemplate>>,
 ) -> Result<Response, BosProblem> {
     store(mesh, tenant, name, template, true).await
 }
@@ -80,7 +80,7 @@ async fn store(
         return Err(BosProblem::bad_request("missing field `boot_sets`"));
     }
     check_boot_sets(&template)?;
-    let wording = Wording::new("created", &template);
+    let wording = TemplateWording::new("created", &template);
     let session_template = Some(named(template, name.name()?, tenant.0.clone()));
     let request = PutSessionTemplateRequest { session_template, validate_only };
     let answer = answer(SESSIONS, mesh.templates.clone().put_session_template(call(request))).await;
@@ -92,10 +92,10 @@ pub(super) async fn patch(
     State(mesh): State<Mesh>,
     tenant: Tenant,
     name: PathName<ResourceName>,
-    JsonBody(Object(patch)): JsonBody<Object<SessionTemplate>>,
+    JsonBody(JsonObject(patch)): JsonBody<JsonObject<SessionTemplate>>,
 ) -> Result<Response, BosProblem> {
     check_boot_sets(&patch)?;
-    let wording = Wording::new("patched", &patch);
+    let wording = TemplateWording::new("patched", &patch);
     let session_template = Some(named(patch, name.name()?, tenant.0.clone()));
     let request = UpdateSessionTemplateRequest { session_template };
     let answer = answer(SESSIONS, mesh.templates.clone().update_session_template(call(request))).await;

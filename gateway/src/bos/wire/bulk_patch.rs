@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::{
     component::Component,
-    primitive::{ResourceName, Text},
-    strict::Object,
+    primitive::{BoundedText, ResourceName},
+    strict::JsonObject,
 };
 
 /// Most characters of a list of ids (BOS reference 2.6.4). An address has room for about as many.
@@ -25,26 +25,26 @@ pub(crate) const LONGEST_IDS: usize = 65_535;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BulkPatch {
     /// An array: each item is the patch of the component that it names.
-    Each(Vec<Object<Component>>),
+    Each(Vec<JsonObject<Component>>),
     /// An object: one patch for every component that a filter selects.
-    Filtered(Box<Filtered>),
+    Filtered(Box<FilteredPatch>),
 }
 
 /// One patch for many components.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filtered {
+#[serde(rename = "Filtered", deny_unknown_fields)]
+pub(crate) struct FilteredPatch {
     /// Which components.
-    pub filters: Object<Filters>,
+    pub filters: JsonObject<PatchFilters>,
     /// What to change on each.
     #[schemars(extend("minProperties" = 1))]
-    pub patch: Object<Component>,
+    pub patch: JsonObject<Component>,
 }
 
 /// One of these selects components; the other may be absent, `null` or empty.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Filters {
+#[serde(rename = "Filters", default, deny_unknown_fields)]
+pub(crate) struct PatchFilters {
     /// Ids, separated by commas.
     pub ids: Option<String>,
     /// Name of a session.
@@ -53,7 +53,7 @@ pub(crate) struct Filters {
 
 impl<'de> Deserialize<'de> for BulkPatch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Shapes)
+        deserializer.deserialize_any(BulkPatchVisitor)
     }
 }
 
@@ -64,18 +64,18 @@ impl JsonSchema for BulkPatch {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let each = generator.subschema_for::<Vec<Component>>();
-        let filtered = generator.subschema_for::<Filtered>();
+        let filtered = generator.subschema_for::<FilteredPatch>();
         json_schema!({ "oneOf": [{ "allOf": [each, { "items": { "required": ["id"] } }] }, filtered] })
     }
 }
 
-impl JsonSchema for Filters {
+impl JsonSchema for PatchFilters {
     fn schema_name() -> Cow<'static, str> {
         "Filters".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let ids = generator.subschema_for::<Text<1, LONGEST_IDS>>();
+        let ids = generator.subschema_for::<BoundedText<1, LONGEST_IDS>>();
         let session = generator.subschema_for::<ResourceName>();
         let unused = json_schema!({ "type": ["string", "null"], "enum": ["", null] });
         let one = |used: &str, properties: Value| {
@@ -93,9 +93,9 @@ impl JsonSchema for Filters {
 }
 
 /// By hand, because a derived reader that tries one shape after the other forgets where it failed.
-struct Shapes;
+struct BulkPatchVisitor;
 
-impl<'de> Visitor<'de> for Shapes {
+impl<'de> Visitor<'de> for BulkPatchVisitor {
     type Value = BulkPatch;
 
     fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,6 +107,6 @@ impl<'de> Visitor<'de> for Shapes {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<BulkPatch, A::Error> {
-        Filtered::deserialize(MapAccessDeserializer::new(members)).map(Box::new).map(BulkPatch::Filtered)
+        FilteredPatch::deserialize(MapAccessDeserializer::new(members)).map(Box::new).map(BulkPatch::Filtered)
     }
 }

@@ -11,7 +11,7 @@ use super::{
     },
     stamp::BosTime,
     strict::{component_id, count, given, object},
-    words::Spelled,
+    words::SpelledEnum,
 };
 
 /// A component record, or a patch of one: what is absent was not given.
@@ -60,8 +60,8 @@ pub(crate) struct Component {
     pub staged_state: Option<StagedState>,
     /// Where the component stands.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Status")]
-    pub status: Option<Status>,
+    #[schemars(with = "ComponentStatus")]
+    pub status: Option<ComponentStatus>,
 }
 
 /// The three artifacts that identify a boot.
@@ -154,8 +154,8 @@ pub(crate) struct StagedState {
 pub(crate) struct LastAction {
     /// Which action it was.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Spelled<Action>")]
-    pub action: Option<Spelled<Action>>,
+    #[schemars(with = "SpelledEnum<Action>")]
+    pub action: Option<SpelledEnum<Action>>,
     /// Whether it is known to have had no effect.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
@@ -186,12 +186,12 @@ pub(crate) struct EventStats {
 
 /// Where a component stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Status {
+#[serde(rename = "Status", default, deny_unknown_fields)]
+pub(crate) struct ComponentStatus {
     /// What is being done with the component.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Spelled<Phase>")]
-    pub phase: Option<Spelled<Phase>>,
+    #[schemars(with = "SpelledEnum<Phase>")]
+    pub phase: Option<SpelledEnum<Phase>>,
     /// The computed word.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("readOnly" = true))]

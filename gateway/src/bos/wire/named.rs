@@ -10,15 +10,15 @@ use serde::{
 /// Such an object, its members in the order in which they were given. Of several with one name the last counts, in the
 /// place of the first (BOS reference 2.1).
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named<T>(pub Vec<(String, T)>);
+pub(crate) struct NamedMembers<T>(pub Vec<(String, T)>);
 
-impl<T> Default for Named<T> {
+impl<T> Default for NamedMembers<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Named<T> {
+impl<T> NamedMembers<T> {
     /// These members in the order of their names, as answers show them.
     pub(crate) fn sorted(members: impl Iterator<Item = (String, T)>) -> Self {
         let mut members: Vec<_> = members.collect();
@@ -27,21 +27,21 @@ impl<T> Named<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Named<T> {
+impl<T: Serialize> Serialize for NamedMembers<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, member)| (name, member)))
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for NamedMembers<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+        deserializer.deserialize_map(NamedVisitor(PhantomData)).map(Self)
     }
 }
 
-struct Members<T>(PhantomData<T>);
+struct NamedVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
     type Value = Vec<(String, T)>;
 
     fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,13 +17,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 pub(crate) const LONGEST_ID: usize = LONGEST_NAME;
 
 /// A text with a number of characters.
-pub(crate) struct Text<const LEAST: usize, const MOST: usize>;
+pub(crate) struct BoundedText<const LEAST: usize, const MOST: usize>;
 
 /// A whole number.
-pub(crate) struct Number<const LEAST: u32, const MOST: u32>;
+pub(crate) struct WholeNumber<const LEAST: u32, const MOST: u32>;
 
 /// A list of names.
-pub(crate) struct Names<const MOST: usize>;
+pub(crate) struct NameList<const MOST: usize>;
 
 /// The name of a session, session template or boot set.
 pub(crate) struct ResourceName;
@@ -43,29 +43,29 @@ pub(crate) struct LoggingLevel;
 /// The architecture of nodes.
 pub(crate) struct Architecture;
 
-pub(crate) type ComponentId = Text<1, LONGEST_NAME>;
-pub(crate) type TenantName = Text<0, LONGEST_NAME>;
-pub(crate) type ConfigurationName = Text<0, LONGEST_NAME>;
-pub(crate) type BootSetType = Text<1, LONGEST_NAME>;
-pub(crate) type ArtifactPath = Text<0, LONGEST_PATH>;
-pub(crate) type ManifestPath = Text<1, LONGEST_PATH>;
-pub(crate) type KernelParameters = Text<0, LONGEST_KERNEL_PARAMETERS>;
-pub(crate) type Token = Text<0, LONGEST_TOKEN>;
-pub(crate) type ErrorText = Text<0, LONGEST_ERROR>;
-pub(crate) type Description = Text<1, LONGEST_DESCRIPTION>;
-pub(crate) type Etag = Text<0, LONGEST_ETAG>;
-pub(crate) type Provider = Text<1, LONGEST_PROVIDER>;
-pub(crate) type Passthrough = Text<0, LONGEST_PASSTHROUGH>;
-pub(crate) type Limit = Text<0, LONGEST_LIMIT>;
-pub(crate) type Time = Text<0, LONGEST_TIME>;
-pub(crate) type Attempts = Number<0, MOST_ATTEMPTS>;
-pub(crate) type ReadTimeout = Number<{ *READ_TIMEOUTS.start() }, { *READ_TIMEOUTS.end() }>;
-pub(crate) type Count = Number<{ *COUNTS.start() }, { *COUNTS.end() }>;
-pub(crate) type DiscoveryFrequency = Number<{ *DISCOVERY.start() }, { *DISCOVERY.end() }>;
-pub(crate) type BatchSize = Number<{ *BATCHES.start() }, { *BATCHES.end() }>;
-pub(crate) type NodeList = Names<MOST_NODES>;
-pub(crate) type NodeRoleList = Names<MOST_ROLES>;
-pub(crate) type NodeGroupList = Names<MOST_GROUPS>;
+pub(crate) type ComponentId = BoundedText<1, LONGEST_NAME>;
+pub(crate) type TenantName = BoundedText<0, LONGEST_NAME>;
+pub(crate) type ConfigurationName = BoundedText<0, LONGEST_NAME>;
+pub(crate) type BootSetType = BoundedText<1, LONGEST_NAME>;
+pub(crate) type ArtifactPath = BoundedText<0, LONGEST_PATH>;
+pub(crate) type ManifestPath = BoundedText<1, LONGEST_PATH>;
+pub(crate) type KernelParameters = BoundedText<0, LONGEST_KERNEL_PARAMETERS>;
+pub(crate) type Token = BoundedText<0, LONGEST_TOKEN>;
+pub(crate) type ErrorText = BoundedText<0, LONGEST_ERROR>;
+pub(crate) type Description = BoundedText<1, LONGEST_DESCRIPTION>;
+pub(crate) type Etag = BoundedText<0, LONGEST_ETAG>;
+pub(crate) type Provider = BoundedText<1, LONGEST_PROVIDER>;
+pub(crate) type Passthrough = BoundedText<0, LONGEST_PASSTHROUGH>;
+pub(crate) type Limit = BoundedText<0, LONGEST_LIMIT>;
+pub(crate) type Time = BoundedText<0, LONGEST_TIME>;
+pub(crate) type Attempts = WholeNumber<0, MOST_ATTEMPTS>;
+pub(crate) type ReadTimeout = WholeNumber<{ *READ_TIMEOUTS.start() }, { *READ_TIMEOUTS.end() }>;
+pub(crate) type Count = WholeNumber<{ *COUNTS.start() }, { *COUNTS.end() }>;
+pub(crate) type DiscoveryFrequency = WholeNumber<{ *DISCOVERY.start() }, { *DISCOVERY.end() }>;
+pub(crate) type BatchSize = WholeNumber<{ *BATCHES.start() }, { *BATCHES.end() }>;
+pub(crate) type NodeList = NameList<MOST_NODES>;
+pub(crate) type NodeRoleList = NameList<MOST_ROLES>;
+pub(crate) type NodeGroupList = NameList<MOST_GROUPS>;
 
 /// Whether a session or template can have the name `text` (SessionName): 1 to 127 letters, digits, dots, underscores and
 /// hyphens, with a letter or digit at either end.
@@ -76,7 +76,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     bytes.len() <= LONGEST_NAME && end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
 }
 
-impl<const LEAST: usize, const MOST: usize> JsonSchema for Text<LEAST, MOST> {
+impl<const LEAST: usize, const MOST: usize> JsonSchema for BoundedText<LEAST, MOST> {
     fn inline_schema() -> bool {
         true
     }
@@ -90,7 +90,7 @@ impl<const LEAST: usize, const MOST: usize> JsonSchema for Text<LEAST, MOST> {
     }
 }
 
-impl<const LEAST: u32, const MOST: u32> JsonSchema for Number<LEAST, MOST> {
+impl<const LEAST: u32, const MOST: u32> JsonSchema for WholeNumber<LEAST, MOST> {
     fn inline_schema() -> bool {
         true
     }
@@ -104,7 +104,7 @@ impl<const LEAST: u32, const MOST: u32> JsonSchema for Number<LEAST, MOST> {
     }
 }
 
-impl<const MOST: usize> JsonSchema for Names<MOST> {
+impl<const MOST: usize> JsonSchema for NameList<MOST> {
     fn inline_schema() -> bool {
         true
     }
@@ -114,7 +114,7 @@ impl<const MOST: usize> JsonSchema for Names<MOST> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<Text<1, LONGEST_NAME>>();
+        let name = generator.subschema_for::<BoundedText<1, LONGEST_NAME>>();
         json_schema!({ "type": "array", "items": name, "minItems": 1, "maxItems": MOST })
     }
 }

@@ -10,7 +10,7 @@ use super::{
     primitive::{ErrorText, Limit, ResourceName, Time},
     stamp::BosTime,
     strict::{given, object},
-    words::Spelled,
+    words::SpelledEnum,
 };
 
 /// A session as people see it. Every member is always there, but for what it waits for.
@@ -25,7 +25,7 @@ pub(crate) struct Session {
     /// Unique within the tenant.
     pub name: String,
     /// What to do.
-    pub operation: Spelled<Operation>,
+    pub operation: SpelledEnum<Operation>,
     /// Whether the nodes are only to be told, and act later.
     pub stage: bool,
     /// How far it is.
@@ -46,7 +46,7 @@ pub(crate) struct SessionProgress {
     /// When it was created.
     pub start_time: String,
     /// Pending, running or complete.
-    pub status: Spelled<Progress>,
+    pub status: SpelledEnum<Progress>,
     /// Why a pending session is still pending: which service does not answer, since when, and the last error; or since
     /// when the membership of a running session is in doubt. BOS has no such member.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub(crate) struct NewSession {
     #[schemars(with = "ResourceName")]
     pub name: Option<String>,
     /// What to do.
-    pub operation: Spelled<Operation>,
+    pub operation: SpelledEnum<Operation>,
     /// Whether the nodes are only to be told, and act later.
     #[serde(default)]
     pub stage: bool,
@@ -112,8 +112,8 @@ pub(crate) struct ProgressPatch {
     pub start_time: Option<String>,
     /// Pending, running or complete.
     #[serde(deserialize_with = "given")]
-    #[schemars(with = "Spelled<Progress>")]
-    pub status: Option<Spelled<Progress>>,
+    #[schemars(with = "SpelledEnum<Progress>")]
+    pub status: Option<SpelledEnum<Progress>>,
 }
 
 /// Somebody whom a session leaves alone although its template names it. BOS only logs them.
@@ -124,7 +124,7 @@ pub(crate) struct LeftOutMember {
     /// Id of the node, or name of the group or role.
     pub id: String,
     /// Why it is left alone.
-    pub reason: Spelled<LeftOutReason>,
+    pub reason: SpelledEnum<LeftOutReason>,
 }
 
 /// How the members of a session are doing (BOS reference 3.8).
@@ -146,11 +146,11 @@ pub(crate) struct SessionStatus {
     /// Members that are where they should be.
     pub percent_successful: f64,
     /// Members by phase.
-    pub phases: Phases,
+    pub phases: PhaseShares,
     /// Pending, running or complete.
-    pub status: Spelled<Progress>,
+    pub status: SpelledEnum<Progress>,
     /// When it ran and for how long.
-    pub timing: Timing,
+    pub timing: SessionTiming,
 }
 
 /// Members with the same error.
@@ -164,7 +164,8 @@ pub(crate) struct ErrorSummary {
 
 /// Shares of the members by phase, in percent.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Phases {
+#[serde(rename = "Phases")]
+pub(crate) struct PhaseShares {
     pub percent_complete: f64,
     pub percent_configuring: f64,
     pub percent_powering_off: f64,
@@ -173,7 +174,8 @@ pub(crate) struct Phases {
 
 /// When a session ran and for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Timing {
+#[serde(rename = "Timing")]
+pub(crate) struct SessionTiming {
     /// As people read it, such as `0:02:17`.
     pub duration: String,
     /// When it became complete.

@@ -12,14 +12,14 @@ use super::{primitive::ComponentId, strict::component_id};
 pub(crate) struct StagedNodes {
     /// Their ids. One that is named twice is done twice.
     #[schemars(with = "Vec<ComponentId>", extend("maxItems" = MOST_APPLIED))]
-    pub xnames: Vec<Id>,
+    pub xnames: Vec<StagedId>,
 }
 
 /// The id of a component.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Id(pub String);
+pub(crate) struct StagedId(pub String);
 
-impl<'de> Deserialize<'de> for Id {
+impl<'de> Deserialize<'de> for StagedId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let id = component_id(deserializer)?;
         id.map(Self).ok_or_else(|| D::Error::custom("an id is needed"))
@@ -28,7 +28,8 @@ impl<'de> Deserialize<'de> for Id {
 
 /// What became of it, each in the order of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Applied {
+#[serde(rename = "Applied")]
+pub(crate) struct AppliedStages {
     /// They cannot run it, and their error says why. Those that somebody else's session staged go on as before, and are
     /// staged no longer if the option `clear_stage` is on.
     pub failed: Vec<String>,
@@ -43,7 +44,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{bos::wire::strict::Object, http::extract::parse};
+    use crate::{bos::wire::strict::JsonObject, http::extract::parse};
 
     #[test]
     fn nodes_of_another_shape_are_refused() {
@@ -60,8 +61,8 @@ mod tests {
             "[]",
             longest.as_str(),
         ];
-        let lines = bodies.map(|body| match parse::<Object<StagedNodes>>(body.as_bytes()) {
-            Ok(Object(nodes)) => format!("{} nodes\n", nodes.xnames.len()),
+        let lines = bodies.map(|body| match parse::<JsonObject<StagedNodes>>(body.as_bytes()) {
+            Ok(JsonObject(nodes)) => format!("{} nodes\n", nodes.xnames.len()),
             Err(problem) => format!("{}\n", problem.detail),
         });
         expect![[r#"

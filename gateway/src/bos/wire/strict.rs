@@ -14,15 +14,15 @@ use super::primitive::LONGEST_ID;
 
 /// A value that is written as a JSON object and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Object<T>(pub T);
+pub(crate) struct JsonObject<T>(pub T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Object<T> {
+impl<T: JsonSchema> JsonSchema for JsonObject<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
@@ -40,9 +40,9 @@ impl<T: JsonSchema> JsonSchema for Object<T> {
     }
 }
 
-struct Members<T>(PhantomData<T>);
+struct ObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;
 
     fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +75,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Object::deserialize(deserializer).map(|object| Some(object.0))
+    JsonObject::deserialize(deserializer).map(|object| Some(object.0))
 }
 
 /// Reads a member that is a whole number, not negative, when it is there.
@@ -83,7 +83,7 @@ where
 /// # Errors
 /// When the value is no integer or negative.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    deserializer.deserialize_u32(Count).map(Some)
+    deserializer.deserialize_u32(CountVisitor).map(Some)
 }
 
 /// Reads the id of a component when it is there. It has to be one even where it is ignored.
@@ -101,9 +101,9 @@ pub(crate) fn component_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result
 }
 
 /// A derived reader would tell people about Rust types.
-struct Count;
+struct CountVisitor;
 
-impl Visitor<'_> for Count {
+impl Visitor<'_> for CountVisitor {
     type Value = u32;
 
     fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {

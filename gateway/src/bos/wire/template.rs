@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    named::Named,
+    named::NamedMembers,
     primitive::{
         Architecture, BootSetType, ConfigurationName, Description, Etag, KernelParameters, ManifestPath,
         NodeGroupList, NodeList, NodeRoleList, Passthrough, Provider, ResourceName, TenantName,
     },
-    strict::{Object, given, object},
+    strict::{JsonObject, given, object},
 };
 
 /// A session template, or a patch of one.
@@ -23,7 +23,7 @@ pub(crate) struct SessionTemplate {
     /// What some of the nodes should run, by a name of the same kind as that of the template.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BootSets")]
-    pub boot_sets: Option<Named<Object<BootSet>>>,
+    pub boot_sets: Option<NamedMembers<JsonObject<BootSet>>>,
     /// Configuration of boot sets that have none of their own.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Cfs")]

@@ -79,15 +79,15 @@ impl EnumWord for LeftOutReason {
 
 /// An enum as a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spelled<E>(pub E);
+pub(crate) struct SpelledEnum<E>(pub E);
 
-impl<E: EnumWord> Serialize for Spelled<E> {
+impl<E: EnumWord> Serialize for SpelledEnum<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.word())
     }
 }
 
-impl<E: EnumWord> JsonSchema for Spelled<E> {
+impl<E: EnumWord> JsonSchema for SpelledEnum<E> {
     fn inline_schema() -> bool {
         true
     }
@@ -102,7 +102,7 @@ impl<E: EnumWord> JsonSchema for Spelled<E> {
     }
 }
 
-impl<'de, E: EnumWord> Deserialize<'de> for Spelled<E> {
+impl<'de, E: EnumWord> Deserialize<'de> for SpelledEnum<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let variant = E::parse(&text);

@@ -14,7 +14,7 @@ mod operation;
 mod schemas;
 
 pub(crate) use input::{HandlerInput, HandlerInputs, WRONG_REQUEST};
-pub(crate) use operation::{Operation, Parameter, header, query};
+pub(crate) use operation::{ApiOperation, ApiParameter, header, query};
 
 use schemas::{DocumentSchemas, of};
 
@@ -33,7 +33,7 @@ pub(crate) struct DescribedPath<'a> {
     pub tag: &'static str,
     /// Prefix under which the path is served too.
     pub prefix: Option<&'static str>,
-    pub operations: &'a [(Method, Operation)],
+    pub operations: &'a [(Method, ApiOperation)],
 }
 
 /// The document about `paths` as it is found under `prefix`; empty: at the root.

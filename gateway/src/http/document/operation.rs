@@ -17,14 +17,14 @@ const PROBLEM: &str = "application/problem+json";
 /// What one method of one path takes and answers.
 ///
 /// The arguments of the handler tell most of it; what they cannot tell is added where the handler is routed.
-pub(crate) struct Operation {
+pub(crate) struct ApiOperation {
     summary: &'static str,
     body: Option<Describe>,
     /// What a schema has to say that the type of the body does not.
     body_needs: Option<Value>,
     /// The name in the path, if it has one.
     path_name: Option<Describe>,
-    parameters: Vec<Parameter>,
+    parameters: Vec<ApiParameter>,
     success: (StatusCode, AnswerBody),
     refusals: BTreeMap<StatusCode, &'static str>,
 }
@@ -38,7 +38,7 @@ enum AnswerBody {
 
 /// A parameter in the query or a header.
 #[derive(Clone, Copy)]
-pub(crate) struct Parameter {
+pub(crate) struct ApiParameter {
     name: &'static str,
     place: &'static str,
     about: &'static str,
@@ -46,16 +46,16 @@ pub(crate) struct Parameter {
 }
 
 /// A query parameter that is written like a `T`.
-pub(crate) fn query<T: JsonSchema>(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, place: "query", about, schema: of::<T>() }
+pub(crate) fn query<T: JsonSchema>(name: &'static str, about: &'static str) -> ApiParameter {
+    ApiParameter { name, place: "query", about, schema: of::<T>() }
 }
 
 /// A header that is written like a `T`.
-pub(crate) fn header<T: JsonSchema>(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, place: "header", about, schema: of::<T>() }
+pub(crate) fn header<T: JsonSchema>(name: &'static str, about: &'static str) -> ApiParameter {
+    ApiParameter { name, place: "header", about, schema: of::<T>() }
 }
 
-impl Operation {
+impl ApiOperation {
     /// An operation that answers nothing but that it was done.
     pub(crate) fn new(summary: &'static str) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Operation {
     }
 
     /// It takes these query parameters.
-    pub(crate) fn asks(self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
+    pub(crate) fn asks(self, parameters: impl IntoIterator<Item = ApiParameter>) -> Self {
         Self { parameters: parameters.into_iter().collect(), ..self }
     }
 
@@ -126,7 +126,7 @@ impl Operation {
     }
 
     /// Reads one more parameter.
-    pub(crate) fn adds(&mut self, parameter: Parameter) {
+    pub(crate) fn adds(&mut self, parameter: ApiParameter) {
         self.parameters.push(parameter);
     }
 
@@ -163,7 +163,7 @@ impl Operation {
             json!({ "name": name, "in": "path", "required": true, "schema": schema })
         });
         let mut parameters: Vec<_> = in_path.collect();
-        parameters.extend(self.parameters.iter().map(|Parameter { name, place, about, schema }| {
+        parameters.extend(self.parameters.iter().map(|ApiParameter { name, place, about, schema }| {
             json!({ "name": name, "in": place, "description": about, "schema": schemas.sent(*schema) })
         }));
         parameters

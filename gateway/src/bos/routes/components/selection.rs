@@ -10,10 +10,10 @@ use crate::{
         parameters::{session_name, word},
         tenant::Tenant,
         wire::{
-            bulk_patch::{BulkPatch, Filtered, Filters, LONGEST_IDS},
+            bulk_patch::{BulkPatch, FilteredPatch, LONGEST_IDS, PatchFilters},
             component::Component,
             primitive::{LONGEST_ID, is_name},
-            strict::Object,
+            strict::JsonObject,
         },
     },
     http::{extract::at, problem::Problem, query::Query},
@@ -90,8 +90,11 @@ pub(super) fn of_one(id: String, component: Component, tenant: &Tenant) -> Resul
 }
 
 /// Records or patches that name their components.
-pub(super) fn of_each(components: Vec<Object<Component>>, tenant: &Tenant) -> Result<Vec<Record>, Problem> {
-    let named = components.into_iter().enumerate().map(|(index, Object(component))| {
+pub(super) fn of_each(
+    components: Vec<JsonObject<Component>>,
+    tenant: &Tenant,
+) -> Result<Vec<Record>, Problem> {
+    let named = components.into_iter().enumerate().map(|(index, JsonObject(component))| {
         if component.id.is_none() {
             return Err(Problem::bad_request(at(format!("[{index}]"), "missing field `id`")));
         }
@@ -121,8 +124,8 @@ pub(super) fn ids_of(components: &[Record]) -> Vec<String> {
     components.iter().map(|component| component.id.clone()).collect()
 }
 
-fn of_many(filtered: Filtered, tenant: &Tenant) -> Result<PatchMany, Problem> {
-    let Filtered { filters: Object(filters), patch: Object(patch) } = filtered;
+fn of_many(filtered: FilteredPatch, tenant: &Tenant) -> Result<PatchMany, Problem> {
+    let FilteredPatch { filters: JsonObject(filters), patch: JsonObject(patch) } = filtered;
     if patch == Component::default() {
         return Err(Problem::bad_request(at("patch", "the object needs at least one member")));
     }
@@ -137,7 +140,7 @@ fn written(component: Component, tenant: &Tenant) -> Record {
 }
 
 /// Ids or the name of a session: exactly one of them.
-fn one_of(filters: Filters) -> Result<(Vec<String>, String), Problem> {
+fn one_of(filters: PatchFilters) -> Result<(Vec<String>, String), Problem> {
     match (filters.ids.unwrap_or_default(), filters.session.unwrap_or_default()) {
         (ids, session) if ids.is_empty() == session.is_empty() => {
             Err(Problem::bad_request(at("filters", "exactly one of ids and session is needed")))

@@ -5,13 +5,13 @@ use chassis::Fault;
 use crate::bos::{problem::BosProblem, tenant::Tenant, wire::template::SessionTemplate};
 
 /// The words for one write of a template.
-pub(super) struct Wording {
+pub(super) struct TemplateWording {
     doing: &'static str,
     /// Key and name of a boot set that calls itself by another name.
     misnamed: Option<(String, String)>,
 }
 
-impl Wording {
+impl TemplateWording {
     /// For a template as it was sent, which is being `created` or `patched`.
     pub(super) fn new(doing: &'static str, sent: &SessionTemplate) -> Self {
         let mut sets = sent.boot_sets.iter().flat_map(|sets| &sets.0);
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn findings_that_clients_know_have_their_texts() {
         let body = r#"{"boot_sets": {"c": {"path": "p", "type": "s3", "name": "d"}}}"#;
-        let wording = Wording::new("created", &serde_json::from_str(body).unwrap());
+        let wording = TemplateWording::new("created", &serde_json::from_str(body).unwrap());
         let rows = [
             ("boot_sets.c.name", "'d' is not the key of the boot set"),
             ("boot_sets.c", "needs node_list"),

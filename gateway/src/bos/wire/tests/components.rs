@@ -1,11 +1,11 @@
 use expect_test::expect;
 
 use super::{check, read};
-use crate::bos::wire::{bulk_patch::BulkPatch, component::Component, strict::Object};
+use crate::bos::wire::{bulk_patch::BulkPatch, component::Component, strict::JsonObject};
 
 #[test]
 fn components_of_another_shape_are_refused() {
-    check::<Object<Component>>(
+    check::<JsonObject<Component>>(
         &[
             r#"{"bogus": 1}"#,
             r#"{"enabled": "x"}"#,
@@ -101,7 +101,7 @@ fn components_of_another_shape_are_refused() {
 
 #[test]
 fn components_at_the_edge_fit() {
-    check::<Object<Component>>(
+    check::<JsonObject<Component>>(
         &[
             "{}",
             r#"{"session": ""}"#,
@@ -171,7 +171,7 @@ fn bulk_patches_have_two_shapes() {
 
 #[test]
 fn the_last_of_a_repeated_member_counts() {
-    let Object(component) =
-        read::<Object<Component>>(r#"{"error": "1", "enabled": 5, "error": "2", "enabled": true}"#);
+    let JsonObject(component) =
+        read::<JsonObject<Component>>(r#"{"error": "1", "enabled": 5, "error": "2", "enabled": true}"#);
     assert_eq!((component.error.as_deref(), component.enabled), (Some("2"), Some(true)));
 }

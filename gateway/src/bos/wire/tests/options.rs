@@ -1,11 +1,11 @@
 use expect_test::expect;
 
 use super::check;
-use crate::bos::wire::{options::Options, strict::Object};
+use crate::bos::wire::{options::Options, strict::JsonObject};
 
 #[test]
 fn options_of_another_shape_are_refused() {
-    check::<Object<Options>>(
+    check::<JsonObject<Options>>(
         &[
             r#"{"bss_read_timeout": "20"}"#,
             r#"{"bss_read_timeout": 20.5}"#,

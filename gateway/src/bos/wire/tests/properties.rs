@@ -12,7 +12,7 @@ use crate::{
             component::Component,
             options::Options,
             session::{NewSession, SessionPatch},
-            strict::Object,
+            strict::JsonObject,
             template::SessionTemplate,
         },
     },
@@ -77,13 +77,13 @@ fn every_reading(body: &[u8]) -> Result<(), TestCaseError> {
         }
         Ok(())
     }
-    one::<Object<Component>>(body)?;
-    one::<Vec<Object<Component>>>(body)?;
+    one::<JsonObject<Component>>(body)?;
+    one::<Vec<JsonObject<Component>>>(body)?;
     one::<BulkPatch>(body)?;
-    one::<Object<Options>>(body)?;
-    one::<Object<SessionTemplate>>(body)?;
-    one::<Object<NewSession>>(body)?;
-    one::<Object<SessionPatch>>(body)
+    one::<JsonObject<Options>>(body)?;
+    one::<JsonObject<SessionTemplate>>(body)?;
+    one::<JsonObject<NewSession>>(body)?;
+    one::<JsonObject<SessionPatch>>(body)
 }
 
 /// An object with some of `members`.
@@ -206,7 +206,7 @@ proptest! {
 
     #[test]
     fn what_is_stored_of_a_component_can_be_sent_again(sent in component()) {
-        let Object(read) = parse::<Object<Component>>(sent.to_string().as_bytes()).map_err(|problem| {
+        let JsonObject(read) = parse::<JsonObject<Component>>(sent.to_string().as_bytes()).map_err(|problem| {
             TestCaseError::fail(problem.detail)
         })?;
         let record = stored(Component { id: Some("x1".to_owned()), ..read }.into());
@@ -217,7 +217,7 @@ proptest! {
 
     #[test]
     fn what_is_stored_of_a_template_can_be_sent_again(sent in template()) {
-        let Object(read) = parse::<Object<SessionTemplate>>(sent.to_string().as_bytes()).map_err(|problem| {
+        let JsonObject(read) = parse::<JsonObject<SessionTemplate>>(sent.to_string().as_bytes()).map_err(|problem| {
             TestCaseError::fail(problem.detail)
         })?;
         let kept = SessionTemplate::from(named(read, "t".to_owned(), String::new()));

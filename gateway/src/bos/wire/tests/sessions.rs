@@ -3,12 +3,12 @@ use expect_test::expect;
 use super::{check, read};
 use crate::bos::wire::{
     session::{NewSession, SessionPatch},
-    strict::Object,
+    strict::JsonObject,
 };
 
 #[test]
 fn wishes_for_sessions_of_another_shape_are_refused() {
-    check::<Object<NewSession>>(
+    check::<JsonObject<NewSession>>(
         &[
             r#"{"operation": "boot", "template_name": "t"}"#,
             r#"{"operation": "boot", "template_name": "t", "limit": null}"#,
@@ -38,10 +38,11 @@ fn wishes_for_sessions_of_another_shape_are_refused() {
 
 #[test]
 fn null_clears_what_may_be_null() {
-    let Object(patch) = read::<Object<SessionPatch>>(r#"{"status": {"end_time": null, "error": "e"}}"#);
+    let JsonObject(patch) =
+        read::<JsonObject<SessionPatch>>(r#"{"status": {"end_time": null, "error": "e"}}"#);
     let status = patch.status.unwrap();
     assert_eq!((status.end_time, status.error), (Some(None), Some(Some("e".to_owned()))));
-    check::<Object<SessionPatch>>(
+    check::<JsonObject<SessionPatch>>(
         &["{}", r#"{"status": null}"#, r#"{"status": {"start_time": null}}"#, r#"{"name": "n"}"#],
         expect![[r#"
             {} -> fits

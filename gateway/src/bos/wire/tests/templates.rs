@@ -1,11 +1,11 @@
 use expect_test::expect;
 
 use super::check;
-use crate::bos::wire::{strict::Object, template::SessionTemplate};
+use crate::bos::wire::{strict::JsonObject, template::SessionTemplate};
 
 #[test]
 fn templates_of_another_shape_are_refused() {
-    check::<Object<SessionTemplate>>(
+    check::<JsonObject<SessionTemplate>>(
         &[
             r#"{"boot_sets": null}"#,
             r#"{"boot_sets": []}"#,
