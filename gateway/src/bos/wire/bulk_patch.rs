@@ -21,7 +21,7 @@ use super::{
 /// Most characters of a list of ids (BOS reference 2.6.4). An address has room for about as many.
 pub(crate) const LONGEST_IDS: usize = 65_535;
 
-/// Which components to patch, and how.
+/// Components to patch, and the changes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BulkPatch {
     /// An array: each item is the patch of the component that it names.
@@ -30,18 +30,18 @@ pub(crate) enum BulkPatch {
     Filtered(Box<FilteredPatch>),
 }
 
-/// One patch for many components.
+/// A patch for many components.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename = "Filtered", deny_unknown_fields)]
 pub(crate) struct FilteredPatch {
-    /// Which components.
+    /// The components.
     pub filters: JsonObject<PatchFilters>,
-    /// What to change on each.
+    /// The change of each component.
     #[schemars(extend("minProperties" = 1))]
     pub patch: JsonObject<Component>,
 }
 
-/// One of these selects components; the other may be absent, `null` or empty.
+/// Components by exactly one member; the other member may be absent, `null` or empty.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename = "Filters", default, deny_unknown_fields)]
 pub(crate) struct PatchFilters {
@@ -92,7 +92,7 @@ impl JsonSchema for PatchFilters {
     }
 }
 
-/// By hand, because a derived reader that tries one shape after the other forgets where it failed.
+/// Reads a bulk patch. A derived reader, which tries one shape after the other, forgets the place at which it failed.
 struct BulkPatchVisitor;
 
 impl<'de> Visitor<'de> for BulkPatchVisitor {

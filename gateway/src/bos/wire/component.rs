@@ -14,35 +14,35 @@ use super::{
     words::SpelledEnum,
 };
 
-/// A component record, or a patch of one: what is absent was not given.
+/// A component record, or a patch of one: absent members were not given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Component {
-    /// What the node said it booted.
+    /// State that the node reported.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ActualState")]
     pub actual_state: Option<ActualState>,
-    /// What the node should run.
+    /// State in which the node should be.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "DesiredState")]
     pub desired_state: Option<DesiredState>,
-    /// Whether the component is acted on.
+    /// True if the component is acted on.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub enabled: Option<bool>,
-    /// What is wrong, for people.
+    /// Description of the present error, for people.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ErrorText")]
     pub error: Option<String>,
-    /// How often each power action was tried.
+    /// Number of attempts of each power action.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "EventStats")]
     pub event_stats: Option<EventStats>,
-    /// Which component this is.
+    /// Id of the component.
     #[serde(deserialize_with = "component_id", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ComponentId")]
     pub id: Option<String>,
-    /// What was last done.
+    /// Last action on the component.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LastAction")]
     pub last_action: Option<LastAction>,
@@ -54,11 +54,11 @@ pub(crate) struct Component {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NameOrEmpty")]
     pub session: Option<String>,
-    /// What the node should run once the stage is applied.
+    /// State that becomes the desired state once the stage is applied.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "StagedState")]
     pub staged_state: Option<StagedState>,
-    /// Where the component stands.
+    /// Status of the component.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ComponentStatus")]
     pub status: Option<ComponentStatus>,
@@ -80,17 +80,17 @@ pub(crate) struct BootArtifacts {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "KernelParameters")]
     pub kernel_parameters: Option<String>,
-    /// When the token of these artifacts was stored.
+    /// Time at which the token of these artifacts was stored.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BosTime", extend("readOnly" = true))]
     pub timestamp: Option<BosTime>,
 }
 
-/// What the node said it booted.
+/// The state that the node reported.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ActualState {
-    /// What was booted.
+    /// Artifacts that were booted.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BootArtifacts")]
     pub boot_artifacts: Option<BootArtifacts>,
@@ -98,17 +98,17 @@ pub(crate) struct ActualState {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Token")]
     pub bss_token: Option<String>,
-    /// When it was reported.
+    /// Time of the report.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BosTime", extend("readOnly" = true))]
     pub last_updated: Option<BosTime>,
 }
 
-/// What the node should run.
+/// The state in which the node should be.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DesiredState {
-    /// What to boot.
+    /// Artifacts to boot.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BootArtifacts")]
     pub boot_artifacts: Option<BootArtifacts>,
@@ -120,17 +120,17 @@ pub(crate) struct DesiredState {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ConfigurationName")]
     pub configuration: Option<String>,
-    /// When it was last set.
+    /// Time of the last change.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BosTime", extend("readOnly" = true))]
     pub last_updated: Option<BosTime>,
 }
 
-/// What the node should run once the stage is applied.
+/// The state that becomes the desired state once the stage is applied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StagedState {
-    /// What to boot.
+    /// Artifacts to boot.
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BootArtifacts")]
     pub boot_artifacts: Option<BootArtifacts>,
@@ -138,35 +138,35 @@ pub(crate) struct StagedState {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ConfigurationName")]
     pub configuration: Option<String>,
-    /// When it was last set.
+    /// Time of the last change.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BosTime", extend("readOnly" = true))]
     pub last_updated: Option<BosTime>,
-    /// Name of the session that staged it.
+    /// Name of the session that staged this state.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NameOrEmpty")]
     pub session: Option<String>,
 }
 
-/// What was last done to a component.
+/// The last action on a component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LastAction {
-    /// Which action it was.
+    /// Name of the action.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SpelledEnum<Action>")]
     pub action: Option<SpelledEnum<Action>>,
-    /// Whether it is known to have had no effect.
+    /// True if the action is known to have had no effect.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub failed: Option<bool>,
-    /// When it was done.
+    /// Time of the action.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BosTime", extend("readOnly" = true))]
     pub last_updated: Option<BosTime>,
 }
 
-/// How often each power action was tried.
+/// Number of attempts of each power action.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EventStats {
@@ -184,11 +184,11 @@ pub(crate) struct EventStats {
     pub power_on_attempts: Option<u32>,
 }
 
-/// Where a component stands.
+/// The status of a component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Status", default, deny_unknown_fields)]
 pub(crate) struct ComponentStatus {
-    /// What is being done with the component.
+    /// Phase of the work on the component.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SpelledEnum<Phase>")]
     pub phase: Option<SpelledEnum<Phase>>,

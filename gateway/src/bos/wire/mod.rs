@@ -1,7 +1,7 @@
 //! The JSON of the contract, one module per noun.
 //!
 //! Members stand in alphabetical order, because that is how answers are written (BOS reference 2.1). Members
-//! that people may not write are skipped when reading, so that a request which carries one is refused as if
+//! that clients may not write are skipped when reading, so that a request which carries one is refused as if
 //! it had an unknown member (BOS reference 2.1, "read-only fields").
 
 pub(crate) mod bulk_patch;

@@ -7,8 +7,8 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
-/// Such an object, its members in the order in which they were given. Of several with one name the last counts, in the
-/// place of the first (BOS reference 2.1).
+/// An object with names of the client's choice, its members in the order in which they were given. Of several members
+/// with one name the last counts, in the place of the first (BOS reference 2.1).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamedMembers<T>(pub Vec<(String, T)>);
 
@@ -19,7 +19,7 @@ impl<T> Default for NamedMembers<T> {
 }
 
 impl<T> NamedMembers<T> {
-    /// These members in the order of their names, as answers show them.
+    /// The members in the order of their names, as answers show them.
     pub(crate) fn sorted(members: impl Iterator<Item = (String, T)>) -> Self {
         let mut members: Vec<_> = members.collect();
         members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));

@@ -25,11 +25,11 @@ pub(crate) struct Options {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Age")]
     pub cleanup_completed_session_ttl: Option<String>,
-    /// Whether applying a staged state erases it.
+    /// True if applying a staged state erases it.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub clear_stage: Option<bool>,
-    /// Age at which what a node said it booted is no longer believed; nodes learn from it how often to say it.
+    /// Age at which the report of a node is no longer believed; nodes learn from it how often to report.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ttl")]
     pub component_actual_state_ttl: Option<String>,
@@ -37,9 +37,9 @@ pub(crate) struct Options {
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Count")]
     pub default_retry_policy: Option<u32>,
-    /// Whether a component that runs what it should is left alone from then on; if not, it is brought back whenever
-    /// it no longer does. BOS had this until 2.47, so it shows only while it is false: who expects the twenty options
-    /// of BOS finds them and no other.
+    /// True if a component that has reached its desired state is left alone from then on; if false, it is brought back
+    /// whenever it departs from that state. BOS had this option until 2.47, so it shows only while it is false: clients
+    /// that expect the twenty options of BOS find them and no other.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub disable_components_on_completion: Option<bool>,
@@ -51,11 +51,11 @@ pub(crate) struct Options {
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReadTimeout")]
     pub hsm_read_timeout: Option<u32>,
-    /// Whether an image service that cannot be reached makes a template wrong.
+    /// True if an image service that cannot be reached makes a template invalid.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub ims_errors_fatal: Option<bool>,
-    /// Whether an image that the image service does not have makes a template wrong.
+    /// True if an image that the image service does not have makes a template invalid.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub ims_images_must_exist: Option<bool>,
@@ -63,7 +63,7 @@ pub(crate) struct Options {
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReadTimeout")]
     pub ims_read_timeout: Option<u32>,
-    /// How much is logged: debug, info, warning, error or critical, in any letter case.
+    /// Level of the log: debug, info, warning, error or critical, in any letter case.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LoggingLevel")]
     pub logging_level: Option<String>,
@@ -91,11 +91,11 @@ pub(crate) struct Options {
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Count")]
     pub polling_frequency: Option<u32>,
-    /// Whether names that look like node numbers are errors.
+    /// True if names that look like node numbers are errors.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub reject_nids: Option<bool>,
-    /// Whether every session needs a limit.
+    /// True if every session needs a limit.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub session_limit_required: Option<bool>,

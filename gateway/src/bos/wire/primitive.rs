@@ -1,7 +1,7 @@
 //! The primitive types of the contract (BOS reference 2.3) as its description shows them.
 //!
-//! Nothing has these types: they stand for the texts and numbers of the wire in `#[schemars(with = "…")]`. Whatever
-//! is longer or larger is refused by the service that owns the value, by the same limits.
+//! No value has these types: they stand for the texts and numbers of the wire in `#[schemars(with = "…")]`. The service
+//! that owns a value refuses longer or larger ones, by the same limits.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub(crate) struct NameList<const MOST: usize>;
 /// The name of a session, session template or boot set.
 pub(crate) struct ResourceName;
 
-/// Such a name, or nothing.
+/// The name of a session, or nothing.
 pub(crate) struct NameOrEmpty;
 
 /// `15m`, `4h`, `7d`, `2w` or `0`.
@@ -37,7 +37,7 @@ pub(crate) struct Age;
 /// An age of at least one hour.
 pub(crate) struct Ttl;
 
-/// How much is logged, in any letter case.
+/// A level of the log, in any letter case.
 pub(crate) struct LoggingLevel;
 
 /// The architecture of nodes.
@@ -67,13 +67,14 @@ pub(crate) type NodeList = NameList<MOST_NODES>;
 pub(crate) type NodeRoleList = NameList<MOST_ROLES>;
 pub(crate) type NodeGroupList = NameList<MOST_GROUPS>;
 
-/// Whether a session or template can have the name `text` (SessionName): 1 to 127 letters, digits, dots, underscores and
-/// hyphens, with a letter or digit at either end.
+/// True if a session or template can have the name `text` (SessionName): 1 to 127 letters, digits, dots, underscores
+/// and hyphens, with a letter or digit at either end.
 pub(crate) fn is_name(text: &str) -> bool {
-    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let bytes = text.as_bytes();
-    bytes.len() <= LONGEST_NAME && end(bytes.first()) && end(bytes.last()) && bytes.iter().copied().all(inner)
+    let ends = [bytes.first(), bytes.last()];
+    bytes.len() <= LONGEST_NAME
+        && ends.iter().all(|byte| byte.is_some_and(u8::is_ascii_alphanumeric))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
 }
 
 impl<const LEAST: usize, const MOST: usize> JsonSchema for BoundedText<LEAST, MOST> {

@@ -13,37 +13,37 @@ use super::{
     words::SpelledEnum,
 };
 
-/// A session as people see it. Every member is always there, but for what it waits for.
+/// A session as clients see it. Every member is always there, but for `waiting_for`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Session {
     /// Ids of the members, separated by commas.
     pub components: String,
-    /// Whether nodes that the inventory disables take part.
+    /// True if nodes that the inventory disables take part.
     pub include_disabled: bool,
-    /// Which of the template's nodes to take; empty: all.
+    /// Nodes of the template that take part; empty: all.
     pub limit: String,
     /// Unique within the tenant.
     pub name: String,
-    /// What to do.
+    /// Operation on the members.
     pub operation: SpelledEnum<Operation>,
-    /// Whether the nodes are only to be told, and act later.
+    /// True if the session only stages, so that its members act later.
     pub stage: bool,
-    /// How far it is.
+    /// Progress of the session.
     pub status: SessionProgress,
-    /// Template that says what the nodes should run.
+    /// Template with the desired state of the members.
     pub template_name: String,
     /// Tenant that owns the session.
     pub tenant: Option<String>,
 }
 
-/// How far a session is.
+/// The progress of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct SessionProgress {
-    /// When it became complete.
+    /// Time at which the session became complete.
     pub end_time: Option<String>,
-    /// What went wrong.
+    /// Error of the session.
     pub error: Option<String>,
-    /// When it was created.
+    /// Time at which the session was created.
     pub start_time: String,
     /// Pending, running or complete.
     pub status: SpelledEnum<Progress>,
@@ -58,10 +58,10 @@ pub(crate) struct SessionProgress {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
-    /// Whether nodes that the inventory disables take part.
+    /// True if nodes that the inventory disables take part.
     #[serde(default)]
     pub include_disabled: bool,
-    /// Which of the template's nodes to take; `null` or empty: all.
+    /// Nodes of the template that take part; `null` or empty: all.
     #[serde(default)]
     #[schemars(with = "Option<Limit>")]
     pub limit: Option<String>,
@@ -69,12 +69,12 @@ pub(crate) struct NewSession {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "ResourceName")]
     pub name: Option<String>,
-    /// What to do.
+    /// Operation on the members.
     pub operation: SpelledEnum<Operation>,
-    /// Whether the nodes are only to be told, and act later.
+    /// True if the session only stages, so that its members act later.
     #[serde(default)]
     pub stage: bool,
-    /// Template that says what the nodes should run.
+    /// Template with the desired state of the members.
     #[schemars(with = "ResourceName")]
     pub template_name: String,
 }
@@ -87,26 +87,26 @@ pub(crate) struct SessionPatch {
     #[serde(deserialize_with = "given")]
     #[schemars(with = "Limit")]
     pub components: Option<String>,
-    /// How far it is.
+    /// Progress of the session.
     #[serde(deserialize_with = "object")]
     #[schemars(with = "ProgressPatch")]
     pub status: Option<ProgressPatch>,
 }
 
-/// A change of how far a session is.
+/// A change of the progress of a session.
 // The inner option is `null`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ProgressPatch {
-    /// When it became complete.
+    /// Time at which the session became complete.
     #[serde(deserialize_with = "given")]
     #[schemars(with = "Option<Time>")]
     pub end_time: Option<Option<String>>,
-    /// What went wrong.
+    /// Error of the session.
     #[serde(deserialize_with = "given")]
     #[schemars(with = "Option<ErrorText>")]
     pub error: Option<Option<String>>,
-    /// When it was created.
+    /// Time at which the session was created.
     #[serde(deserialize_with = "given")]
     #[schemars(with = "Time")]
     pub start_time: Option<String>,
@@ -116,21 +116,21 @@ pub(crate) struct ProgressPatch {
     pub status: Option<SpelledEnum<Progress>>,
 }
 
-/// Somebody whom a session leaves alone although its template names it. BOS only logs them.
+/// A node, group or role that a session leaves alone although its template names it. BOS only logs these.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct LeftOutMember {
-    /// Boot set of the template that names it.
+    /// Boot set of the template that names the member.
     pub boot_set: String,
     /// Id of the node, or name of the group or role.
     pub id: String,
-    /// Why it is left alone.
+    /// Reason for which the member is left alone.
     pub reason: SpelledEnum<LeftOutReason>,
 }
 
-/// How the members of a session are doing (BOS reference 3.8).
+/// The status of the members of a session (BOS reference 3.8).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct SessionStatus {
-    /// By error text.
+    /// Members by their error text.
     pub error_summary: BTreeMap<String, ErrorSummary>,
     /// Number of members.
     pub managed_components_count: u32,
@@ -139,26 +139,26 @@ pub(crate) struct SessionStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BosTime")]
     pub members_in_doubt_since: Option<BosTime>,
-    /// Members that failed.
+    /// Share of the members that failed.
     pub percent_failed: f64,
-    /// Members that only hold a staged state.
+    /// Share of the members that only hold a staged state.
     pub percent_staged: f64,
-    /// Members that are where they should be.
+    /// Share of the members that have reached their desired state.
     pub percent_successful: f64,
-    /// Members by phase.
+    /// Shares of the members by phase.
     pub phases: PhaseShares,
     /// Pending, running or complete.
     pub status: SpelledEnum<Progress>,
-    /// When it ran and for how long.
+    /// Begin, end and duration of the session.
     pub timing: SessionTiming,
 }
 
 /// Members with the same error.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct ErrorSummary {
-    /// How many.
+    /// Number of the members.
     pub count: u32,
-    /// The first of them.
+    /// Ids of the first of them.
     pub list: String,
 }
 
@@ -172,14 +172,14 @@ pub(crate) struct PhaseShares {
     pub percent_powering_on: f64,
 }
 
-/// When a session ran and for how long.
+/// Begin, end and duration of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename = "Timing")]
 pub(crate) struct SessionTiming {
-    /// As people read it, such as `0:02:17`.
+    /// Duration as people read it, such as `0:02:17`.
     pub duration: String,
-    /// When it became complete.
+    /// Time at which the session became complete.
     pub end_time: Option<String>,
-    /// When it was created.
+    /// Time at which the session was created.
     pub start_time: String,
 }

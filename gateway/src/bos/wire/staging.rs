@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use super::{primitive::ComponentId, strict::component_id};
 
-/// The components that are to run what was staged for them.
+/// The components that are to take over their staged states.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StagedNodes {
-    /// Their ids. One that is named twice is done twice.
+    /// Ids of the components. A component that is named twice is taken twice.
     #[schemars(with = "Vec<ComponentId>", extend("maxItems" = MOST_APPLIED))]
     pub xnames: Vec<StagedId>,
 }
@@ -26,16 +26,16 @@ impl<'de> Deserialize<'de> for StagedId {
     }
 }
 
-/// What became of it, each in the order of the request.
+/// The outcome for each component, in the order of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename = "Applied")]
 pub(crate) struct AppliedStages {
-    /// They cannot run it, and their error says why. Those that somebody else's session staged go on as before, and are
-    /// staged no longer if the option `clear_stage` is on.
+    /// Components that cannot take over the staged state; their error says why. A component that somebody else's
+    /// session staged goes on as before, and is staged no longer if the option `clear_stage` is on.
     pub failed: Vec<String>,
-    /// Nothing is staged for them, or they do not exist.
+    /// Components that have no staged state, or do not exist.
     pub ignored: Vec<String>,
-    /// They run what was staged from now on.
+    /// Components that have taken over the staged state.
     pub succeeded: Vec<String>,
 }
 

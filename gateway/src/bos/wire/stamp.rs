@@ -20,7 +20,7 @@ impl From<Timestamp> for BosTime {
 }
 
 impl BosTime {
-    /// The text. Digit by digit, because formatters take a noticeable part of rendering a long list.
+    /// The text, written digit by digit: formatters take a noticeable part of rendering a long list.
     fn ascii(self) -> [u8; 19] {
         let Self(time) = self;
         let mut text = *b"0000-00-00T00:00:00";

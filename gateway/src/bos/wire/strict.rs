@@ -100,7 +100,7 @@ pub(crate) fn component_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// A derived reader would tell people about Rust types.
+/// Reads a whole number. A derived reader would name Rust types in its errors.
 struct CountVisitor;
 
 impl Visitor<'_> for CountVisitor {

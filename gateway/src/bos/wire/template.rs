@@ -20,7 +20,7 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SessionTemplate {
-    /// What some of the nodes should run, by a name of the same kind as that of the template.
+    /// Boot sets by name. The name is of the same kind as that of the template.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BootSets")]
     pub boot_sets: Option<NamedMembers<JsonObject<BootSet>>>,
@@ -28,11 +28,11 @@ pub(crate) struct SessionTemplate {
     #[serde(deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Cfs")]
     pub cfs: Option<Cfs>,
-    /// For people.
+    /// Description for people.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Description")]
     pub description: Option<String>,
-    /// Whether nodes are configured after they booted.
+    /// True if nodes are configured after they booted.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub enable_cfs: Option<bool>,
@@ -46,7 +46,7 @@ pub(crate) struct SessionTemplate {
     pub tenant: Option<String>,
 }
 
-/// Which configuration nodes get.
+/// The configuration of nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Cfs {
@@ -56,7 +56,7 @@ pub(crate) struct Cfs {
     pub configuration: Option<String>,
 }
 
-/// What some of the nodes should run, and which (BOS reference 2.8.2).
+/// A group of nodes, and the state in which they should be (BOS reference 2.8.2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("anyOf" = json!(NODE_FIELDS.map(|field| json!({ "required": [field] })))))]
 #[serde(deny_unknown_fields)]
@@ -73,11 +73,11 @@ pub(crate) struct BootSet {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Etag")]
     pub etag: Option<String>,
-    /// Added to those of the image.
+    /// Kernel parameters beside those of the image.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "KernelParameters")]
     pub kernel_parameters: Option<String>,
-    /// The same as the key of the boot set.
+    /// Name of the boot set, which is its key.
     #[serde(default, deserialize_with = "given", skip_serializing)]
     #[schemars(with = "ResourceName")]
     pub name: Option<String>,
@@ -93,10 +93,10 @@ pub(crate) struct BootSet {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NodeRoleList")]
     pub node_roles_groups: Option<Vec<String>>,
-    /// Where the manifest of the image is.
+    /// Path of the manifest of the image.
     #[schemars(with = "ManifestPath")]
     pub path: String,
-    /// How the root file system reaches the nodes.
+    /// Provider of the root file system.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Provider")]
     pub rootfs_provider: Option<String>,
@@ -110,7 +110,7 @@ pub(crate) struct BootSet {
     pub kind: String,
 }
 
-/// A boot set has at least one of these.
+/// Members of which a boot set has at least one.
 const NODE_FIELDS: [&str; 3] = ["node_list", "node_roles_groups", "node_groups"];
 
 /// Boot sets by name, as the description of the contract shows them.

@@ -9,7 +9,7 @@ use proto::{
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// An enum with one word for each variant that people may see.
+/// An enum with one word for each variant that clients may see.
 pub(crate) trait EnumWord: Copy + PartialEq + 'static {
     /// Every variant with its word.
     const WORDS: &'static [(&'static str, Self)];
@@ -24,7 +24,7 @@ pub(crate) trait EnumWord: Copy + PartialEq + 'static {
         Self::WORDS.iter().find(|(_, variant)| *variant == self).map_or("", |(word, _)| word)
     }
 
-    /// What to tell somebody who wrote another word.
+    /// The words, as a refusal of another word lists them.
     fn choices() -> String {
         let words: Vec<_> = Self::WORDS.iter().map(|(word, _)| format!("'{word}'")).collect();
         words.join(", ")

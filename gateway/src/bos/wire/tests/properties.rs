@@ -147,10 +147,16 @@ fn component() -> BoxedStrategy<Value> {
     ])
 }
 
-/// What people may say about a session template.
+fn list() -> BoxedStrategy<Value> {
+    vec(text(), 0..3).prop_map(Value::from).boxed()
+}
+
+fn cfs() -> BoxedStrategy<Value> {
+    some_of(vec![("configuration", text())])
+}
+
+/// A session template as a client may write it.
 fn template() -> BoxedStrategy<Value> {
-    let list = || vec(text(), 0..3).prop_map(Value::from).boxed();
-    let cfs = || some_of(vec![("configuration", text())]);
     let rest = some_of(vec![
         ("cfs", cfs()),
         ("etag", text()),
