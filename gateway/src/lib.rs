@@ -1,12 +1,12 @@
 //! The HTTP/JSON faces of the mesh.
 //!
 //! The gateway owns the shape of JSON, query parameters, problem documents and nothing else. It keeps no
-//! state and knows no rule about components, sessions or templates: the services judge values, and it only
-//! judges whether a request can be said to them at all.
+//! state and knows no rule about components, sessions or templates: the services judge values, and the gateway
+//! only judges whether a request fits a message at all.
 //!
 //! A face is a contract: its JSON, titles, lists and paths, translated to calls of the mesh.
 //!
-//! - `http`: what every face needs and no contract is part of
+//! - `http`: the parts that every face needs and no contract is part of
 //! - `bos`: the contract of BOS version 2; `reveille`: probes, metrics, the description
 //! - `mesh`: clients of the services behind
 //! - `port`: the faces that share a port
@@ -28,10 +28,10 @@ mod mesh;
 mod port;
 mod reveille;
 
-/// Serves the contract on `listener` until shutdown. Then requests under way are finished and no more taken.
+/// Serves the common port on `listener` until shutdown. Then requests under way are finished and no more accepted.
 ///
 /// # Errors
-/// When the address of a service in the settings cannot be read, or the gateway may have nothing of something.
+/// When the address of a service in the settings cannot be read, or a bound of the gateway is zero.
 pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings.gateway;
     for (key, most) in [
@@ -49,7 +49,7 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     }
     let address = listener.local_addr().context("local address")?;
     let app = port::app(&context.settings)?;
-    // Only for how much is logged: every request asks the owner of what it is about.
+    // Only for the logging level: every request asks the owner of the records that it is about.
     let registry = chassis::channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
     let limits = limits(settings, &context.capacity);
@@ -73,7 +73,7 @@ fn limits(settings: &Gateway, capacity: &Capacity) -> ConnectionLimits {
     ConnectionLimits {
         connections: capacity.connections(settings.connections),
         patience: pace.patience,
-        // The system tells of what a client takes in steps of some hundred kilobytes.
+        // The system reports the bytes that a client takes in steps of some hundred kilobytes.
         pace: Pace { grace: pace.grace * 2, ..pace },
     }
 }

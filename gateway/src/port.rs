@@ -51,7 +51,7 @@ pub(crate) fn app(
     Ok(from_fn(traced).layer(router(BosFace::new(mesh, settings), &places)))
 }
 
-/// Tells requests that need no place: their answers cost next to nothing.
+/// True for requests that need no place, because their answers cost next to nothing.
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
     bos::paths::class_of(method, path).is_none()
 }
@@ -96,6 +96,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 /// The document as it is found under `prefix`.
 #[cfg(test)]
 pub(crate) fn description_at(prefix: &str) -> serde_json::Value {
-    let (contract, own) = (bos::routes::endpoints(false), reveille::endpoints(PREFIX));
+    let contract = bos::routes::endpoints(false);
+    let own = reveille::endpoints(PREFIX);
     crate::http::document::document(&ABOUT, &described(&contract, &own), prefix)
 }

@@ -352,7 +352,8 @@ async fn paths_and_methods_are_those_of_the_contract() {
     ] {
         let response = site.ask(method, path, None).await;
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap());
-        let (kind, allow) = (header("content-type").unwrap_or("-"), header("allow").unwrap_or("-"));
+        let kind = header("content-type").unwrap_or("-");
+        let allow = header("allow").unwrap_or("-");
         lines.push_str(&format!("{method} {path} -> {} {kind} allow: {allow}\n", response.status().as_u16()));
     }
     expect![[r#"

@@ -1,16 +1,17 @@
-//! Paths of the face: where they stand, and what follows from a path alone.
+//! The prefix of the face, and the class and tag that follow from a path alone.
 
 use chassis::admission::Class;
 use http::Method;
 
-/// Path under which BOS is found from outside (BOS reference 2.1). Every path of the contract is served at the root too.
+/// Path under which BOS is found from outside (BOS reference 2.1). Every path of the contract is served at the root
+/// too.
 pub(crate) const PREFIX: &str = "/apis/bos";
 
 /// Tag of paths that no BOS has.
 const AROUND: &str = "around the contract";
 
-/// The admission class of a request; `None`: it is always let in. Paths of the contract that cost next to nothing are,
-/// and so are those around it, which tell whether we live or answer firmware.
+/// The admission class of a request; `None`: it is always let in. So are paths of the contract that cost next to
+/// nothing, and all others, which are probes of the gateway or answer firmware.
 pub(crate) fn class_of(method: &Method, path: &str) -> Option<Class> {
     let path = path.strip_prefix(PREFIX).unwrap_or(path);
     let mut parts = path.trim_start_matches('/').split('/');

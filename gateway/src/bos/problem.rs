@@ -147,15 +147,24 @@ mod tests {
 
     use super::*;
 
+    fn taken(kind: &str, name: &str) -> Fault {
+        Fault::AlreadyExists { kind: kind.into(), name: name.into() }
+    }
+
+    fn invalid(field: &str, reason: &str) -> Fault {
+        let mut details = tonic_types::ErrorDetails::with_error_info("INVALID", "", []);
+        details.add_bad_request_violation(field, reason);
+        tonic::Status::with_error_details(tonic::Code::InvalidArgument, "", details).into()
+    }
+
+    fn retry_after(fault: Fault) -> Option<String> {
+        let response = BosProblem::from(fault).into_response();
+        response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned())
+    }
+
     #[test]
     fn refusals_have_the_titles_and_texts_of_the_contract() {
-        let taken = |kind: &str, name: &str| Fault::AlreadyExists { kind: kind.into(), name: name.into() };
-        let invalid = |field: &str, reason: &str| {
-            let mut details = tonic_types::ErrorDetails::with_error_info("INVALID", "", []);
-            details.add_bad_request_violation(field, reason);
-            Fault::from(tonic::Status::with_error_details(tonic::Code::InvalidArgument, "", details))
-        };
-        let busy =
+        let locked =
             Fault::Locked { kind: "component".into(), name: "x1".into(), reason: "powering off".into() };
         let faults = [
             (Fault::not_found("component", "x1"), ""),
@@ -169,7 +178,7 @@ mod tests {
             (taken("session", "s1"), "blue"),
             (invalid("desired_state.configuration", "is too long"), ""),
             (invalid("", "is too long"), ""),
-            (busy, ""),
+            (locked, ""),
             (Fault::unavailable("database", "connection refused"), ""),
             (Fault::Busy { reason: "too many lists".into(), retry_after: Duration::from_secs(3) }, ""),
             (Fault::ResumeExpired(3), ""),
@@ -200,23 +209,22 @@ mod tests {
     }
 
     #[test]
-    fn who_may_try_again_is_told_when() {
+    fn refusals_that_pass_say_when_to_retry() {
         let busy = |millis| Fault::Busy { reason: String::new(), retry_after: Duration::from_millis(millis) };
-        let told = |fault: Fault| {
-            let response = BosProblem::from(fault).into_response();
-            response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned())
-        };
-        assert_eq!(told(busy(3000)).as_deref(), Some("3"));
-        assert_eq!(told(busy(0)).as_deref(), Some("1"));
-        assert!(told(Fault::unavailable("database", "gone")).is_some());
-        assert_eq!(told(Fault::not_found("component", "x1")), None);
+        assert_eq!(retry_after(busy(3000)).as_deref(), Some("3"));
+        assert_eq!(retry_after(busy(0)).as_deref(), Some("1"));
+        assert!(retry_after(Fault::unavailable("database", "gone")).is_some());
+        assert_eq!(retry_after(Fault::not_found("component", "x1")), None);
     }
 
     #[test]
     fn only_bad_requests_say_what_was_being_done() {
-        let told = |problem: BosProblem| problem.prefixed("not done: ").0.detail;
-        assert_eq!(told(BosProblem::bad_request("why")), "not done: why");
-        assert_eq!(told(Fault::unavailable("database", "gone").into()), "database: gone");
-        assert_eq!(told(BosProblem::invalid_tenant("why")), "why");
+        for (problem, expected) in [
+            (BosProblem::bad_request("why"), "not done: why"),
+            (Fault::unavailable("database", "gone").into(), "database: gone"),
+            (BosProblem::invalid_tenant("why"), "why"),
+        ] {
+            assert_eq!(problem.prefixed("not done: ").detail(), expected);
+        }
     }
 }

@@ -20,8 +20,8 @@ const LONGEST: usize = chassis::limits::LONGEST_NAME;
 
 /// The tenant that a request names; empty: the administrator, who names none.
 ///
-/// The services know which tenants exist. The right of the caller to speak for the tenant was checked before the request
-/// came here.
+/// The services know which tenants exist. The right of the caller to speak for the tenant was checked before the
+/// request came here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tenant(pub String);
 

@@ -1,5 +1,6 @@
-//! How many requests are passed on at the same time, by class. A request that finds no place waits for a while, and is
-//! then refused with the time to retry: services that have more to do than they can do get nothing done in time.
+//! Bounds of the requests that are passed on at the same time, by class. A request that finds no place waits for a
+//! while, and is then refused with the time to retry: services that have more to do than they can do get nothing done
+//! in time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,8 +19,8 @@ use http::Method;
 
 use super::problem::Problem;
 
-/// Bytes that a list under way takes: two pages that the service may send ahead of the client, once as they came and once
-/// as they are read, and the chunk that waits to be sent.
+/// Bytes that a list under way takes: two pages that the service may send ahead of the client, once as they came and
+/// once as they are read, and the chunk that waits to be sent.
 const LIST: u64 = 3 << 20;
 
 /// The places of each class, and the room for bodies. Clones share them.
@@ -57,8 +58,8 @@ pub(crate) fn pace(settings: &Gateway) -> Pace {
     }
 }
 
-/// Decides the admission class of a request from its method and path. `None`: it is always let in, because it costs next
-/// to nothing, tells whether we live, or is sent by firmware that gives up when it is refused.
+/// Decides the admission class of a request from its method and path. `None`: it is always let in, because it costs
+/// next to nothing, probes the gateway, or comes from firmware that gives up when refused.
 pub(crate) type Classify = fn(&Method, &str) -> Option<Class>;
 
 /// Admission in front of the handlers of a path.
@@ -70,8 +71,8 @@ pub(crate) struct PathAdmission {
     pub largest_body: u64,
 }
 
-/// Passes a request on once it has arrived as a whole and there is a place for it, and keeps the place until the client has
-/// the answer.
+/// Passes a request on once it has arrived as a whole and there is a place for it, and keeps the place until the client
+/// has the answer.
 pub(crate) async fn admit(
     State(admission): State<Arc<PathAdmission>>,
     request: Request,

@@ -1,7 +1,7 @@
 //! Problem documents: the form of refusals.
 //!
-//! A refusal by this module's neighbours carries its [`Problem`] in the extensions of the response, so that a face whose
-//! contract has another form can answer that instead.
+//! A refusal by this module's neighbours carries its [`Problem`] in the extensions of the response, so that a face
+//! whose contract has another form can answer that instead.
 
 use std::time::Duration;
 

@@ -68,7 +68,7 @@ impl Query {
         parse(text).map(Some).map_err(|why| refused(name, &why))
     }
 
-    /// Whether the parameter was given at all.
+    /// True if the parameter was given at all.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name.as_bytes())
     }

@@ -1,5 +1,5 @@
-//! Problem documents for requests that the HTTP library refuses before anybody here sees them: a head that is too
-//! long or cannot be read. The library answers those with a bare status.
+//! Problem documents for requests that the HTTP library refuses by itself, with a bare status: a head that is too long
+//! or cannot be parsed.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use super::problem::Problem;
 /// A connection on which a bare refusal by the library becomes a problem document.
 pub(crate) struct RefusalStream {
     stream: TcpStream,
-    /// What is sent instead, and how much of it has been.
+    /// Bytes that replace the refusal, and the number of them that has been sent.
     instead: Option<(Vec<u8>, usize)>,
 }
 
@@ -29,12 +29,11 @@ impl RefusalStream {
         Self { stream, instead: None }
     }
 
-    /// The stream.
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
     }
 
-    /// Sends what is sent instead, if anything.
+    /// Sends the rest of the replacement.
     fn poll_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some((bytes, sent)) = &mut self.instead {
             if *sent == bytes.len() {
@@ -65,7 +64,7 @@ impl AsyncWrite for RefusalStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_instead(context))?;
-        match told(bytes) {
+        match replacement(bytes) {
             Some(answer) => {
                 this.instead = Some((answer, 0));
                 Poll::Ready(Ok(bytes.len()))
@@ -92,7 +91,7 @@ impl AsyncWrite for RefusalStream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let first = slices.iter().find(|slice| !slice.is_empty());
-        if self.instead.is_some() || first.is_some_and(|first| told(first).is_some()) {
+        if self.instead.is_some() || first.is_some_and(|first| replacement(first).is_some()) {
             return self.poll_write(context, first.map_or(&[], |first| first));
         }
         Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
@@ -103,8 +102,8 @@ impl AsyncWrite for RefusalStream {
     }
 }
 
-/// What to send instead of `bytes`, if they are a bare refusal. Every answer from here has a request id.
-fn told(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The replacement of `bytes`, if they are a bare refusal: every answer of a handler has a request id.
+fn replacement(bytes: &[u8]) -> Option<Vec<u8>> {
     let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     if !status.starts_with(b"4") || bytes.len() > LONGEST_REFUSAL {
         return None;
@@ -124,7 +123,7 @@ fn told(bytes: &[u8]) -> Option<Vec<u8>> {
 
 const NO_BODY: &str = "content-length: 0\r\n";
 
-/// A status, a date and two further headers; no answer with anything to say is as short.
+/// Room for a status, a date and two further headers. No answer of a handler is as short.
 const LONGEST_REFUSAL: usize = 300;
 
 #[cfg(test)]
@@ -137,12 +136,12 @@ mod tests {
     fn only_bare_refusals_get_a_problem() {
         let refusal = |status: &str, rest: &str| {
             let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\ndate: now\r\n{rest}\r\n");
-            told(head.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap().replace('\r', ""))
+            replacement(head.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap().replace('\r', ""))
         };
         assert_eq!(refusal("200 OK", ""), None);
         assert_eq!(refusal("404 Not Found", "x-request-id: 1\r\n"), None);
-        assert_eq!(told(b"HTTP/1.1 4"), None);
-        assert_eq!(told(b"[{}]"), None);
+        assert_eq!(replacement(b"HTTP/1.1 4"), None);
+        assert_eq!(replacement(b"[{}]"), None);
         let told = ["431 Request Header Fields Too Large", "414 URI Too Long", "400 Bad Request"]
             .map(|status| refusal(status, "connection: close\r\n").unwrap());
         expect![[r#"

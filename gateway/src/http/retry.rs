@@ -1,8 +1,8 @@
 //! The retry of calls that change nothing, once, when their connection breaks.
 //!
-//! A service that calls another runs a loop and retries anyway. A client of the gateway does not, and need not know that
-//! one replica of a service went away while others are there. Every other call is left to the client, because it may
-//! have been done.
+//! A service that calls another runs a loop and retries anyway. A client of the gateway does not, and need not know
+//! that one replica of a service went away while others are there. Every other call is left to the client, because it
+//! may have been done.
 
 use std::{
     future::Future,
@@ -72,7 +72,7 @@ fn is_read(path: &str) -> bool {
     READS.iter().any(|read| method.starts_with(read))
 }
 
-/// Whether no replica took the call. A status that a service itself answered has details, and a retry would not help.
+/// True if no replica took the call. A status that a service itself answered has details, and a retry would not help.
 fn is_unanswered(headers: &HeaderMap) -> bool {
     Status::from_header_map(headers)
         .is_some_and(|status| status.code() == Code::Unavailable && status.details().is_empty())
@@ -90,8 +90,10 @@ mod tests {
 
     use super::*;
 
-    /// How often a call of `path` is made that is answered with `first` and then well, and how it ends.
-    async fn calls(path: &str, first: Result<Option<Status>, &'static str>) -> (u32, bool) {
+    type FirstAnswer = Result<Option<Status>, &'static str>;
+
+    /// Number of attempts of a call of `path` that is answered with `first` and then well, and whether it succeeds.
+    async fn calls(path: &str, first: FirstAnswer) -> (u32, bool) {
         let count = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&count);
         let service = service_fn(move |request: Request<Body>| {
@@ -114,20 +116,23 @@ mod tests {
         (count.load(Ordering::Relaxed), well)
     }
 
+    fn stops() -> FirstAnswer {
+        Ok(Some(Status::unavailable("the service stops")))
+    }
+
     #[tokio::test]
-    async fn only_reads_that_nobody_answered_are_made_again() {
-        let broken = || Err("the connection broke");
-        let stops = || Ok(Some(Status::unavailable("the service stops")));
-        let lacks = || Ok(Some(Status::from(Fault::unavailable("database", "gone"))));
-        let absent = || Ok(Some(Status::not_found("x1")));
+    async fn only_unanswered_reads_are_retried() {
+        const BROKEN: FirstAnswer = Err("the connection broke");
+        let lacks = Ok(Some(Status::from(Fault::unavailable("database", "gone"))));
+        let absent = Ok(Some(Status::not_found("x1")));
         let rows = [
             ("/reveille.component.v1.ComponentService/GetComponent", Ok(None), (1, true)),
-            ("/reveille.component.v1.ComponentService/GetComponent", broken(), (2, true)),
+            ("/reveille.component.v1.ComponentService/GetComponent", BROKEN, (2, true)),
             ("/reveille.session.v1.SessionService/ListSessions", stops(), (2, true)),
-            ("/reveille.session.v1.SessionService/ListSessions", lacks(), (1, false)),
-            ("/grpc.health.v1.Health/Check", broken(), (2, true)),
-            ("/reveille.component.v1.ComponentService/GetComponent", absent(), (1, false)),
-            ("/reveille.component.v1.ComponentService/PatchComponents", broken(), (1, false)),
+            ("/reveille.session.v1.SessionService/ListSessions", lacks, (1, false)),
+            ("/grpc.health.v1.Health/Check", BROKEN, (2, true)),
+            ("/reveille.component.v1.ComponentService/GetComponent", absent, (1, false)),
+            ("/reveille.component.v1.ComponentService/PatchComponents", BROKEN, (1, false)),
             ("/reveille.session.v1.SessionService/CreateSession", stops(), (1, false)),
         ];
         for (path, first, expected) in rows {

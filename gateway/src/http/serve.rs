@@ -1,4 +1,4 @@
-//! Connections: how many there may be, how long a client may take, and what is told to one that cannot be understood.
+//! Connections: their number, the time that their clients have, and their end.
 
 use std::{
     collections::HashMap,
@@ -39,23 +39,25 @@ use super::{paced::PacedStream, problem::Problem, refusal::RefusalStream};
 /// Most bytes of the head of a request. An address of 64 KiB leaves room for as much in headers, and then some.
 const LARGEST_HEAD: usize = 256 << 10;
 
-/// How long and how much is read, and thrown away, of what a client goes on sending after its answer: a connection
-/// that is closed before takes the answer with it.
+/// Time in which bytes that a client goes on sending after its answer are read and thrown away: a connection that is
+/// closed before takes the answer with it.
 const LINGER: Duration = Duration::from_secs(2);
+/// Most bytes that are thrown away.
 const MOST_LEFT_OVER: u64 = 64 << 20;
 
-/// How long a connection may still begin to ask when another one needs its place.
+/// Time in which a connection may still begin a request when another needs its place.
 const ROOM: Duration = Duration::from_millis(250);
 
-/// How long to wait before the next connection is accepted after one could not be.
+/// Pause before the next connection is accepted after one could not be.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
-/// Connections beside all places: where every place is at work, these still tell how the gateway is, give firmware its
-/// script, and tell others when to come back.
+/// Connections beside all places: while every place is at work, these still answer probes, give firmware its script,
+/// and refuse other requests with the time to retry.
 const SPARE: usize = 16;
 
-/// How long a request on a spare connection waits for a place, and how long its head may take.
+/// Time that a request on a spare connection waits for a place.
 const SPARE_WAIT: Duration = Duration::from_millis(50);
+/// Time for the head of a request on a spare connection.
 const SPARE_HEAD: Duration = Duration::from_secs(1);
 
 /// Bounds of connections and their clients.
@@ -63,13 +65,14 @@ const SPARE_HEAD: Duration = Duration::from_secs(1);
 pub(crate) struct ConnectionLimits {
     /// Most connections with a place.
     pub connections: u32,
-    /// How long a client may take for the head of a request.
+    /// Time for the head of a request.
     pub patience: Duration,
-    /// How slowly a client may take an answer.
+    /// Least pace at which a client has to take an answer.
     pub pace: Pace,
 }
 
-/// Serves `app` until shutdown; then answers what was asked already. `is_vital` tells the requests that need no place.
+/// Serves `app` until shutdown; then answers the requests that have arrived. `is_vital` selects requests that need no
+/// place.
 pub(crate) async fn serve<A>(
     listener: TcpListener,
     app: A,
@@ -91,8 +94,13 @@ pub(crate) async fn serve<A>(
             accepted = places.next(&listener) => accepted,
         };
         let (stream, seat) = accepted;
-        let (app, shutdown, places) = (app.clone(), shutdown.clone(), places.clone());
-        let connection = ClientConnection { app, is_vital, limits, shutdown, places };
+        let connection = ClientConnection {
+            app: app.clone(),
+            is_vital,
+            limits,
+            shutdown: shutdown.clone(),
+            places: places.clone(),
+        };
         connections.spawn(connection.serve(stream, seat));
         while connections.try_join_next().is_some() {}
     }
@@ -109,11 +117,12 @@ struct ConnectionPlaces {
     began: Instant,
 }
 
-/// Whether a connection is at work.
+/// The last activity of a connection.
 struct ConnectionActivity {
-    /// Milliseconds, and one, at which its last request was answered or it was accepted; 0: it is at work.
+    /// Milliseconds, and one, at which its last request was answered or the connection was accepted; 0: a request is
+    /// under way.
     idle_since: AtomicU64,
-    /// Is cancelled when another connection needs its place.
+    /// Cancelled when another connection needs the place.
     leave: CancellationToken,
 }
 
@@ -137,8 +146,8 @@ impl ConnectionPlaces {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// The next connection. Where every place is taken the idlest connection makes room; where all are at work, the new
-    /// one is spare.
+    /// The next connection. If every place is taken, the idlest connection makes room; if all are at work, the new
+    /// connection is spare.
     async fn next(&self, listener: &TcpListener) -> (TcpStream, ConnectionSeat) {
         let stream = self.accept(listener).await;
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
@@ -147,7 +156,7 @@ impl ConnectionPlaces {
         if let Some(place) = self.make_room().await {
             return (stream, ConnectionSeat::Place(place));
         }
-        let spare = Arc::clone(&self.spare).acquire_owned().await.expect("nobody closes the spare places");
+        let spare = Arc::clone(&self.spare).acquire_owned().await.expect("the spare places are never closed");
         (stream, ConnectionSeat::Spare(spare))
     }
 
@@ -172,11 +181,11 @@ impl ConnectionPlaces {
         let (since, idlest) = self.idlest()?;
         let idle = Duration::from_millis(self.now().saturating_sub(since));
         tokio::time::sleep(ROOM.saturating_sub(idle)).await;
-        // It may have begun to ask in the meantime, and then goes with its answer.
+        // A request may have begun in the meantime; the connection then closes with its answer.
         idlest.leave.cancel();
         let place = Arc::clone(&self.places).acquire_owned();
         let place = tokio::time::timeout(ROOM, place).await.ok()?;
-        Some(place.expect("nobody closes the places"))
+        Some(place.expect("the places are never closed"))
     }
 
     fn idlest(&self) -> Option<(u64, Arc<ConnectionActivity>)> {
@@ -192,8 +201,8 @@ impl ConnectionPlaces {
     fn enlist(&self) -> EnlistedConnection {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let (idle_since, leave) = (AtomicU64::new(self.now()), CancellationToken::new());
-        let activity = Arc::new(ConnectionActivity { idle_since, leave });
+        let idle_since = AtomicU64::new(self.now());
+        let activity = Arc::new(ConnectionActivity { idle_since, leave: CancellationToken::new() });
         self.open.lock().insert(number, Arc::clone(&activity));
         EnlistedConnection { places: self.clone(), number, activity }
     }
@@ -251,8 +260,8 @@ where
         + 'static,
 {
     async fn serve(self, stream: TcpStream, seat: ConnectionSeat) {
-        // Without this small answers wait up to 40 ms for an acknowledgement. A connection that refuses is
-        // closed already.
+        // Without this option small answers wait up to 40 ms for an acknowledgement. A connection that refuses the
+        // option is closed already.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "connection closed before it was served");
         }
@@ -268,7 +277,8 @@ where
         let own = Arc::clone(&activity);
         let answer = service_fn(move |request: hyper::Request<Incoming>| {
             let mut at_work = AtWork::begin(&own, &places);
-            let (app, spare) = (app.clone(), Arc::clone(&spare));
+            let app = app.clone();
+            let spare = Arc::clone(&spare);
             let vital = is_vital(request.method(), request.uri().path());
             async move {
                 if lacks_host(&request) {
@@ -293,7 +303,7 @@ where
             .keep_alive(!is_spare)
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(TokioIo::new(stream), answer);
-        // What was sent already is read first, and answered.
+        // Requests that have arrived are read first, and answered.
         let ended = tokio::select! {
             biased;
             ended = &mut connection => Some(ended),
@@ -303,7 +313,7 @@ where
         let ended = match ended {
             Some(ended) => Some(ended),
             None => {
-                // It ends now, or with the answer to what was asked.
+                // The connection ends now, or with the answer to the request under way.
                 Pin::new(&mut connection).graceful_shutdown();
                 let idle = until_idle(&activity);
                 tokio::select! {
@@ -316,7 +326,7 @@ where
         if let Some(Err(error)) = &ended {
             tracing::debug!(%error, "a connection ended badly");
         }
-        // A connection that was asked to leave had been idle: its last answer has been taken.
+        // A connection that had to make room was idle: its last answer has been taken.
         if !activity.leave.is_cancelled() {
             let mut stream = connection.into_parts().io.into_inner();
             linger(stream.get_mut().stream()).await;
@@ -325,14 +335,14 @@ where
     }
 }
 
-/// Ends when a connection that should leave is not at work: its client sends a head by the byte, or nothing.
+/// Ends when a connection that has to make room is not at work: its client sends a head by the byte, or nothing.
 async fn until_idle(activity: &ConnectionActivity) {
     while activity.idle_since.load(Ordering::Acquire) == 0 {
         tokio::time::sleep(ROOM).await;
     }
 }
 
-/// HTTP/1.1 requires one; before it there was none.
+/// HTTP/1.1 requires the header; earlier versions did not know it.
 fn lacks_host(request: &hyper::Request<Incoming>) -> bool {
     request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST)
 }
@@ -347,6 +357,6 @@ async fn linger(stream: &mut TcpStream) {
     let mut left_over = stream.take(MOST_LEFT_OVER);
     let mut sink = tokio::io::sink();
     let drained = tokio::io::copy(&mut left_over, &mut sink);
-    // However it ends, the connection is done.
+    // The connection is done, however the copy ended.
     let _: Result<std::io::Result<u64>, _> = tokio::time::timeout(LINGER, drained).await;
 }

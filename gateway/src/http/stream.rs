@@ -1,4 +1,4 @@
-//! Lists of any length as one JSON array that nobody ever holds as a whole.
+//! Lists of any length as one JSON array that is never in memory as a whole.
 
 use std::future::Future;
 
@@ -15,7 +15,7 @@ use tonic::{Response as Answer, Status, Streaming};
 
 use super::call::{DEADLINE, answer, fault};
 
-/// Bytes after which a chunk is passed on: many enough for few writes, few enough to be sent out of the cache.
+/// Bytes of a chunk: enough for few writes, and few enough to be sent out of the cache.
 const CHUNK: usize = 64 << 10;
 
 /// Room for the item with which a chunk ends.
@@ -23,11 +23,11 @@ const LAST_ITEM: usize = 4 << 10;
 
 /// Answers with a JSON array that holds what `items` makes of each message of a list call to `part`.
 ///
-/// What goes wrong before the first message is an error of the request. After that the status has been sent, so the
-/// body breaks off, which clients notice by the missing end.
+/// A failure before the first message is an error of the request. After that the status has been sent, so the body
+/// breaks off, which clients notice by the missing end.
 ///
 /// # Errors
-/// What the service says instead of a first message.
+/// The refusal that the service sends instead of a first message.
 pub(crate) async fn array<M, F, I, W>(
     part: &'static str,
     call: impl Future<Output = Result<Answer<Streaming<M>>, Status>>,
@@ -51,9 +51,9 @@ struct ListBody<M, F, I> {
     part: &'static str,
     messages: Streaming<M>,
     items: F,
-    /// What the last message has left; none after the end.
+    /// Items of the last message that are still to be rendered; none after the end.
     rest: Option<I>,
-    /// Whether the array has begun.
+    /// True once the array has begun.
     opened: bool,
 }
 
@@ -71,7 +71,7 @@ where
         })
     }
 
-    /// The next chunk, and the list unless that was the last.
+    /// The next chunk, and the list unless the chunk is the last.
     async fn step(mut self) -> Result<(Bytes, Option<Self>), Fault> {
         while let Some(rest) = &mut self.rest {
             let chunk = render(rest, &mut self.opened)?;
@@ -85,7 +85,8 @@ where
     }
 }
 
-/// As many of `items` as make up a chunk; empty: there are none. `opened` tells whether others came before.
+/// Renders as many of `items` as make up a chunk; empty: there are none. `opened` is true if others were rendered
+/// before.
 fn render(items: &mut impl Iterator<Item = impl Serialize>, opened: &mut bool) -> Result<Bytes, Fault> {
     let mut chunk = Vec::new();
     while chunk.len() < CHUNK {
@@ -100,8 +101,8 @@ fn render(items: &mut impl Iterator<Item = impl Serialize>, opened: &mut bool) -
     Ok(chunk.into())
 }
 
-/// The next message, or the end of the list. A service that falls silent for longer than it may take for a
-/// whole answer is not waited for.
+/// The next message, or the end of the list. A service that is silent for longer than a whole answer may take has
+/// failed.
 async fn next<M>(part: &'static str, messages: &mut Streaming<M>) -> Result<Option<M>, Fault> {
     let message = tokio::time::timeout(DEADLINE, messages.message()).await;
     let message = message.unwrap_or_else(|_| Err(Status::deadline_exceeded("")));
@@ -116,7 +117,8 @@ mod tests {
     fn items_come_in_chunks_that_are_neither_small_nor_large() {
         for lengths in [vec![], vec![1], vec![100; 5_000], vec![2 * CHUNK, 1, 2 * CHUNK]] {
             let texts: Vec<_> = lengths.into_iter().map(|length: usize| "x".repeat(length)).collect();
-            let (mut items, mut opened) = (texts.iter(), false);
+            let mut items = texts.iter();
+            let mut opened = false;
             let chunks = std::iter::from_fn(|| {
                 Some(render(&mut items, &mut opened).unwrap()).filter(|chunk| !chunk.is_empty())
             });

@@ -1,4 +1,4 @@
-//! Whether the gateway lives and can do its work, and what it counts, for whoever runs it.
+//! Probes and metrics, for operators of the gateway.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,32 +20,30 @@ use crate::{
     mesh::{Mesh, MeshChannel, REGISTRY, SESSIONS},
 };
 
-/// Whoever probes gives up after a second or two, and an answer that comes later helps nobody.
+/// Time for the answer of a service. Probes give up after a second or two, and a later answer is of no use.
 const PROBE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// What stands for a service as a whole in checks of health.
+/// Name of a service as a whole in checks of health.
 const WHOLE: &str = "";
 
-/// Most bytes that a service may need to say why it is not ready.
+/// Most bytes of the reasons for which a service is not ready.
 const LONGEST_WHY: usize = 64 << 10;
 
-/// The process answers.
 pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// The metrics of the process, for Prometheus.
 pub(super) async fn metrics() -> impl IntoResponse {
     ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
 }
 
-/// Every service that the contract needs is ready; if not, which is not and why.
+/// Succeeds if every service that the contract needs is ready; the answer shows the others with their reasons.
 pub(super) async fn ready(State(mesh): State<Mesh>) -> Result<Response, Problem> {
     check_all(mesh, WHOLE).await
 }
 
-/// Every service that the contract needs has started, whatever its database does. It is for whoever takes a gateway out of
-/// service: another one could do no more, and this one still answers firmware.
+/// Succeeds if every service that the contract needs has started, whatever its database does. Load balancers use it:
+/// while a database fails, another gateway could do no more, and this one still answers firmware.
 pub(super) async fn started(State(mesh): State<Mesh>) -> Result<Response, Problem> {
     check_all(mesh, STARTED).await
 }
@@ -56,9 +54,12 @@ async fn check_all(mesh: Mesh, what: &'static str) -> Result<Response, Problem> 
         check(SESSIONS, mesh.manager.clone(), what)
     );
     let all = registry.is_ok() && sessions.is_ok();
-    let told = |outcome: Result<(), String>| outcome.err().unwrap_or_else(|| "ready".to_owned());
-    let parts = BTreeMap::from([(REGISTRY, told(registry)), (SESSIONS, told(sessions))]);
+    let parts = BTreeMap::from([(REGISTRY, shown(registry)), (SESSIONS, shown(sessions))]);
     json(if all { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &parts)
+}
+
+fn shown(outcome: Result<(), String>) -> String {
+    outcome.err().unwrap_or_else(|| "ready".to_owned())
 }
 
 async fn check(part: &'static str, channel: MeshChannel, what: &'static str) -> Result<(), String> {
@@ -72,7 +73,7 @@ async fn check(part: &'static str, channel: MeshChannel, what: &'static str) -> 
     }
 }
 
-/// How the part is. One of an older version knows only of the whole.
+/// The health of a service. A service of an older version knows only of the whole.
 async fn ask(channel: MeshChannel, what: &'static str) -> Result<tonic::Response<ServingStatus>, Status> {
     let mut health = HealthClient::new(channel);
     let question = |service: &str| HealthCheckRequest { service: service.to_owned() };
@@ -83,7 +84,7 @@ async fn ask(channel: MeshChannel, what: &'static str) -> Result<tonic::Response
     answer.map(|answer| answer.map(|answer| answer.status()))
 }
 
-/// What the part says about why it is not ready, over plain HTTP, because there are no words in checks of health.
+/// The reasons for which a service is not ready, asked over plain HTTP because checks of health have no texts.
 async fn why(channel: MeshChannel) -> Option<String> {
     let question = Request::get("/readyz").body(tonic::body::Body::empty()).ok()?;
     let answer = channel.oneshot(question).await.ok()?;

@@ -408,7 +408,8 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn the_document_says_where_it_was_found() {
-    let (root, prefixed) = (description_at(""), description_at("/apis/bos"));
+    let root = description_at("");
+    let prefixed = description_at("/apis/bos");
     assert_eq!(root["servers"], json!([{ "url": "/" }]));
     assert_eq!(prefixed["servers"], json!([{ "url": "/apis/bos" }]));
     assert_eq!(prefixed["paths"]["/livez"]["servers"], json!([{ "url": "/" }]));

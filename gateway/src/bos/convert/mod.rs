@@ -1,4 +1,4 @@
-//! Between the JSON of the contract and the messages of the mesh. Nothing is judged here.
+//! Conversion between the JSON of the contract and the messages of the mesh. Values are judged by the services.
 
 pub(crate) mod component;
 pub(crate) mod options;

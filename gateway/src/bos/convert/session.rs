@@ -5,7 +5,7 @@ use proto::session::{self as message, LeftOutReason, Operation, Progress};
 use super::none_if_empty;
 use crate::bos::wire::{session as wire, stamp::BosTime, words::SpelledEnum};
 
-/// A session as people see it; if `strict`, with nothing that BOS does not show.
+/// A session as clients see it; if `strict`, without members that BOS does not have.
 pub(crate) fn shown(session: message::Session, strict: bool) -> wire::Session {
     wire::Session {
         components: session.components.join(","),
@@ -66,7 +66,7 @@ impl From<message::LeftOutMember> for wire::LeftOutMember {
     }
 }
 
-/// How the members of a session are doing; if `strict`, with nothing that BOS does not show.
+/// The status of a session as clients see it; if `strict`, without members that BOS does not have.
 pub(crate) fn status_shown(status: message::SessionStatus, strict: bool) -> wire::SessionStatus {
     let errors = status
         .error_summary

@@ -1,5 +1,5 @@
-//! `/boot/v1/bootscript`: what the boot firmware of a node runs, asked for as it is asked of the boot script
-//! service of a CSM system, so that DHCP and firmware need not know the difference.
+//! `/boot/v1/bootscript`: the script that the boot firmware of a node runs. The path is that of the boot script service
+//! of a CSM system, so that DHCP and firmware need not know the difference.
 
 use axum::{
     extract::State,
@@ -27,18 +27,18 @@ use crate::{
     mesh::{BOOT_SCRIPTS, Mesh},
 };
 
-/// Longest MAC address that anybody writes, with room for the odd notation.
+/// Most characters of a MAC address, with room for unusual notations.
 pub(super) const LONGEST_MAC: usize = 64;
 
-/// Seconds until firmware asks again that cannot be answered now: a restart of a service is over by then.
+/// Seconds until firmware repeats a request that could not be answered: a restart of a service is over by then.
 const PAUSE: u32 = 10;
 
-/// The script of a node. There is none for a node that is not known or that nothing was prepared for, and where
-/// another service serves scripts.
+/// The script of a node. A node that is not known or not prepared has none, and no node has one where another service
+/// serves scripts.
 ///
-/// Firmware takes every error for "boot something else", which is right for those. When the mesh cannot tell just
-/// now, it is answered with a script that waits and asks again: a node that was switched on to boot must not end
-/// up on its disk because a service was restarted.
+/// Firmware takes every error for "boot something else", which is right in these cases. While the mesh cannot answer,
+/// firmware gets a script that waits and repeats the request: a node that was switched on to boot must not end up on
+/// its disk because a service was restarted.
 pub(super) async fn show(
     State(mesh): State<Mesh>,
     uri: Uri,
@@ -67,8 +67,8 @@ pub(super) async fn show(
     }
 }
 
-/// The first that is given of MAC address, name and number, as with other boot script services. Firmware sends an
-/// empty one where it does not know it.
+/// The node by the first parameter given of MAC address, name and number, as with other boot script services. Firmware
+/// sends an empty parameter for a value that it does not know.
 fn asked_for(query: &Query) -> Result<Node, Problem> {
     let given = |name, longest| {
         let text = query.text(name, 0..=longest);
@@ -84,21 +84,24 @@ fn asked_for(query: &Query) -> Result<Node, Problem> {
     nid.map(Node::Nid).ok_or_else(|| Problem::bad_request("one of mac, name and nid has to be given"))
 }
 
-/// A script that asks for what was asked for, where it was asked for.
+/// A script that waits and repeats the request at the address where it was made.
 fn wait_and_ask(uri: &Uri, headers: &HeaderMap, reason: &str) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
-    // Not everything that a header can hold is an address, and the rest could be commands to firmware.
+    // A header can hold more than an address, and the rest could be commands to firmware.
     let given = text(HOST.as_str()).and_then(|host| host.parse::<Authority>().ok());
     let authority = given.as_ref().or_else(|| uri.authority()).map_or("localhost", Authority::as_str);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    // A word of the reason could be a command to firmware.
-    let plain = |c: char| if c.is_ascii_alphanumeric() || ".:-_/".contains(c) { c } else { ' ' };
-    let reason: String = reason.chars().map(plain).collect();
+    let reason: String = reason.chars().map(harmless).collect();
     format!(
         "#!ipxe\necho Reveille cannot tell what to boot: {reason}\n:again\nsleep {PAUSE}\n\
          chain --replace --autofree {scheme}://{authority}{path} || goto again\n"
     )
+}
+
+/// The letter, or a space for one that could make a word of the reason a command to firmware.
+fn harmless(letter: char) -> char {
+    if letter.is_ascii_alphanumeric() || ".:-_/".contains(letter) { letter } else { ' ' }
 }
 
 fn script(script: String) -> Response {
@@ -190,7 +193,8 @@ mod tests {
             let request = Request::builder().uri(format!("/boot/v1/bootscript?{query}"));
             let request = request.header("host", "gateway:7700").body(Body::empty()).unwrap();
             let Ok(response) = crate::port::app(settings).unwrap().oneshot(request).await;
-            let (status, kind) = (response.status().as_u16(), response.headers()["content-type"].clone());
+            let status = response.status().as_u16();
+            let kind = response.headers()["content-type"].clone();
             let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
             let body = String::from_utf8(body.to_vec()).unwrap().replace(&closed.to_string(), "CLOSED");
             told += &format!("{query} -> {status} {}\n{}\n", kind.to_str().unwrap(), body.trim_end());

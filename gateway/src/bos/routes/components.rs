@@ -60,7 +60,7 @@ pub(super) async fn show(
     Ok(TenantScope::mark(in_doubt_since, face.strict, shown))
 }
 
-/// How components would be shown after [`put_many`].
+/// Shows components as [`put_many`] would leave them.
 pub(super) async fn judge_many(
     State(face): State<BosFace>,
     tenant: Tenant,
@@ -115,7 +115,7 @@ pub(super) async fn patch(
     let request = PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches })),
         skip_bad_ids: false,
-        // Node reports come one by one; bulk patches are made by people who know (BOS reference 2.6.4).
+        // Nodes report one by one; bulk patches are made by operators on purpose (BOS reference 2.6.4).
         guard_actual_state: true,
         scope,
     };

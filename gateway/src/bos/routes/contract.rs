@@ -1,4 +1,5 @@
-//! Every path, with what handles it and what cannot be read off its handler. A path is added here and nowhere else.
+//! Every path of the face, with its handlers, and the part of its description that does not follow from them. A path is
+//! added here and nowhere else.
 
 use http::StatusCode;
 use proto::{component::Phase, session::Progress};
@@ -52,8 +53,8 @@ fn at(path: &'static str) -> Endpoint<BosFace> {
     Endpoint::at(path, tag(path))
 }
 
-/// Writes that are judged and answered as usual, but not done. They have paths of their own, which no BOS has: who asks
-/// BOS for a dry run by mistake must not change anything.
+/// Writes that are judged and answered as usual, but not done. Their paths are no paths of BOS, so that a dry run that
+/// reaches a BOS by mistake changes nothing.
 fn dry_runs() -> Vec<Endpoint<BosFace>> {
     vec![
         at("/v2/dryrun/options").patch(
@@ -168,7 +169,7 @@ fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
     ]
 }
 
-/// BOS reference 2.6.1, and 12, BUG-03.
+/// Parameters of a list of components (BOS reference 2.6.1, and 12, BUG-03).
 fn listing(strict: bool) -> [ApiParameter; 8] {
     let ids = if strict { query::<BoundedText<1, LONGEST_ID>> } else { query::<BoundedText<1, LONGEST_IDS>> };
     [
@@ -294,7 +295,7 @@ fn sessions() -> Vec<Endpoint<BosFace>> {
     ]
 }
 
-/// BOS reference 2.9.2.
+/// Parameters that filter sessions (BOS reference 2.9.2).
 fn filters() -> [ApiParameter; 3] {
     [
         query::<Age>("min_age", "Only those that were created so long ago, or longer"),

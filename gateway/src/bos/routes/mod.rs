@@ -16,7 +16,7 @@ mod templates;
 
 pub(crate) use contract::endpoints;
 
-/// The prefix without a slash at its end, as people type it. It costs nothing, and needs no place.
+/// The prefix without a slash at its end, as people type it. An answer costs nothing and needs no place.
 pub(crate) fn unguarded() -> Router<BosFace> {
     Router::new().route(PREFIX, get(service::versions))
 }

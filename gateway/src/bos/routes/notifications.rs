@@ -1,5 +1,5 @@
-//! `/scn`: state change notifications, as the hardware state manager sends them to who subscribed. They are
-//! passed on as hints; what has changed is read from the inventory itself.
+//! `/scn`: state change notifications, as the hardware state manager sends them to its subscribers. Notifications are
+//! passed on as hints; the change itself is read from the inventory.
 
 use axum::extract::State;
 use http::StatusCode;
@@ -16,7 +16,7 @@ use crate::{
     mesh::{Mesh, REGISTRY},
 };
 
-/// Somebody has changed. What exactly is said in further members, and not relied on.
+/// Components that have changed. Further members describe the change, and are not relied on.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "Notification")]
 pub(super) struct ChangeNotification {

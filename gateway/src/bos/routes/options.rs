@@ -34,7 +34,7 @@ pub(super) async fn change(
     update(mesh, change, false).await
 }
 
-/// What [`change`] would store.
+/// Shows the options as [`change`] would leave them.
 pub(super) async fn judge(
     State(mesh): State<Mesh>,
     JsonBody(JsonObject(change)): JsonBody<JsonObject<Options>>,
@@ -49,8 +49,8 @@ async fn update(mesh: Mesh, change: Options, validate_only: bool) -> Result<Resp
     Ok(json(StatusCode::OK, &sorted(&repeated(change, kept(answer.record)?))?)?)
 }
 
-/// The options with what was `sent` repeated once where it is kept in another way or not at all: members that are no
-/// option, the option that BOS lost, and the letter case of an age (BOS reference 2.5; 12, BUG-07).
+/// The stored options, with members of `sent` that are stored in another way or not at all: members that are no option,
+/// the option that BOS lost, and the letter case of an age (BOS reference 2.5; 12, BUG-07).
 fn repeated(sent: Options, kept: Options) -> Options {
     Options {
         unknown: sent.unknown,
@@ -71,7 +71,7 @@ fn check_members(change: &Options) -> Result<(), Problem> {
     }
 }
 
-/// Through a map, so that members that are no option stand in order between those that are.
+/// The options by way of a map, which puts members that are no option in order between those that are.
 fn sorted(options: &Options) -> Result<Value, Problem> {
     serde_json::to_value(options).map_err(|error| Problem::internal(&error.to_string()))
 }

@@ -14,10 +14,10 @@ use crate::{
     mesh::{Mesh, REGISTRY},
 };
 
-/// The release of BOS whose contract is served. Clients choose what to send by it.
+/// The release of BOS whose contract is served. Clients adapt their requests to it.
 const RELEASE: [&str; 3] = ["2", "50", "0"];
 
-/// Monitoring asks every few seconds and must learn quickly that the registry does not answer.
+/// Time for the answer of the registry. Monitoring asks every few seconds and must learn quickly that there is none.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A version of the contract.
@@ -47,14 +47,14 @@ pub(super) struct ServiceHealth {
     dbStatus: &'static str,
 }
 
-/// Every version there is: one.
+/// Shows every version of the contract: one.
 pub(super) async fn versions(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
     let base = base(&uri, &headers);
     let links = vec![VersionLink { href: format!("{base}/"), rel: "self" }];
     json(StatusCode::OK, &[release(links)])
 }
 
-/// The version. The relations look swapped; that is what clients know.
+/// Shows the version. The relations look swapped, and clients rely on that.
 pub(super) async fn version(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
     let base = base(&uri, &headers);
     let own = VersionLink { href: format!("{base}/"), rel: "self" };
@@ -67,9 +67,9 @@ fn release(links: Vec<VersionLink>) -> ContractVersion {
     ContractVersion { links, major, minor, patch }
 }
 
-/// Where the client found the service. One that was forwarded by a proxy came through the prefix, even when
-/// the proxy took it off; the path itself says nothing (BOS reference 2.5), and links without the prefix work
-/// for whoever reached the gateway directly.
+/// The address at which the client found the service. A request that a proxy forwarded came through the prefix, even if
+/// the proxy took it off; the path itself says nothing (BOS reference 2.5), and links without the prefix work for
+/// clients that reached the gateway directly.
 fn base(uri: &Uri, headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").unwrap_or("http");
@@ -78,7 +78,8 @@ fn base(uri: &Uri, headers: &HeaderMap) -> String {
     format!("{scheme}://{host}{}", if forwarded { PREFIX } else { "" })
 }
 
-/// Whether the service behind the contract's oldest database answers. Always 200: who asks reads the body.
+/// Shows whether the registry answers, which keeps the contract's oldest database. The status is always 200; monitoring
+/// reads the body.
 pub(super) async fn health(State(mesh): State<Mesh>) -> Result<Response, Problem> {
     let mut options = mesh.options.clone();
     let answer = answer_within(HEALTH_DEADLINE, REGISTRY, options.get_options(GetOptionsRequest {}));

@@ -65,7 +65,7 @@ pub(super) async fn create(
     tenant: Tenant,
     JsonBody(JsonObject(wish)): JsonBody<JsonObject<NewSession>>,
 ) -> Result<Response, BosProblem> {
-    // A message says "any name" with an empty one, which is no name here.
+    // In a message an empty name asks for a new one, but in a request it is no name.
     if wish.name.as_deref().is_some_and(|name| !is_name(name)) {
         return Err(BosProblem::bad_request(at("name", "is not the name of a session")));
     }
@@ -75,7 +75,8 @@ pub(super) async fn create(
     Ok(json(StatusCode::CREATED, &shown(promised(answer.session)?, face.strict))?)
 }
 
-/// What is missing, if not the tenant, is the template: to the caller a mistake in the body, not in the path.
+/// The problem of a creation. A resource that is missing, if not the tenant, is the template: to the caller a mistake
+/// in the body, not in the path.
 fn not_created(fault: Fault, tenant: &Tenant) -> BosProblem {
     match fault {
         Fault::NotFound { kind, name } if kind != TENANT => {
@@ -92,14 +93,15 @@ pub(super) async fn delete_many(
 ) -> Result<Response, BosProblem> {
     let request = DeleteSessionsRequest { filter: Some(doomed(&query, &tenant, face.strict)?) };
     let deleted = answer(SESSIONS, face.mesh.sessions.clone().delete_sessions(call(request))).await;
-    // The one thing that BOS words itself here is an age that reaches back too far.
+    // BOS words only one refusal itself here: an age that reaches back too far.
     let prefix = if face.strict { "Error parsing age field: " } else { "" };
     deleted.map_err(|fault| BosProblem::from(fault).prefixed(prefix))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What a list with the same parameters shows. Without parameters only complete sessions go, because a
-/// forgotten parameter must not end the running ones; BOS deletes them all (BOS reference 12, BUG-02).
+/// The sessions that a deletion removes: those of a list with the same parameters. Without parameters only complete
+/// sessions are removed, because a forgotten parameter must not end running sessions; BOS removes all (BOS reference
+/// 12, BUG-02).
 fn doomed(query: &Query, tenant: &Tenant, strict: bool) -> Result<SessionFilter, Problem> {
     let mut filter = filter(query, tenant)?;
     let narrowed = ["min_age", "max_age", "status"].into_iter().any(|name| query.has(name));
@@ -154,7 +156,7 @@ pub(super) async fn status(
     Ok(json(StatusCode::OK, &status_shown(promised(answer.status)?, face.strict))?)
 }
 
-/// Whom the session leaves alone, and why. BOS has no such path.
+/// Lists the members that the session leaves alone, with the reasons. BOS has no such path.
 pub(super) async fn left_out(
     State(face): State<BosFace>,
     tenant: Tenant,
@@ -167,7 +169,7 @@ pub(super) async fn left_out(
     stream::array(SESSIONS, members, page).await.map_err(|fault| BosProblem::of(fault, &tenant))
 }
 
-/// Nobody reads the body (BOS reference 2.9.4).
+/// Saves the status of a session. The body is not read (BOS reference 2.9.4).
 pub(super) async fn save_status(
     State(face): State<BosFace>,
     tenant: Tenant,

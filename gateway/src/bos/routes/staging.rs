@@ -28,7 +28,7 @@ pub(super) async fn apply(
     tenant: Tenant,
     JsonBody(JsonObject(StagedNodes { xnames })): JsonBody<JsonObject<StagedNodes>>,
 ) -> Result<Response, BosProblem> {
-    // The session manager says the same, of a field that callers of this contract do not know.
+    // The session manager has this limit too, but names a field that callers of this contract do not know.
     if xnames.len() > MOST_APPLIED {
         let detail = format!("has {} items but may have at most {MOST_APPLIED}", xnames.len());
         return Err(BosProblem::bad_request(at("xnames", detail)));

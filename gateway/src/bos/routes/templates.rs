@@ -59,7 +59,7 @@ pub(super) async fn put(
     store(mesh, tenant, name, template, false).await
 }
 
-/// What [`put`] would store.
+/// Shows the template as [`put`] would store it.
 pub(super) async fn judge(
     State(mesh): State<Mesh>,
     tenant: Tenant,
@@ -103,7 +103,7 @@ pub(super) async fn patch(
     Ok(json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))?)
 }
 
-/// A message cannot tell no boot sets from none given, so this is decided here.
+/// Refuses an empty object of boot sets, which a message cannot tell from an absent one.
 fn check_boot_sets(template: &SessionTemplate) -> Result<(), BosProblem> {
     match &template.boot_sets {
         Some(sets) if sets.0.is_empty() => {

@@ -1,7 +1,7 @@
 //! The OpenAPI document, made from the paths of the faces and the types of their wires.
 //!
-//! - `operation`: what one method of one path takes and answers
-//! - `input`: what the arguments of a handler add to that, so that no list repeats it
+//! - `operation`: request, answer and refusals of one method of one path
+//! - `input`: the part of that which follows from the arguments of a handler, so that no list repeats it
 //! - `schemas`: the types, and which of them look different in requests and in answers
 
 use http::Method;
@@ -26,7 +26,7 @@ pub(crate) struct ApiAbout {
     pub source: &'static str,
 }
 
-/// A path with what its methods take and answer.
+/// A path with the operations of its methods.
 pub(crate) struct DescribedPath<'a> {
     /// Path as it is routed, with names of parameters in braces.
     pub path: &'a str,

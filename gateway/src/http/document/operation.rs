@@ -1,4 +1,4 @@
-//! What one method of one path takes and answers.
+//! Operations: requests, answers and refusals of one method of one path.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::{
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
 
-/// What one method of one path takes and answers.
+/// A method of a path, with its request, its answer, and its refusals.
 ///
-/// The arguments of the handler tell most of it; what they cannot tell is added where the handler is routed.
+/// The arguments of the handler describe most of it; the rest is added where the handler is routed.
 pub(crate) struct ApiOperation {
     summary: &'static str,
     body: Option<Describe>,
-    /// What a schema has to say that the type of the body does not.
+    /// Schema beside that of the type of the body.
     body_needs: Option<Value>,
     /// The name in the path, if it has one.
     path_name: Option<Describe>,
@@ -29,7 +29,7 @@ pub(crate) struct ApiOperation {
     refusals: BTreeMap<StatusCode, &'static str>,
 }
 
-/// What an answer holds.
+/// The body of an answer.
 enum AnswerBody {
     Nothing,
     Text(&'static str),
@@ -56,7 +56,7 @@ pub(crate) fn header<T: JsonSchema>(name: &'static str, about: &'static str) -> 
 }
 
 impl ApiOperation {
-    /// An operation that answers nothing but that it was done.
+    /// An operation that answers 200 without a body.
     pub(crate) fn new(summary: &'static str) -> Self {
         Self {
             summary,
@@ -69,53 +69,53 @@ impl ApiOperation {
         }
     }
 
-    /// It answers 200 and a `T`.
+    /// Answers 200 and a `T`.
     pub(crate) fn answers<T: JsonSchema>(self) -> Self {
         self.answers_with::<T>(StatusCode::OK)
     }
 
-    /// It answers `status` and a `T`.
+    /// Answers `status` and a `T`.
     pub(crate) fn answers_with<T: JsonSchema>(self, status: StatusCode) -> Self {
         Self { success: (status, AnswerBody::Json(of::<T>())), ..self }
     }
 
-    /// It answers 200 and plain text.
+    /// Answers 200 and plain text.
     pub(crate) fn answers_text(self) -> Self {
         Self { success: (StatusCode::OK, AnswerBody::Text("text/plain")), ..self }
     }
 
-    /// It answers 200 and something for browsers.
+    /// Answers 200 and a page for browsers.
     pub(crate) fn answers_page(self) -> Self {
         Self { success: (StatusCode::OK, AnswerBody::Text("text/html")), ..self }
     }
 
-    /// It answers 204.
+    /// Answers 204.
     pub(crate) fn answers_nothing(self) -> Self {
         Self { success: (StatusCode::NO_CONTENT, AnswerBody::Nothing), ..self }
     }
 
-    /// It takes these query parameters.
+    /// Takes query parameters.
     pub(crate) fn asks(self, parameters: impl IntoIterator<Item = ApiParameter>) -> Self {
         Self { parameters: parameters.into_iter().collect(), ..self }
     }
 
-    /// Of the body, which has the type that the handler takes, it wants `schema` too.
+    /// Demands `schema` of the body, beside the type that the handler takes.
     pub(crate) fn needs(self, schema: Value) -> Self {
         Self { body_needs: Some(schema), ..self }
     }
 
-    /// It may also answer a problem of this status.
+    /// Adds a refusal with a problem of this status.
     pub(crate) fn refuses(mut self, status: StatusCode, why: &'static str) -> Self {
         self.may_answer(status, why);
         self
     }
 
-    /// What [`Self::refuses`] says, unless something was said about this status already.
+    /// As [`Self::refuses`], unless this status has a reason already.
     pub(crate) fn may_answer(&mut self, status: StatusCode, why: &'static str) {
         self.refusals.entry(status).or_insert(why);
     }
 
-    /// It takes a body that is JSON of the shape of `T`.
+    /// Takes a body that is JSON of the shape of `T`.
     pub(super) fn takes<T: JsonSchema>(&mut self) {
         self.body = Some(of::<T>());
     }

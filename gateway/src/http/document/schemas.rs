@@ -14,11 +14,11 @@ pub(super) fn of<T: JsonSchema>() -> Describe {
     SchemaGenerator::subschema_for::<T>
 }
 
-/// Where a document keeps its schemas.
+/// Place of the schemas in a document.
 const PLACE: &str = "#/components/schemas/";
 
-/// Schemas of what is sent and of what is answered. A type may look different in the two: what people can only read
-/// is no member of what they send.
+/// Schemas of requests and of answers. A type may look different in the two: a member that is only read is none of
+/// a request.
 pub(super) struct DocumentSchemas {
     sent: SchemaGenerator,
     answered: SchemaGenerator,
@@ -26,26 +26,26 @@ pub(super) struct DocumentSchemas {
 
 impl Default for DocumentSchemas {
     fn default() -> Self {
-        let settings = || SchemaSettings::openapi3().with(|settings| settings.meta_schema = None);
+        let settings = SchemaSettings::openapi3().with(|settings| settings.meta_schema = None);
         Self {
-            sent: settings().for_deserialize().into_generator(),
-            answered: settings().for_serialize().into_generator(),
+            sent: settings.clone().for_deserialize().into_generator(),
+            answered: settings.for_serialize().into_generator(),
         }
     }
 }
 
 impl DocumentSchemas {
-    /// The schema of something in a request.
+    /// The schema of a part of a request.
     pub(super) fn sent(&mut self, describe: Describe) -> Value {
         mark_references(describe(&mut self.sent).to_value())
     }
 
-    /// The schema of something in an answer.
+    /// The schema of a part of an answer.
     pub(super) fn answered(&mut self, describe: Describe) -> Value {
         describe(&mut self.answered).to_value()
     }
 
-    /// Puts every schema that was referred to into the document.
+    /// Puts every schema that was referred to into the document, without references to `source`.
     pub(super) fn finish(mut self, document: &mut Value, source: &str) {
         let answered = self.answered.take_definitions(true);
         let sent: Map<_, _> = self.sent.take_definitions(true);
@@ -63,7 +63,7 @@ impl DocumentSchemas {
             if let Some(Value::String(text)) = object.get_mut("description") {
                 *text = without_references(text, source);
             }
-            // What no default means is told by what is required already, and what is only read has none.
+            // A list of required members says already which have no default, and a member that is only read has none.
             let default = object.get("default").filter(|value| value.is_null() || *value == "");
             if default.is_some() && object.contains_key("type") {
                 object.remove("default");
@@ -80,7 +80,7 @@ fn without_references(text: &str, source: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
-/// What the name of a type ends with where it is sent, if it looks different there.
+/// Ending of the name of a type in requests, if the type looks different there.
 const SENT: &str = "Input";
 
 /// Marks a reference to a type as one that is sent, until it is known whether that makes a difference.
@@ -126,14 +126,14 @@ fn refers(schema: &Value, names: &[String]) -> bool {
     names.iter().any(|name| text.contains(&format!("{PLACE}{name}{MARK}\"")))
 }
 
-/// Shows every object in `value` to `look`.
-fn visit(value: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
+/// Applies `change` to every object in `value`.
+fn visit(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
         Value::Object(object) => {
-            look(object);
-            object.values_mut().for_each(|value| visit(value, look));
+            change(object);
+            object.values_mut().for_each(|value| visit(value, change));
         }
-        Value::Array(items) => items.iter_mut().for_each(|value| visit(value, look)),
+        Value::Array(items) => items.iter_mut().for_each(|value| visit(value, change)),
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Which components a request is about.
+//! The components that a request is about.
 
 use proto::component::{
     Component as Record, ComponentFilter, ListComponentsRequest, PatchEach, PatchMany, Phase,
@@ -48,7 +48,8 @@ pub(super) fn listed(query: &Query, tenant: &Tenant, strict: bool) -> Result<Lis
     })
 }
 
-/// BOS takes the whole parameter for one id and so refuses more than a few (BOS reference 12, BUG-03).
+/// The ids of the parameter. BOS takes the whole parameter for one id and so refuses more than a few (BOS reference 12,
+/// BUG-03).
 fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
     let longest = if strict { LONGEST_ID } else { LONGEST_IDS };
     let ids = split(query.text("ids", 1..=longest)?.unwrap_or_default());
@@ -61,13 +62,13 @@ fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// The empty word is a phase, but as a parameter it asks for any.
+/// The phase of the parameter. The empty word is a phase, but as a parameter it asks for any.
 fn phase(query: &Query) -> Result<Phase, Problem> {
     let phase = query.parsed("phase", word::<Phase>)?.filter(|phase| *phase != Phase::None);
     Ok(phase.unwrap_or_default())
 }
 
-/// Whether anything but `enabled` and ids narrows the list. If not, BOS drops `enabled=false` (BOS reference
+/// True if anything but `enabled` and ids narrows the list. If not, BOS drops `enabled=false` (BOS reference
 /// 12, BUG-01).
 fn narrows(filter: &ComponentFilter) -> bool {
     filter.session.is_some()
@@ -76,7 +77,7 @@ fn narrows(filter: &ComponentFilter) -> bool {
         || !filter.statuses.is_empty()
 }
 
-/// The items of a list in one text. They are not trimmed, and an empty text has none.
+/// The items of a list in one text, untrimmed; none of an empty text.
 fn split(text: &str) -> Vec<String> {
     if text.is_empty() { Vec::new() } else { text.split(',').map(str::to_owned).collect() }
 }
@@ -111,7 +112,7 @@ pub(super) fn patched(patch: BulkPatch, tenant: &Tenant) -> Result<Selection, Pr
     })
 }
 
-/// The ids that a selection names; empty: it does not go by ids, or selects nothing.
+/// The ids that a selection names; empty: the selection is not by ids, or is empty.
 pub(super) fn about(selection: &Selection) -> Vec<String> {
     match selection {
         Selection::Each(each) => ids_of(&each.patches),
@@ -134,7 +135,8 @@ fn of_many(filtered: FilteredPatch, tenant: &Tenant) -> Result<PatchMany, Proble
     Ok(PatchMany { patch: Some(written(patch, tenant)), ids, session, session_tenant: tenant.filter() })
 }
 
-/// What a tenant writes names sessions of its own. The administrator may mean anybody's.
+/// The record or patch as a message. Sessions that a tenant names are its own; the administrator may mean those of any
+/// tenant.
 fn written(component: Component, tenant: &Tenant) -> Record {
     Record { session_tenant: tenant.filter(), ..component.into() }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a template, in the words of BOS (BOS reference, appendix A.1 and A.2).
+//! Refusals of templates in the words of BOS (BOS reference, appendix A.1 and A.2).
 
 use chassis::Fault;
 
@@ -7,12 +7,12 @@ use crate::bos::{problem::BosProblem, tenant::Tenant, wire::template::SessionTem
 /// The words for one write of a template.
 pub(super) struct TemplateWording {
     doing: &'static str,
-    /// Key and name of a boot set that calls itself by another name.
+    /// Key and name of a boot set whose name is not its key.
     misnamed: Option<(String, String)>,
 }
 
 impl TemplateWording {
-    /// For a template as it was sent, which is being `created` or `patched`.
+    /// The words for the template `sent`, which is being `created` or `patched`.
     pub(super) fn new(doing: &'static str, sent: &SessionTemplate) -> Self {
         let mut sets = sent.boot_sets.iter().flat_map(|sets| &sets.0);
         let misnamed = sets.find_map(|(key, set)| {
@@ -22,7 +22,7 @@ impl TemplateWording {
         Self { doing, misnamed }
     }
 
-    /// The problem that a refusal is.
+    /// The problem of a write that was refused.
     pub(super) fn of(&self, fault: Fault, tenant: &Tenant) -> BosProblem {
         let told = match &fault {
             Fault::Invalid(invalid) => self.worded(&invalid.field, &invalid.reason),
@@ -32,7 +32,7 @@ impl TemplateWording {
         problem.prefixed(&format!("The session template could not be {}: ", self.doing))
     }
 
-    /// The few findings that clients know by their text.
+    /// The text of a finding, if clients know the finding by its text.
     fn worded(&self, field: &str, reason: &str) -> Option<String> {
         let within = field.strip_prefix("boot_sets.")?;
         if let (Some(set), true) = (within.strip_suffix(".node_list"), reason.contains("reject_nids")) {
@@ -44,7 +44,7 @@ impl TemplateWording {
             let text = "does not match 'name' field of corresponding boot set";
             return Some(format!("boot_sets key ({key}) {text} ({name})"));
         }
-        // The boot set as a whole is only ever refused because it asks for no nodes.
+        // A boot set as a whole is refused for one reason only: it asks for no nodes.
         let fields = "node_list, node_roles_groups, node_groups";
         (!within.contains('.'))
             .then(|| format!("Boot set {within}: No hardware specifier fields ({fields}) with an entry"))
