@@ -63,7 +63,6 @@ pub(crate) fn pace(settings: &Gateway) -> Pace {
 pub(crate) type Classify = fn(&Method, &str) -> Option<Class>;
 
 /// Admission in front of the handlers of a path.
-#[derive(Clone)]
 pub(crate) struct PathAdmission {
     pub places: AdmissionPlaces,
     pub classify: Classify,

@@ -276,25 +276,9 @@ where
         let activity = Arc::clone(&enlisted.activity);
         let own = Arc::clone(&activity);
         let answer = service_fn(move |request: hyper::Request<Incoming>| {
-            let mut at_work = AtWork::begin(&own, &places);
-            let app = app.clone();
-            let spare = Arc::clone(&spare);
-            let vital = is_vital(request.method(), request.uri().path());
-            async move {
-                if lacks_host(&request) {
-                    return Ok(Problem::bad_request("the request has no Host header").into_response());
-                }
-                if is_spare && !vital {
-                    let place = Arc::clone(&at_work.places.places).acquire_owned();
-                    match tokio::time::timeout(SPARE_WAIT, place).await {
-                        Ok(place) => at_work._place = place.ok(),
-                        Err(_) => return Ok(crowded().into_response()),
-                    }
-                    spare.lock().take();
-                }
-                let answer = app.oneshot(request.map(Body::new)).await;
-                answer.map(|answer| answer.map(|body| hold(body, at_work)))
-            }
+            let needs_place = is_spare && !is_vital(request.method(), request.uri().path());
+            let spare = needs_place.then(|| Arc::clone(&spare));
+            respond(app.clone(), request, AtWork::begin(&own, &places), spare)
         });
         let stream = PacedStream::new(RefusalStream::around(stream), limits.pace);
         let mut connection = http1::Builder::new()
@@ -333,6 +317,31 @@ where
         }
         drop((place, enlisted));
     }
+}
+
+/// Answers a request. On a spare connection it needs a place, which it exchanges for the right to be `spare`.
+async fn respond<A>(
+    app: A,
+    request: hyper::Request<Incoming>,
+    mut at_work: AtWork,
+    spare: Option<Arc<Mutex<Option<OwnedSemaphorePermit>>>>,
+) -> Result<Response, Infallible>
+where
+    A: Service<Request, Response = Response, Error = Infallible, Future: Send>,
+{
+    if lacks_host(&request) {
+        return Ok(Problem::bad_request("the request has no Host header").into_response());
+    }
+    if let Some(spare) = spare {
+        let place = Arc::clone(&at_work.places.places).acquire_owned();
+        match tokio::time::timeout(SPARE_WAIT, place).await {
+            Ok(place) => at_work._place = place.ok(),
+            Err(_) => return Ok(crowded().into_response()),
+        }
+        spare.lock().take();
+    }
+    let answer = app.oneshot(request.map(Body::new)).await;
+    answer.map(|answer| answer.map(|body| hold(body, at_work)))
 }
 
 /// Ends when a connection that has to make room is not at work: its client sends a head by the byte, or nothing.
