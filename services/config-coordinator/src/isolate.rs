@@ -1,6 +1,6 @@
 //! Finding those of many items that a peer refuses, so that the others need not suffer.
 
-use std::{collections::BTreeSet, future::Future, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use domain::refusal::{self, RefusalStep, Witness};
 use futures_util::{StreamExt, stream};
@@ -36,8 +36,9 @@ where
     let RefusalStep::Probe(count) = refusal::next_step(whole.items.len(), Witness::Nobody, false) else {
         return vec![whole];
     };
-    let (probes, rest) = apart(&whole.items, count, round);
-    let mut ended = attempts(probes, &call).await;
+    let (probes, rest) = refusal::split_probes(whole.items.to_vec(), count, round);
+    let probes = probes.into_iter().map(|probe| [probe].into());
+    let mut ended = attempts(probes.collect(), &call).await;
     let taken = ended.iter().filter(|part| part.outcome.is_ok()).count();
     if rest.is_empty() {
         return ended;
@@ -89,20 +90,6 @@ where
 fn halves<I: Clone>(items: &[I]) -> Vec<Arc<[I]>> {
     let (first, second) = items.split_at(items.len() / 2);
     [first, second].into_iter().filter(|half| !half.is_empty()).map(Arc::from).collect()
-}
-
-/// The items that are probed in that round, each by itself, and the others.
-fn apart<I: Clone>(items: &[I], count: usize, round: u32) -> (Vec<Arc<[I]>>, Vec<I>) {
-    let places: BTreeSet<_> = refusal::probes(items.len(), count, round).collect();
-    let (mut probes, mut rest) = (Vec::new(), Vec::new());
-    for (place, item) in items.iter().enumerate() {
-        if places.contains(&place) {
-            probes.push([item.clone()].into());
-        } else {
-            rest.push(item.clone());
-        }
-    }
-    (probes, rest)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 //! reference that describes it, such as "BOS reference 5.3".
 
 pub mod artifacts;
-pub mod blame;
 pub mod boot_script;
 pub mod boot_token;
 pub mod bos_time;

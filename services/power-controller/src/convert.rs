@@ -110,13 +110,15 @@ pub(crate) fn held(transition: &Transition) -> Option<Transition> {
     })
 }
 
-/// Error that members show of a transition that the upstream was asked to end.
-pub(crate) fn waiting_for_end(transition: &Transition) -> String {
+/// Error that members show of a transition that the upstream was asked to end, or would have been if it `aborts` any.
+pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> String {
     let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
-    format!(
-        "{NO_RESULTS_FROM}transition {id} of the power upstream: it was withdrawn at {since}Z and has not ended"
-    )
+    let waiting = match aborts {
+        true => format!("it was withdrawn at {since}Z and has not ended"),
+        false => format!("its time was over at {since}Z, it cannot be withdrawn and has not ended"),
+    };
+    format!("{NO_RESULTS_FROM}transition {id} of the power upstream: {waiting}")
 }
 
 /// Error of a node that another transition of the upstream holds.

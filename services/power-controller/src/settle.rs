@@ -32,7 +32,7 @@ impl Actor {
             accepted_at: Some(time::to_wire(time::now())),
             ..transition
         };
-        self.notes.taken(&accepted.id, Instant::now());
+        self.notes.taken(&accepted, Instant::now());
         let clearances =
             if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
         if !self.driver.follows() {
@@ -105,6 +105,7 @@ impl Actor {
             upstream_id = transition.upstream_id,
             "transition abandoned"
         );
+        self.driver.give_up(&transition.upstream_id);
         self.show_results_again(&transition).await;
         let mut transition = transition;
         // Nobody's end is waited for any more.

@@ -2,8 +2,8 @@
 //!
 //! The tenant service does not report when nodes change hands, so it is polled while such sessions run. Nodes that
 //! have left for certain are disabled, so that no controller acts on them for the former tenant, and the session ends
-//! when no other component keeps it. Sessions continue while their tenant is unknown or the tenant service does not
-//! answer.
+//! when no other component keeps it. All nodes have left a tenant that was deleted, and its sessions end with an
+//! error. Sessions continue while the service of their tenant does not answer.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
     dependency::MEMBERSHIP,
     record::SessionRecord,
     shared::ManagerState,
-    tenants::{TenantNodes, in_doubt},
+    tenants::{HeldNodes, TenantNodes, in_doubt},
 };
 
 /// Deadline of the registry for one answer.
@@ -91,16 +91,38 @@ impl DeparturePoller {
     }
 
     async fn check(&self, tenant: &Tenant, sessions: Vec<OwnSession>) -> Result<(), Fault> {
-        let Some(nodes) = self.shared.tenants.nodes_in_time(tenant).await? else { return Ok(()) };
+        let HeldNodes { nodes, error } = self.shared.tenants.held(tenant).await?;
+        let Some(nodes) = nodes else { return Ok(()) };
         for (record, fence) in sessions {
             // Until then the mirror of components does not include the assignment of the session's members.
             if self.shared.components.revision() < record.session.assigned_revision.max(1) {
                 continue;
             }
             let held = self.shared.members.held_by(&record.session);
-            self.follow(&record, departures(held, &nodes), &nodes, fence).await?;
+            let departures = departures(held, &nodes);
+            let error = error.clone().filter(|_| departures.is_certain());
+            let text = in_doubt(&nodes).filter(|_| departures.in_doubt);
+            self.note(&record, text, error, &fence).await?;
+            self.follow(&record, departures, &nodes, fence).await?;
         }
         Ok(())
+    }
+
+    /// Records the doubt about nodes of a session, and the error with which it will end. The error is on record before any
+    /// node is released: the session ends with its last node.
+    async fn note(
+        &self,
+        record: &SessionRecord,
+        in_doubt: Option<String>,
+        error: Option<String>,
+        fence: &Fence,
+    ) -> Result<(), Fault> {
+        let waiting_for = in_doubt.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
+        let is_recorded = error.is_none() || record.session.error == error;
+        if is_recorded && record.session.waiting_for == waiting_for {
+            return Ok(());
+        }
+        self.shared.note(record, waiting_for, error, fence.clone()).await
     }
 
     async fn follow(
@@ -110,11 +132,6 @@ impl DeparturePoller {
         nodes: &Arc<TenantNodes>,
         fence: Fence,
     ) -> Result<(), Fault> {
-        let text = in_doubt(nodes).filter(|_| departures.in_doubt);
-        let waiting_for = text.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
-        if record.session.waiting_for != waiting_for {
-            self.shared.note(record, waiting_for, fence.clone()).await?;
-        }
         if departures.only_staged
             && !is_owner(&self.shared, &record.session)
             && !self.is_kept(&record.session, nodes).await?

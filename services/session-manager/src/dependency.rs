@@ -44,7 +44,7 @@ impl DependencyError {
             Self::Retryable(outage) if last && !outage.is_own() => {
                 Self::Fatal(format!("{}: {}", outage.what, outage.error))
             }
-            setback => setback,
+            error => error,
         }
     }
 
@@ -100,9 +100,9 @@ mod tests {
         let mut rows = String::new();
         for what in ["inventory", "image store", "tenant service", MEMBERSHIP, REGISTRY, DATABASE] {
             for (strict_bos, failures) in [(false, 0), (false, u32::MAX), (true, 0), (true, 8), (true, 9)] {
-                let setback =
+                let error =
                     DependencyError::Retryable(DependencyOutage { what, error: "no answer".to_owned() });
-                let followed = match setback.in_compatibility(Compatibility { strict_bos }, failures) {
+                let followed = match error.in_compatibility(Compatibility { strict_bos }, failures) {
                     DependencyError::Retryable(_) => "waits".to_owned(),
                     DependencyError::Fatal(error) => format!("fails: {error}"),
                 };

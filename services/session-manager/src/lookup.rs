@@ -96,8 +96,7 @@ impl ImageLookup {
         };
         let contents = timeout_at(until, self.contents.get(path.to_owned(), look)).await;
         let contents = contents.unwrap_or_else(|_| Err(late(self.images.name())));
-        contents
-            .unwrap_or_else(|setback| Err(Unreadable::NotRead { path: path.to_owned(), why: setback.text() }))
+        contents.unwrap_or_else(|error| Err(Unreadable::NotRead { path: path.to_owned(), why: error.text() }))
     }
 
     async fn listing(&self, id: &str, until: Instant) -> Listing {
@@ -109,7 +108,7 @@ impl ImageLookup {
         };
         let listing = timeout_at(until, self.listings.get(id.to_owned(), look)).await;
         let listing = listing.unwrap_or_else(|_| Err(late(ImageCatalogue::NAME)));
-        listing.unwrap_or_else(|setback| Listing::Silent(setback.text()))
+        listing.unwrap_or_else(|error| Listing::Silent(error.text()))
     }
 }
 

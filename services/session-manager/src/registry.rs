@@ -49,9 +49,9 @@ impl RegistryClient {
         let ask = || async {
             let mut client = OptionsServiceClient::new(self.channel.clone());
             let answer = within(ANSWER, client.get_options(GetOptionsRequest {}));
-            let record = answer.await.map_err(setback)?.into_inner().record.unwrap_or_default();
+            let record = answer.await.map_err(registry_error)?.into_inner().record.unwrap_or_default();
             let patch = patch_from_wire(record.options.unwrap_or_default());
-            Options::default().apply(patch).map_err(|invalid| setback(Fault::Invalid(invalid).into()))
+            Options::default().apply(patch).map_err(|invalid| registry_error(Fault::Invalid(invalid).into()))
         };
         self.options.get((), ask).await.map_err(unavailable)
     }
@@ -83,14 +83,14 @@ impl RegistryClient {
             let request = ListComponentsRequest { page_size: 1, ..ListComponentsRequest::default() };
             client.list_components(request).await?.into_inner().message().await
         };
-        Ok(within(ANSWER, list).await.map_err(setback)?.map(|first| first.revision))
+        Ok(within(ANSWER, list).await.map_err(registry_error)?.map(|first| first.revision))
     }
 }
 
-fn setback(status: Status) -> DependencyError {
+fn registry_error(status: Status) -> DependencyError {
     DependencyError::from_mesh(REGISTRY, status)
 }
 
-fn unavailable(setback: DependencyError) -> Fault {
-    Fault::unavailable(REGISTRY, setback.text())
+fn unavailable(error: DependencyError) -> Fault {
+    Fault::unavailable(REGISTRY, error.text())
 }

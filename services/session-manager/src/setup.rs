@@ -129,7 +129,7 @@ impl SessionSetup {
             Some(intent) => Arc::clone(intent),
             None => {
                 let planned = self.plan(record).await;
-                planned.map_err(|setback| setback.in_compatibility(self.shared.compatibility, failures))?
+                planned.map_err(|error| error.in_compatibility(self.shared.compatibility, failures))?
             }
         };
         // A call cannot be fenced: if our lease has expired since the write, the call is left to the replica that

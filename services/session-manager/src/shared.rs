@@ -95,7 +95,8 @@ impl ManagerState {
         }
     }
 
-    /// Writes the text about the wait of a running session, if the session still runs.
+    /// Writes the text about the wait of a running session, and the `error` with which it will end, if the session
+    /// still runs.
     ///
     /// # Errors
     /// The write failed, or its commit outcome is unknown.
@@ -103,6 +104,7 @@ impl ManagerState {
         &self,
         seen: &SessionRecord,
         waiting_for: String,
+        error: Option<String>,
         fence: Fence,
     ) -> Result<(), Fault> {
         let key = Arc::clone(&seen.key);
@@ -111,6 +113,10 @@ impl ManagerState {
             let record = draft.get(&key).filter(|record| record.is_still(&id, Progress::Running));
             let Some(record) = record else { return Ok(()) };
             let session = Session { waiting_for, ..record.session.clone() };
+            let session = match &error {
+                Some(error) => session::with_error(session, error),
+                None => session,
+            };
             draft.put(SessionRecord::clone(&record).with(session));
             Ok(())
         });

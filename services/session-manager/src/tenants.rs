@@ -65,6 +65,13 @@ pub(crate) type TenantNodes = ConfirmedSet<ComponentId>;
 /// Nodes that a caller may use; `None`: every node.
 pub(crate) type Nodes = Option<Arc<TenantNodes>>;
 
+/// The nodes of a tenant among those that its running sessions hold.
+pub(crate) struct HeldNodes {
+    pub(crate) nodes: Nodes,
+    /// Error with which the sessions end, because the tenant does not exist any more.
+    pub(crate) error: Option<String>,
+}
+
 /// Nodes of tenants, for many setups and callers at a time.
 pub(crate) struct Tenants {
     driver: TenantDriver,
@@ -134,10 +141,7 @@ impl Tenants {
                         Some(nodes) => Ok(self.believe(tenant, SetAnswer::Elements(nodes))),
                         None => {
                             self.believe(tenant, SetAnswer::NoSuchSet);
-                            Err(DependencyError::Fatal(format!(
-                                "tenant '{}' does not exist",
-                                tenant.as_str()
-                            )))
+                            Err(DependencyError::Fatal(no_such_tenant(tenant)))
                         }
                     }
                 };
@@ -214,6 +218,22 @@ impl Tenants {
         }
     }
 
+    /// Returns the nodes like [`Self::nodes_in_time`], for nodes that running sessions hold: all of them have left a
+    /// tenant that does not exist.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] if the service does not answer in time.
+    pub(crate) async fn held(&self, tenant: &Tenant) -> Result<HeldNodes, Fault> {
+        match self.nodes_in_time(tenant).await {
+            Ok(nodes) => Ok(HeldNodes { nodes, error: None }),
+            Err(Fault::NotFound { .. }) => {
+                let nodes = self.believed.lock().get(tenant).cloned().unwrap_or_default();
+                Ok(HeldNodes { nodes: Some(nodes), error: Some(no_such_tenant(tenant)) })
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// Returns the nodes like [`Self::nodes_in_time`], for nodes that a tenant had once: a deleted tenant has no
     /// nodes.
     ///
@@ -225,6 +245,11 @@ impl Tenants {
             nodes => nodes,
         }
     }
+}
+
+/// Error of sessions whose tenant does not exist.
+fn no_such_tenant(tenant: &Tenant) -> String {
+    format!("tenant '{}' does not exist", tenant.as_str())
 }
 
 /// Requests the nodes of a tenant; `None`: the tenant does not exist.

@@ -93,8 +93,8 @@ impl ObjectStore<'_> {
         let mut missing: BTreeMap<_, _> = found.into_iter().flatten().collect();
         let boot_parameters = read.and_then(|read| match read {
             Ok(text) => Some(text),
-            Err(setback) => {
-                missing.entry(Part::BootParameters).or_insert(setback.text());
+            Err(error) => {
+                missing.entry(Part::BootParameters).or_insert(error.text());
                 None
             }
         });

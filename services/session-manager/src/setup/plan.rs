@@ -100,11 +100,11 @@ async fn memberships(
     let limit =
         Limit::parse(&session.limit).map_err(|invalid| DependencyError::Fatal(invalid.to_string()))?;
     let tenant_nodes = peers.tenants.confirmed_nodes(&session.tenant).await;
-    let tenant_nodes = tenant_nodes.map_err(|setback| match setback {
+    let tenant_nodes = tenant_nodes.map_err(|error| match error {
         DependencyError::Fatal(_) if shared.compatibility.strict_bos => {
             DependencyError::Fatal(format!("Data not found for tenant {}", session.tenant.as_str()))
         }
-        setback => setback,
+        error => error,
     })?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
     let inventory = peers.inventories.read(deadline).await?;

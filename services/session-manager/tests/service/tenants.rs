@@ -146,12 +146,12 @@ async fn a_silent_tenant_service_delays_its_tenants_only() {
         world.create(owned("a", &format!("s{n}"), "t")).await.unwrap();
     }
     site.answers(A, Answer::Hangs);
-    let told = site.calls().len();
-    site.called(told + 1).await;
+    let called = site.calls().len();
+    site.called(called + 1).await;
     world.peers.inventory_answers(true);
     world.create(owned("", "another", "t")).await.unwrap();
     world.running("another").await;
-    assert_eq!(site.calls().len(), told + 1, "one question was asked more than once");
+    assert_eq!(site.calls().len(), called + 1, "one question was asked more than once");
 }
 
 #[tokio::test]
@@ -400,21 +400,45 @@ async fn a_session_ends_while_its_tenant_service_is_silent() {
     assert_eq!(world.status_of("a", "s").await.unwrap().managed_components_count, 1);
 }
 
+/// Waits until the session of the deleted tenant `a` has ended, and checks its nodes.
+async fn check_end_of_deleted_tenant(world: &World) {
+    let session = world.complete("s").await;
+    assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
+    assert_eq!(session.waiting_for, "");
+    for id in ["n1", "n2"] {
+        let node = world.peers.component(id);
+        let error = node.error.as_deref();
+        assert_eq!(node.enabled, Some(false), "{id}");
+        assert_eq!(error, Some("The node has left the tenant whose session was acting on it"), "{id}");
+    }
+}
+
 #[tokio::test]
-async fn a_session_of_an_unknown_tenant_ends_with_its_last_node() {
-    let (world, site) = world().await;
-    world.peers.set_options(Options { polling_frequency: Some(1), ..Options::default() });
+async fn deleted_tenant_ends_its_running_session() {
+    let (world, site) = running_session().await;
     has(&site, &["n1"]);
-    world.put_template(template("a", "t", &["n1"])).await.unwrap();
-    world.create(owned("a", "s", "t")).await.unwrap();
-    world.running("s").await;
+    world.session_when("s", in_doubt).await;
     site.says(A, 404, "{}");
-    // A second call shows that the first answer has been processed.
-    site.called(site.calls().len() + 2).await;
-    let session = world.session_when("s", |_| true).await;
-    assert_eq!(session.progress(), Progress::Running, "{session:?}");
-    has(&site, &[]);
-    world.complete("s").await;
+    check_end_of_deleted_tenant(&world).await;
+}
+
+#[tokio::test]
+async fn tenant_deleted_during_a_restart_ends_its_running_session() {
+    let (world, site) = running_session().await;
+    let world = world.restart(|_| site.says(A, 404, "{}")).await;
+    check_end_of_deleted_tenant(&world).await;
+}
+
+#[tokio::test]
+async fn failing_tenant_service_ends_no_session() {
+    let (world, site) = running_session().await;
+    for (status, body) in [(500, "{}"), (403, "{}"), (200, "{}")] {
+        site.says(A, status, body);
+        site.called(site.calls().len() + 2).await;
+        let session = world.session_when("s", |_| true).await;
+        assert_eq!((session.progress(), session.error), (Progress::Running, None), "{status}");
+    }
+    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
 }
 
 #[tokio::test]
@@ -428,18 +452,18 @@ async fn a_silent_tenant_service_delays_no_other_completion() {
     world.running("s").await;
     world.running("another").await;
     site.answers(A, Answer::Hangs);
-    let told = site.calls().len();
+    let called = site.calls().len();
     once(
         async || {
             let asking = tokio::time::timeout(std::time::Duration::from_millis(50), world.tenant("a", &[]));
             drop(asking.await);
             site.calls().len()
         },
-        |calls| *calls > told,
+        |calls| *calls > called,
     )
     .await;
     world.peers.settle("n1");
-    site.called(told + 2).await;
+    site.called(called + 2).await;
     world.peers.settle("n2");
     world.complete("another").await;
     let waits = world.session_when("s", |_| true).await;
