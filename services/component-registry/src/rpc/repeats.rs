@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn repeats_within_a_second_share_a_write_up_to_the_limit() {
+    async fn repeats_within_a_second_share_a_write() {
         let renewals = TimeStampRenewals::default();
         let begun = Instant::now();
         let come = async |after: u64| {
