@@ -1,4 +1,4 @@
-//! Between the wire and the rules, for what only the registry handles.
+//! Conversion between messages and domain types, for messages that only the registry handles.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -28,15 +28,15 @@ use proto::{component as wire, session};
 
 use crate::store::BootToken;
 
-/// A member of a request that must be there.
+/// Reports that a required member of a request is missing.
 pub(crate) fn missing(field: &str) -> Invalid {
     Invalid::new(field, "is missing")
 }
 
-/// What the tokens of one request stand for.
-pub(crate) struct Tokens(HashMap<String, KnownToken>);
+/// Stored tokens that one request names.
+pub(crate) struct RequestTokens(HashMap<String, KnownToken>);
 
-impl Tokens {
+impl RequestTokens {
     pub(crate) fn new<'a>(known: impl IntoIterator<Item = &'a BootToken>) -> Self {
         let known = known.into_iter().map(|token| {
             let boot_artifacts = Arc::clone(&token.boot_artifacts);
@@ -51,10 +51,10 @@ impl Tokens {
     }
 }
 
-/// The conditions of a list. The ids are none of them: they choose where to look.
+/// Reads the conditions of a list request. Ids are not conditions: they select the records to search.
 ///
 /// # Errors
-/// When a tenant has no possible name.
+/// A tenant's name is invalid.
 pub(crate) fn filter(filter: wire::ComponentFilter) -> Result<ComponentFilter, Invalid> {
     Ok(ComponentFilter {
         enabled: filter.enabled,
@@ -66,7 +66,7 @@ pub(crate) fn filter(filter: wire::ComponentFilter) -> Result<ComponentFilter, I
     })
 }
 
-/// The assignments of a session with the ids they are for.
+/// Reads the assignments of a session, each with the ids of its members.
 pub(crate) fn assignments(
     request: wire::AssignSessionRequest,
     interner: &mut Interner,
@@ -76,7 +76,8 @@ pub(crate) fn assignments(
     }
     domain::id::check_name("session", &request.session)?;
     let tenant = Tenant::parse(&request.tenant)?;
-    let (id, session) = (interner.share(&request.assignment_id), interner.share(&request.session));
+    let id = interner.share(&request.assignment_id);
+    let session = interner.share(&request.session);
     let assignments = request.assignments.into_iter().map(|one| {
         let assignment = Assignment {
             assignment_id: Arc::clone(&id),
@@ -93,7 +94,7 @@ pub(crate) fn assignments(
     Ok(assignments.collect())
 }
 
-/// What is known of the sessions that components name in their staged state.
+/// Reads the sessions that components name in their staged state.
 pub(crate) fn staged_sessions(
     sessions: Vec<wire::StagedSession>,
 ) -> Result<HashMap<SessionReference, Standing>, Fault> {
@@ -121,7 +122,7 @@ fn operation(operation: session::Operation) -> Option<Operation> {
     }
 }
 
-/// Reports of the status evaluator.
+/// Reads reports of the status evaluator.
 pub(crate) fn status_reports(
     request: wire::ReportStatusesRequest,
     interner: &mut Interner,
@@ -141,7 +142,7 @@ pub(crate) fn status_reports(
     reports.collect()
 }
 
-/// Reports of the power controller.
+/// Reads reports of the power controller.
 pub(crate) fn action_reports(
     request: wire::ReportActionsRequest,
     interner: &mut Interner,
@@ -159,10 +160,10 @@ pub(crate) fn action_reports(
     reports.collect()
 }
 
-/// Reports of the config coordinator, whose tokens are stored.
+/// Reads reports of the config coordinator, whose tokens are stored already.
 pub(crate) fn preparation_reports(
     request: wire::ReportPreparationsRequest,
-    tokens: &Tokens,
+    tokens: &RequestTokens,
     interner: &mut Interner,
 ) -> Result<Vec<PreparationReport>, Fault> {
     let reports = request.reports.into_iter().map(|report| {
@@ -179,7 +180,7 @@ pub(crate) fn preparation_reports(
     reports.collect()
 }
 
-/// Tokens with the time at which they are stored.
+/// Reads tokens, with `now` as the time at which they are stored.
 pub(crate) fn boot_tokens(
     tokens: Vec<wire::BootToken>,
     now: Timestamp,

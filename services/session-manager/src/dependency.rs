@@ -1,90 +1,88 @@
-//! What keeps a session from running.
+//! Errors of the systems that a session depends on.
 
 use chassis::Fault;
 use domain::compatibility::Compatibility;
 use upstream::Failure;
 
-/// The component registry, in texts for people.
+/// Name of the component registry in texts for people.
 pub(crate) const REGISTRY: &str = "component registry";
 
-/// The database, in texts for people.
+/// Name of the database in texts for people.
 pub(crate) const DATABASE: &str = "database";
 
-/// The membership of a tenant while it is in doubt, in texts for people.
+/// Name of a tenant's membership in texts for people.
 pub(crate) const MEMBERSHIP: &str = "tenant membership";
 
-/// How often BOS asks an upstream before it gives up.
+/// Attempts after which BOS gives up on an upstream.
 const BOS_TRIES: u32 = 10;
 
-/// Why a session cannot go on.
+/// Reason why a session cannot proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Setback {
-    /// Something that is needed does not answer: try again later.
-    Wait(Outage),
-    /// It will never go well: the session is over. The text is for people.
-    Fail(String),
+pub enum DependencyError {
+    /// A dependency does not answer: retry later.
+    Retryable(DependencyOutage),
+    /// A permanent error: the session ends. The text is for people.
+    Fatal(String),
 }
 
-/// Something that is needed and does not answer.
+/// An outage of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outage {
-    /// What is waited for, such as `inventory`.
+pub struct DependencyOutage {
+    /// Name of the dependency, such as `inventory`.
     pub what: &'static str,
-    /// The last error, for people.
+    /// Latest error, for people.
     pub error: String,
 }
 
-impl Setback {
-    /// The consequence of the setback for finding the members of a session, after `failures` earlier ones in a row, where
-    /// BOS is followed strictly: there an upstream that does not answer after all retries ends the session (BOS reference 12,
-    /// BUG-22).
+impl DependencyError {
+    /// Returns the effect of the error on a setup after `failures` earlier ones in a row. In strict mode an upstream
+    /// that does not answer after all retries ends the session, as in BOS (BOS reference 12, BUG-22).
     #[must_use]
-    pub(crate) fn followed(self, compatibility: Compatibility, failures: u32) -> Self {
+    pub(crate) fn in_compatibility(self, compatibility: Compatibility, failures: u32) -> Self {
         let last = compatibility.strict_bos && failures.saturating_add(1) >= BOS_TRIES;
         match self {
-            Self::Wait(outage) if last && !outage.is_own() => {
-                Self::Fail(format!("{}: {}", outage.what, outage.error))
+            Self::Retryable(outage) if last && !outage.is_own() => {
+                Self::Fatal(format!("{}: {}", outage.what, outage.error))
             }
-            setback => setback,
+            error => error,
         }
     }
 
-    /// What is wrong, for people who cannot wait.
+    /// Error text for callers that cannot wait.
     pub(crate) fn text(self) -> String {
         match self {
-            Self::Wait(outage) => outage.error,
-            Self::Fail(error) => error,
+            Self::Retryable(outage) => outage.error,
+            Self::Fatal(error) => error,
         }
     }
 
-    /// What it means that a part of the mesh answered with a fault. Only one that judged the request itself is
-    /// believed for good.
+    /// Classifies a fault of another service. Only faults that judge the request itself are fatal.
     pub(crate) fn from_mesh(what: &'static str, fault: impl Into<Fault>) -> Self {
         let fault = fault.into();
-        let wait = |error| Self::Wait(Outage { what, error });
-        match fault {
-            Fault::Unavailable { reason, .. } => wait(reason),
-            Fault::Internal(cause) => wait(cause),
+        let error = match fault {
+            Fault::Unavailable { reason, .. } => reason,
+            Fault::Internal(cause) => cause,
             Fault::Locked { .. } | Fault::Busy { .. } | Fault::Stale { .. } | Fault::ResumeExpired(_) => {
-                wait(fault.to_string())
+                fault.to_string()
             }
             Fault::NotFound { .. } | Fault::AlreadyExists { .. } | Fault::Invalid(_) => {
-                Self::Fail(format!("{what}: {fault}"))
+                return Self::Fatal(format!("{what}: {fault}"));
             }
-        }
+        };
+        Self::Retryable(DependencyOutage { what, error })
     }
 }
 
-impl Outage {
-    /// Whether the wait is for the mesh itself, as it is in BOS, or for a confirmation. The latter ends within seconds, and
-    /// without it a session would be judged by half of a set.
+impl DependencyOutage {
+    /// Whether the dependency is one of our own services, for which BOS waits too, or the confirmation of a
+    /// membership. A confirmation ends within seconds, and without it a session would act on half of a set.
     fn is_own(&self) -> bool {
         [REGISTRY, DATABASE, MEMBERSHIP].contains(&self.what)
     }
 
-    /// What it means that a call to a system outside the mesh failed. Whoever gets an answer that is definite
-    /// for the session looks for it first: what is left, a refusal included, says more about that system or
-    /// our way to it than about the session.
+    /// Converts the failure of a call to an external system. Callers handle failures that are final for the session
+    /// before this conversion: the others, refusals included, concern the system or our configuration rather than the
+    /// session.
     pub(crate) fn from_upstream(what: &'static str, failure: Failure) -> Self {
         Self { what, error: failure.text }
     }
@@ -98,14 +96,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_ends_a_session_only_where_bos_is_followed_strictly() {
+    fn an_outage_ends_a_session_only_in_strict_mode() {
         let mut rows = String::new();
         for what in ["inventory", "image store", "tenant service", MEMBERSHIP, REGISTRY, DATABASE] {
             for (strict_bos, failures) in [(false, 0), (false, u32::MAX), (true, 0), (true, 8), (true, 9)] {
-                let setback = Setback::Wait(Outage { what, error: "no answer".to_owned() });
-                let followed = match setback.followed(Compatibility { strict_bos }, failures) {
-                    Setback::Wait(_) => "waits".to_owned(),
-                    Setback::Fail(error) => format!("fails: {error}"),
+                let error =
+                    DependencyError::Retryable(DependencyOutage { what, error: "no answer".to_owned() });
+                let followed = match error.in_compatibility(Compatibility { strict_bos }, failures) {
+                    DependencyError::Retryable(_) => "waits".to_owned(),
+                    DependencyError::Fatal(error) => format!("fails: {error}"),
                 };
                 let mode = if strict_bos { "strict" } else { "" };
                 rows += &format!("{what:18} {mode:6} after {failures}: {followed}\n");
@@ -156,9 +155,9 @@ mod tests {
             Fault::not_found("image", "i1"),
             Fault::Invalid(Invalid::new("assignments[0].ids", "is empty")),
         ]
-        .map(|fault| match Setback::from_mesh("peer", fault) {
-            Setback::Wait(outage) => format!("wait for {}: {}\n", outage.what, outage.error),
-            Setback::Fail(error) => format!("fail: {error}\n"),
+        .map(|fault| match DependencyError::from_mesh("peer", fault) {
+            DependencyError::Retryable(outage) => format!("wait for {}: {}\n", outage.what, outage.error),
+            DependencyError::Fatal(error) => format!("fail: {error}\n"),
         })
         .concat();
         expect![[r#"

@@ -1,27 +1,27 @@
-//! What a peer says about its refusal, made fit for a record.
+//! Error texts of a peer, made fit for records.
 
 use form_urlencoded::byte_serialize;
 use serde_json::Value;
 
 use crate::Secret;
 
-/// Longest text that is taken over from a peer, in characters.
+/// Longest text that is kept of a peer's answer, in characters.
 const LONGEST: usize = 300;
 
-/// What stands in for a secret that a peer repeats in its answer.
+/// Replacement for a secret that a peer repeats in its answer.
 const HIDDEN: &str = "[hidden]";
 
-/// The words of an answer: those meant for people in a JSON document or an S3 error, else all of it.
+/// Returns the error text of an answer: the text for people in a JSON document or an S3 error, else the whole body.
 pub(crate) fn of(body: &[u8], secrets: &[Secret]) -> String {
     let text = String::from_utf8_lossy(body);
-    let said = match serde_json::from_slice::<Value>(body) {
-        Ok(document) => meant(&document),
+    let text_found = match serde_json::from_slice::<Value>(body) {
+        Ok(document) => text_for_people(&document),
         Err(_) => s3_error(&text),
     };
-    tidy(&said.unwrap_or_else(|| text.into_owned()), secrets)
+    tidy(&text_found.unwrap_or_else(|| text.into_owned()), secrets)
 }
 
-/// `text` in one line of bounded length, without control characters and `secrets`.
+/// Returns `text` in one line of bounded length, without control characters and `secrets`.
 pub(crate) fn tidy(text: &str, secrets: &[Secret]) -> String {
     let mut text = text.to_owned();
     for written in secrets.iter().flat_map(ways_to_write) {
@@ -37,15 +37,15 @@ pub(crate) fn tidy(text: &str, secrets: &[Secret]) -> String {
     }
 }
 
-/// A secret as it is, and as it stands in forms and in JSON, which peers repeat too.
+/// Returns the forms of a secret that a peer may repeat: plain, in a form and in JSON.
 fn ways_to_write(secret: &Secret) -> [String; 3] {
     let plain = secret.reveal();
     let json = Value::from(plain).to_string();
     [plain.to_owned(), byte_serialize(plain.as_bytes()).collect(), json[1..json.len() - 1].to_owned()]
 }
 
-/// What is wrong with a JSON document, without the value that is wrong: it may be a secret, and where many are
-/// wrong it is another one each time.
+/// Describes the error of a JSON document without the wrong value, which may be a secret and differs between
+/// documents with the same error.
 pub(crate) fn of_json_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let shown = match (text.find('"'), text.rfind('"')) {
@@ -55,13 +55,13 @@ pub(crate) fn of_json_error(error: &serde_json::Error) -> String {
     format!("not the JSON that was expected: {}", tidy(&shown, &[]))
 }
 
-/// Characters that change the direction of what follows them.
+/// Whether the character changes the direction of the following text.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What is meant for people: problem documents (RFC 9457), OAuth2 errors, Redfish errors, and what others do.
-fn meant(document: &Value) -> Option<String> {
+/// Returns the text for people: problem documents (RFC 9457), OAuth2 errors, Redfish errors, and similar ones.
+fn text_for_people(document: &Value) -> Option<String> {
     let members = ["detail", "error_description", "title", "message", "error"];
     members.iter().filter_map(|name| document.get(name)).find_map(text_of)
 }
@@ -75,7 +75,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The messages of a Redfish error object; its own message is mostly "see the extended information".
+/// Returns the messages of a Redfish error object; its own message is mostly "see the extended information".
 fn redfish(error: &Value) -> Option<String> {
     let extended = error.get("@Message.ExtendedInfo").and_then(Value::as_array);
     let messages = extended.into_iter().flatten().filter_map(|info| info.get("Message")?.as_str());
@@ -83,8 +83,8 @@ fn redfish(error: &Value) -> Option<String> {
     if joined.is_empty() { error.get("message")?.as_str().map(str::to_owned) } else { Some(joined) }
 }
 
-/// Code and message of the XML document that S3 answers errors with. Its other elements repeat the request, with
-/// the name of the key and what was signed.
+/// Returns code and message of an XML error document of S3. Its other elements repeat the request, with the name of
+/// the key and the signed text.
 fn s3_error(document: &str) -> Option<String> {
     let (_, error) = document.split_once("<Error")?;
     let element = |name: &str| {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_meant_for_people() {
+    fn error_text_is_the_text_for_people() {
         let long = "é".repeat(400);
         let bodies: [(&[u8], &str); 19] = [
             (br#"{"type":"about:blank","title":"Bad Request","detail":"no xname","status":400}"#, "problem"),

@@ -25,7 +25,7 @@ use upstream::{Failure, FailureKind, Peer, Request};
 
 use crate::server::{Server, say, settings, steady};
 
-/// Asks for a JSON document, and gets none.
+/// Requests a JSON document and returns the failure.
 async fn ask(peer: &Peer) -> Failure {
     let failure = peer.json::<serde_json::Value>(Request::get("nodes", "/nodes?s3cret")).await.unwrap_err();
     assert!(!failure.text.contains("s3cret"));
@@ -83,7 +83,7 @@ async fn a_peer_that_takes_too_long_is_contained() {
 }
 
 #[tokio::test]
-async fn every_other_kind_of_trouble_is_told() {
+async fn every_other_failure_has_a_text() {
     let servers = [
         ("resets after the request", Server::raw(reset).await),
         ("breaks off within the body", Server::raw(break_off).await),
@@ -124,7 +124,7 @@ async fn every_other_kind_of_trouble_is_told() {
 }
 
 #[tokio::test]
-async fn what_was_certainly_not_reached_is_told_apart() {
+async fn failures_without_effect_are_distinguished() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let silent = Server::raw(hang).await;
     let plain = Server::greets(b"SSH-2.0-OpenSSH_9.2\r\n").await;
@@ -164,14 +164,16 @@ async fn a_large_body_costs_no_more_memory_than_allowed() {
     assert_eq!(failure.kind, FailureKind::Ambiguous);
     expect!["HSM at ADDRESS (failing since TIME: the answer is larger than 1048576 bytes)"]
         .assert_eq(&steady(&failure.text, server.address));
-    // What was sent and not taken fills buffers of the kernel.
+    // Bytes that were sent and not read fill kernel buffers.
     assert!(sent.load(Ordering::Relaxed) < 32 << 20, "{sent:?} bytes were sent");
 }
 
 #[tokio::test]
-async fn a_gate_shuts_repeats_its_reason_and_opens() {
-    let (calls, status) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(500)));
-    let (count, now) = (Arc::clone(&calls), Arc::clone(&status));
+async fn a_circuit_opens_repeats_its_error_and_closes() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let status = Arc::new(AtomicUsize::new(500));
+    let count = Arc::clone(&calls);
+    let now = Arc::clone(&status);
     let answer = move || async move {
         let number = count.fetch_add(1, Ordering::Relaxed);
         let status = u16::try_from(now.load(Ordering::Relaxed)).unwrap();
@@ -185,7 +187,7 @@ async fn a_gate_shuts_repeats_its_reason_and_opens() {
         let failure = ask(&peer).await;
         assert_eq!(failure.text, first.text, "the text is that of the first failure");
     }
-    assert_eq!(calls.load(Ordering::Relaxed), 3, "the gate shuts after three failures");
+    assert_eq!(calls.load(Ordering::Relaxed), 3, "the circuit opens after three failures");
     let failure = ask(&peer).await;
     assert_eq!((failure.kind, failure.status), (FailureKind::Unreachable, None));
     assert!(peer.call(Request::get("other", "/other")).await.is_ok(), "other operations go on");
@@ -199,7 +201,7 @@ async fn a_gate_shuts_repeats_its_reason_and_opens() {
 }
 
 #[tokio::test]
-async fn a_peer_that_asks_for_time_is_not_called_before() {
+async fn a_requested_pause_holds_back_calls() {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let answer = move || async move {
@@ -225,7 +227,7 @@ async fn a_peer_that_asks_for_time_is_not_called_before() {
 }
 
 #[tokio::test]
-async fn calls_wait_for_a_slot_no_longer_than_for_an_answer() {
+async fn calls_wait_for_a_slot_within_their_deadline() {
     let server = Server::raw(hang).await;
     let settings = settings::Peer { answer_seconds: 5.0, ..server.hasty() };
     let peer = Peer::new("HSM", &settings).unwrap();
@@ -249,7 +251,7 @@ async fn a_call_can_have_a_deadline_of_its_own() {
         "1"
     };
     let server = Server::of(Router::new().route("/v2/nodes", get(slow))).await;
-    // Longer than usual, and so also for the whole.
+    // A longer wait for the beginning extends the deadline of the whole call.
     let peer = Peer::new("HSM", &server.hasty()).unwrap();
     let patient = Request::get("nodes", "/nodes").answer_within(Duration::from_secs(30));
     assert!(peer.call(patient).await.is_ok());
@@ -257,7 +259,7 @@ async fn a_call_can_have_a_deadline_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_gives_back_its_slot_and_its_probe() {
+async fn a_dropped_call_releases_its_slot_and_its_probe() {
     let server = Server::raw(hang).await;
     let peer = Peer::new("HSM", &server.hasty()).unwrap();
     for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! A body that goes out only while its call is wanted.
+//! A body that is sent only while its call is still wanted.
 
 use std::{error::Error, sync::Arc};
 
@@ -7,27 +7,27 @@ use futures_util::stream;
 use http::{HeaderValue, header::CONTENT_LENGTH};
 use reqwest::{Body, RequestBuilder};
 
-/// Whether a call is wanted now.
+/// Returns whether a call is still wanted.
 pub(crate) type StillWanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// The call is not wanted any more. Its head may have gone out, and nothing else.
+/// The call is no longer wanted. At most its head was sent.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("it was handed over before the call went out")]
-pub(crate) struct HandedOver;
+pub(crate) struct CallWithdrawn;
 
-/// Gives the request `bytes` as its body. The connection asks for it when it stands and all else was written, so that
-/// neither a slow peer nor a slow handshake comes between this look and the wire.
+/// Sets `bytes` as the body of the request. The connection polls the body after connecting and writing the head, so
+/// neither a slow peer nor a slow handshake lies between this check and the write.
 pub(crate) fn guard(builder: RequestBuilder, bytes: Bytes, still_wanted: StillWanted) -> RequestBuilder {
     let length = HeaderValue::from(bytes.len());
-    let body = async move { if still_wanted() { Ok(bytes) } else { Err(HandedOver) } };
+    let body = async move { if still_wanted() { Ok(bytes) } else { Err(CallWithdrawn) } };
     builder.header(CONTENT_LENGTH, length).body(Body::wrap_stream(stream::once(body)))
 }
 
-/// Whether a request failed because it was not wanted any more.
-pub(crate) fn was_handed_over(error: &reqwest::Error) -> bool {
+/// Whether a request failed because its call was no longer wanted.
+pub(crate) fn was_withdrawn(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
-        if error.is::<HandedOver>() {
+        if error.is::<CallWithdrawn>() {
             return true;
         }
         cause = error.source();

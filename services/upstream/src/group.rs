@@ -4,48 +4,48 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::settings;
 
-use crate::{Peer, client::Clients, exchange::Limits};
+use crate::{Peer, client::HttpClients, exchange::CallLimits};
 
-/// Longest deadline. Whoever asks for more has mistaken the unit.
+/// Longest deadline. A larger number has most likely the wrong unit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Systems of one kind at several addresses, such as the BMCs of a machine. They share their settings but for
-/// address and credentials, and are counted as one in metrics.
+/// Systems of one kind at several addresses, such as the BMCs of a machine. The peers of a group share all settings
+/// except address and credentials, and share their metric labels.
 #[derive(Clone)]
-pub struct Family {
+pub struct PeerGroup {
     pub(crate) label: Arc<str>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: CallLimits,
     /// Largest answer, in bytes.
     pub(crate) largest: u64,
     pub(crate) plain_http: bool,
     pub(crate) batch_size: usize,
     pub(crate) calls_in_flight: usize,
-    pub(crate) clients: Arc<Clients>,
+    pub(crate) clients: Arc<HttpClients>,
 }
 
-/// Why a peer cannot be called with these settings.
+/// A setting with which a peer cannot be called.
 #[derive(Debug, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct PeerError {
     /// Name of the setting within the peer's section.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Reason of the refusal.
     pub reason: String,
 }
 
-impl Family {
-    /// Systems that are counted as `label`. `url` and `credentials` of the settings are not looked at.
+impl PeerGroup {
+    /// Creates a group with the metric label `label`. The `url` and `credentials` of the settings are ignored.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
     pub fn new(label: &str, settings: &settings::Peer) -> Result<Self, PeerError> {
         let connect = seconds("connect_seconds", settings.connect_seconds)?;
-        let limits = Limits {
+        let limits = CallLimits {
             connect,
             answer: seconds("answer_seconds", settings.answer_seconds)?,
             total: seconds("total_seconds", settings.total_seconds)?,
         };
-        let clients = Clients::new(label, settings, connect)?;
+        let clients = HttpClients::new(label, settings, connect)?;
         Ok(Self {
             label: label.into(),
             limits,
@@ -57,7 +57,8 @@ impl Family {
         })
     }
 
-    /// The one called `name` in texts, at `url`, with credentials from `credentials`, both as in the settings.
+    /// Creates the peer called `name` in texts, at `url`, with credentials from the place `credentials`, both as in
+    /// the settings.
     ///
     /// # Errors
     /// Names the setting that cannot be used. The peer is not called.

@@ -1,35 +1,35 @@
-//! What people are told about why a session waits.
+//! Notices for people about the dependency that a session waits for.
 
 use std::time::Duration;
 
 use domain::{bos_time, time::Timestamp};
 use tokio::time::Instant;
 
-use crate::setback::Outage;
+use crate::dependency::DependencyOutage;
 
-/// How long a text stays while only the words for the same outage differ, so that neither the record nor those
-/// who watch it are busy with an outage.
+/// Time for which a notice stays if only the error text of the same outage changes, so that an outage does not keep
+/// the record and its watches busy.
 const LASTS: Duration = Duration::from_secs(30);
 
-/// What was told, and when.
+/// A notice, and the time at which it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
-    /// What is waited for.
+pub(super) struct WaitNotice {
+    /// Dependency that the session waits for.
     what: &'static str,
-    /// Since when the session waits for it.
+    /// Beginning of the wait.
     since: Timestamp,
-    /// What the record says.
+    /// Text in the record.
     pub(super) text: String,
     written: Instant,
 }
 
-impl Told {
-    /// What to tell about `outage`, when people were told `before` and their record says `shown`. `None`: that
-    /// is good enough.
+impl WaitNotice {
+    /// Returns the next notice about `outage`, after the notice `before` and with the text `shown` in the record.
+    /// `None`: the record needs no change.
     pub(super) fn next(
         before: Option<&Self>,
         shown: &str,
-        outage: &Outage,
+        outage: &DependencyOutage,
         now: (Timestamp, Instant),
     ) -> Option<Self> {
         let (time, instant) = now;
@@ -50,9 +50,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_is_told_once_and_its_words_are_renewed_now_and_then() {
+    fn an_outage_is_written_once_and_its_text_refreshed() {
         let start = (Timestamp(1_732_119_012_345), Instant::now());
-        let (mut before, mut shown, mut rows) = (None, String::new(), String::new());
+        let mut before = None;
+        let mut shown = String::new();
+        let mut rows = String::new();
         for (second, what, error) in [
             (0, "inventory", "connection refused"),
             (1, "inventory", "connection refused"),
@@ -64,7 +66,12 @@ mod tests {
         ] {
             let after = Duration::from_secs(second);
             let now = (start.0.plus(after), start.1 + after);
-            let next = Told::next(before.as_ref(), &shown, &Outage { what, error: error.into() }, now);
+            let next = WaitNotice::next(
+                before.as_ref(),
+                &shown,
+                &DependencyOutage { what, error: error.into() },
+                now,
+            );
             rows += &format!("{second} s: {}\n", next.as_ref().map_or("-", |next| &next.text));
             if let Some(next) = next {
                 shown.clone_from(&next.text);
@@ -81,10 +88,10 @@ mod tests {
             43 s: inventory: connection refused (waiting since 2024-11-20T16:10:55Z)
         "#]]
         .assert_eq(&rows);
-        let outage = Outage { what: "inventory", error: "connection refused".into() };
+        let outage = DependencyOutage { what: "inventory", error: "connection refused".into() };
         let now = (start.0.plus(Duration::from_secs(43)), start.1 + Duration::from_secs(43));
         assert!(
-            Told::next(before.as_ref(), "", &outage, now).is_some(),
+            WaitNotice::next(before.as_ref(), "", &outage, now).is_some(),
             "a record that was cleared says nothing"
         );
     }

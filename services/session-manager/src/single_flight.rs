@@ -1,45 +1,45 @@
-//! Answers of peers, shared by setups and requests that ask the same at the same time.
+//! Single flight: setups and requests that ask a peer the same question at the same time share one call.
 
 use std::{collections::HashMap, future::Future, hash::Hash, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::setback::Setback;
+use crate::dependency::DependencyError;
 
 /// The newest answer to each question.
 ///
-/// Whoever asks what is being asked already waits until that has ended, and then asks again together with all
-/// others who waited: what was answered to an earlier question may have changed since. So however many setups
-/// need the same, there is one call at a time, and no answer is older than allowed.
-pub(crate) struct Answers<K, V> {
-    /// How long before a question its answer may have been asked for.
+/// A caller whose question is already under way waits for the end of that call, and then shares one new call with all
+/// other waiting callers: the earlier answer may predate a change. So there is one call per question at a time,
+/// however many setups need the answer, and no answer is older than allowed.
+pub(crate) struct SingleFlight<K, V> {
+    /// Longest time between the call for an answer and a later question that may use the answer.
     age: Duration,
     newest: Mutex<HashMap<K, Arc<Newest<V>>>>,
 }
 
-/// The newest answer to one question.
-type Newest<V> = tokio::sync::Mutex<Option<Answered<V>>>;
+/// Latest answer to one question.
+type Newest<V> = tokio::sync::Mutex<Option<LatestAnswer<V>>>;
 
-struct Answered<V> {
+struct LatestAnswer<V> {
     began: Instant,
     ended: Instant,
-    answer: Result<V, Setback>,
+    answer: Result<V, DependencyError>,
 }
 
-impl<K: Eq + Hash, V: Clone> Answers<K, V> {
-    /// No answers yet. They may be used for questions that come up to `age` later.
+impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
+    /// Creates no answers yet. An answer serves questions up to `age` after its call began.
     pub(crate) fn new(age: Duration) -> Self {
         Self { age, newest: Mutex::default() }
     }
 
-    /// The answer to `question`, which `ask` gets if none is new enough.
+    /// Returns the answer to `question`, and calls `ask` if no answer is new enough.
     ///
     /// # Errors
-    /// What `ask` gave, now or for somebody else.
-    pub(crate) async fn get<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, Setback>
+    /// The error of `ask`, possibly of another caller's `ask`.
+    pub(crate) async fn get<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, DependencyError>
     where
-        F: Future<Output = Result<V, Setback>>,
+        F: Future<Output = Result<V, DependencyError>>,
     {
         let answer = self.newest_or(question, ask).await;
         // An answer may be as large as the machine, and the next question may be days away.
@@ -47,9 +47,9 @@ impl<K: Eq + Hash, V: Clone> Answers<K, V> {
         answer
     }
 
-    async fn newest_or<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, Setback>
+    async fn newest_or<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, DependencyError>
     where
-        F: Future<Output = Result<V, Setback>>,
+        F: Future<Output = Result<V, DependencyError>>,
     {
         let asked = Instant::now();
         let newest = self.newest(question, asked);
@@ -59,18 +59,18 @@ impl<K: Eq + Hash, V: Clone> Answers<K, V> {
         }
         let began = Instant::now();
         let answer = ask().await;
-        *newest = Some(Answered { began, ended: Instant::now(), answer: answer.clone() });
+        *newest = Some(LatestAnswer { began, ended: Instant::now(), answer: answer.clone() });
         answer
     }
 
-    /// The place of the newest answer.
+    /// Returns the slot of the latest answer.
     fn newest(&self, question: K, asked: Instant) -> Arc<Newest<V>> {
         let mut all = self.newest.lock();
         self.forget_useless(&mut all, asked);
         Arc::clone(all.entry(question).or_default())
     }
 
-    /// Drops answers that are of no use any more to anybody who asks from `now` on.
+    /// Drops answers that serve no question from `now` on.
     fn forget_useless(&self, all: &mut HashMap<K, Arc<Newest<V>>>, now: Instant) {
         all.retain(|_, newest| Arc::strong_count(newest) > 1 || self.is_useful(newest, now));
     }
@@ -80,15 +80,15 @@ impl<K: Eq + Hash, V: Clone> Answers<K, V> {
     }
 }
 
-impl<V> Answered<V> {
-    /// Whether this is an answer to a question of that time.
+impl<V> LatestAnswer<V> {
+    /// Whether the answer serves a question that was asked at `asked`.
     fn serves(&self, asked: Instant, age: Duration) -> bool {
         match &self.answer {
             Ok(_) => self.began + age >= asked,
-            // What was wrong before may be mended by now.
-            Err(Setback::Fail(_)) => self.began >= asked,
-            // It still did not answer after the question: to wait for it once more would tell nothing new.
-            Err(Setback::Wait(_)) => self.ended >= asked,
+            // The reason of an earlier failure may be gone by now.
+            Err(DependencyError::Fatal(_)) => self.began >= asked,
+            // The outage lasted beyond the question: waiting once more would report nothing new.
+            Err(DependencyError::Retryable(_)) => self.ended >= asked,
         }
     }
 }
@@ -101,17 +101,21 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::setback::Outage;
+    use crate::dependency::DependencyOutage;
 
-    fn outage() -> Setback {
-        Setback::Wait(Outage { what: "peer", error: "is down".into() })
+    fn outage() -> DependencyError {
+        DependencyError::Retryable(DependencyOutage { what: "peer", error: "is down".into() })
     }
 
-    /// Asks a question `many` times at once and then, after the first call was begun, once more; the calls
-    /// give `answers` in turn. Returns what everybody got.
-    async fn asked_at_once(many: usize, answers: &[Result<u32, Setback>]) -> Vec<Result<u32, Setback>> {
-        let (calls, go) = (AtomicUsize::new(0), Semaphore::new(0));
-        let all = Answers::<(), u32>::new(Duration::ZERO);
+    /// Asks a question `many` times at once and, after the first call has begun, once more. The calls return
+    /// `answers` in turn. Returns the results of all callers.
+    async fn asked_at_once(
+        many: usize,
+        answers: &[Result<u32, DependencyError>],
+    ) -> Vec<Result<u32, DependencyError>> {
+        let calls = AtomicUsize::new(0);
+        let go = Semaphore::new(0);
+        let all = SingleFlight::<(), u32>::new(Duration::ZERO);
         let ask = || async {
             let call = calls.fetch_add(1, Ordering::Relaxed);
             go.acquire().await.unwrap().forget();
@@ -124,32 +128,33 @@ mod tests {
             go.add_permits(answers.len());
             join_all((0..many).map(|_| all.get((), ask))).await
         };
-        // The later ones are polled first, and so ask before the first call ends.
+        // The later callers are polled first, and so ask before the first call ends.
         let (later, first) = futures_util::join!(later, first);
         assert_eq!(calls.into_inner(), answers.len());
         [vec![first], later].concat()
     }
 
     #[tokio::test]
-    async fn many_who_ask_at_once_share_a_call_that_began_after_all_had_asked() {
+    async fn concurrent_callers_share_a_later_call() {
         let answers = asked_at_once(5, &[Ok(1), Ok(2)]).await;
         assert_eq!(answers, [Ok(1), Ok(2), Ok(2), Ok(2), Ok(2), Ok(2)]);
     }
 
     #[tokio::test]
-    async fn many_who_wait_for_a_peer_that_is_down_learn_it_together() {
+    async fn concurrent_callers_share_the_outage_of_a_peer() {
         assert_eq!(asked_at_once(2, &[Err(outage())]).await, [Err(outage()), Err(outage()), Err(outage())]);
     }
 
     #[tokio::test]
-    async fn a_refusal_counts_for_those_only_who_asked_before() {
-        let refused = Err(Setback::Fail("no such thing".into()));
+    async fn a_refusal_counts_only_for_earlier_callers() {
+        let refused = Err(DependencyError::Fatal("no such thing".into()));
         assert_eq!(asked_at_once(2, &[refused.clone(), Ok(1)]).await, [refused, Ok(1), Ok(1)]);
     }
 
     #[tokio::test]
-    async fn answers_are_used_for_as_long_as_allowed_and_then_dropped() {
-        let (kept, fresh) = (Answers::new(Duration::from_secs(60)), Answers::new(Duration::ZERO));
+    async fn answers_expire() {
+        let kept = SingleFlight::new(Duration::from_secs(60));
+        let fresh = SingleFlight::new(Duration::ZERO);
         for (answers, second) in [(&kept, 1), (&fresh, 2)] {
             assert_eq!(answers.get("a", || async { Ok(1) }).await, Ok(1));
             tokio::time::sleep(Duration::from_millis(2)).await;
