@@ -14,7 +14,7 @@ use domain::{component::Action, evaluation::NO_RESULTS_FROM, power, time::Timest
 use futures_util::future::join_all;
 use proto::{
     component::ActionReport,
-    power::{Delivery, Transition},
+    power::{Delivery, Transition, TransitionMember},
 };
 use tokio::{
     task::JoinSet,
@@ -64,6 +64,24 @@ struct Learnt {
     asked_at: Timestamp,
     news: News,
     ended: bool,
+}
+
+impl Learnt {
+    /// Notes which of `holders` hold members that the upstream could not reserve. Those members are held, not refused.
+    fn note_holders(&mut self, holders: &[Accepted]) {
+        let Self { transition, news, .. } = self;
+        for member in transition.members.iter_mut().filter(|one| news.reserved.contains(&one.id)) {
+            let holds = |one: &&Accepted| one.id != transition.upstream_id && one.ids.contains(&member.id);
+            if let Some(holder) = holders.iter().find(holds) {
+                tracing::info!(node = member.id, holder = holder.id, "node is held by another transition");
+                member.held_by.clone_from(&holder.id);
+            }
+        }
+        let is_held = |member: &&TransitionMember| !member.held_by.is_empty();
+        news.held = transition.members.iter().filter(is_held).cloned().collect();
+        let held: HashSet<_> = news.held.iter().map(|member| &member.id).collect();
+        news.refused.retain(|member| !held.contains(&member.id));
+    }
 }
 
 /// Looks that are under way, and what was heard and not taken in yet.
@@ -232,6 +250,7 @@ impl Actor {
                 Err(failure) => unheard.push((transition, failure)),
             }
         }
+        self.learn_holders(&mut learnt).await;
         self.spread(&learnt).await;
         let record = learnt.into_iter().map(|one| async {
             let id = one.transition.id.clone();
@@ -255,37 +274,26 @@ impl Actor {
             self.show_results_again(&transition).await;
         }
         let ended = progress.ended;
-        let mut news = outcome::learn(&mut transition, progress);
-        if !news.reserved.is_empty() {
-            self.learn_holders(&mut transition, &mut news).await;
-        }
+        let news = outcome::learn(&mut transition, progress);
         Learnt { transition, fence, asked_at, news, ended }
     }
 
-    /// Finds out which transitions of the upstream hold the members that it could not reserve. Those of which that is known
-    /// have not lost their attempt: it is made once they are released.
-    async fn learn_holders(&self, transition: &mut Transition, news: &mut News) {
-        let holders = match self.driver.holders(&news.reserved, self.known.upstream_deadline()).await {
-            Ok(holders) => holders,
+    /// Finds out which transitions of the upstream hold the members that it could not reserve. One list serves all that
+    /// was learnt. Members whose holder is known have not lost their attempt: it is made once they are released.
+    async fn learn_holders(&self, learnt: &mut [Learnt]) {
+        let reserved: HashSet<_> = learnt.iter().flat_map(|one| &one.news.reserved).cloned().collect();
+        if reserved.is_empty() {
+            return;
+        }
+        match self.driver.holders(&reserved, self.known.upstream_deadline()).await {
+            Ok(holders) => {
+                let lacking = learnt.iter_mut().filter(|one| !one.news.reserved.is_empty());
+                lacking.for_each(|one| one.note_holders(&holders));
+            }
             Err(failure) => {
-                tracing::warn!(transition = transition.id, %failure, "cannot look for who holds nodes");
-                return;
-            }
-        };
-        for member in &mut transition.members {
-            if !news.reserved.contains(&member.id) {
-                continue;
-            }
-            let holds = |one: &&Accepted| one.id != transition.upstream_id && one.ids.contains(&member.id);
-            if let Some(holder) = holders.iter().find(holds) {
-                tracing::info!(node = member.id, holder = holder.id, "node is held by another transition");
-                member.held_by.clone_from(&holder.id);
+                tracing::warn!(nodes = reserved.len(), %failure, "cannot look for who holds nodes")
             }
         }
-        let held: HashSet<_> =
-            transition.members.iter().filter(|one| !one.held_by.is_empty()).map(|one| &one.id).collect();
-        news.refused.retain(|member| !held.contains(&member.id));
-        news.held = transition.members.iter().filter(|one| held.contains(&one.id)).cloned().collect();
     }
 
     /// Records what was learnt, and sees to it that the transition is looked at again unless it is over.
