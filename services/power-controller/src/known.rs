@@ -113,11 +113,17 @@ impl Known {
     /// Withdraws readings from before nodes came to this replica, also those that this process made: a node may have
     /// changed since. Its power is unknown before anything is decided by it here, and before any watch shows it. The write
     /// is retried until it is on record, or the nodes are another replica's again.
-    pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
+    ///
+    /// `is_told`: the registry has said which components are enabled now, and the readings of others may stay. Otherwise
+    /// all are withdrawn: a node may have been enabled and read by the last holder without any word of it here.
+    pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover, is_told: bool) {
         let mut failures = 0;
         while self.custody.holds(takeover) {
-            let ids: Vec<_> = self.components.enabled().filter(|id| takeover.gains(id.as_str())).collect();
-            let withdrawn = self.withdrawn(ids.iter());
+            let ids: Vec<_> = match is_told {
+                true => self.components.enabled().collect(),
+                false => self.read_before(),
+            };
+            let withdrawn = self.withdrawn(ids.iter().filter(|id| takeover.gains(id.as_str())));
             let Some(fence) = takeover.fence(withdrawn.iter().map(|state| state.id.as_str())) else { break };
             let put = self.states.write_fenced(fence, move |draft| {
                 withdrawn.into_iter().for_each(|state| draft.put(state));
@@ -132,6 +138,12 @@ impl Known {
         if takeover.gains_any() {
             self.taken_over.send_replace(true);
         }
+    }
+
+    /// The nodes of which anything is on record.
+    fn read_before(&self) -> Vec<ComponentId> {
+        let states = self.states.view().all();
+        states.iter().filter_map(|state| ComponentId::parse(&state.id).ok()).collect()
     }
 
     /// The states of those of `ids` of which a reading is on record, without it.

@@ -122,8 +122,8 @@ impl Actor {
                     // registry is told of every attempt before it is made, and lets none begin that others have
                     // followed; so one that does not answer is not waited for.
                     self.known.states.catch_up().await;
-                    self.known.withdraw_inherited(&takeover).await;
-                    let _known = timeout(ANSWER, self.known.components.catch_up()).await;
+                    let is_told = timeout(ANSWER, self.known.components.catch_up()).await.is_ok();
+                    self.known.withdraw_inherited(&takeover, is_told).await;
                     self.take_over(&takeover, &open).await;
                 }
             }
