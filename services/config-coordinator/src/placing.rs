@@ -127,10 +127,9 @@ impl Placer {
         let mut ready = Vec::with_capacity(open.len());
         let mut booting = HashMap::new();
         for one in open.iter().filter(|one| self.is_current(one)) {
-            match (&one.preparation.artifacts, self.tokens.outcome(one, now)) {
-                (None, _) => ready.push((*one, Arc::from(""))),
-                (Some(_), Some(token)) => ready.push((*one, token)),
-                (Some(artifacts), None) => drop(booting.insert(&one.component.id, (*one, artifacts))),
+            match self.tokens.outcome(one, now) {
+                Some(token) => ready.push((*one, token)),
+                None => drop(booting.insert(&one.component.id, (*one, &one.preparation.artifacts))),
             }
         }
         let groups = self.put_groups(&booting).await;
@@ -195,7 +194,7 @@ impl Placer {
 
     /// Whether the root file system of its image has to be projected.
     fn needs_image(&self, due: &Due) -> bool {
-        due.preparation.artifacts.as_ref().is_some_and(|artifacts| self.images.is_needed(artifacts))
+        self.images.is_needed(&due.preparation.artifacts)
     }
 
     fn is_current(&self, due: &Due) -> bool {
@@ -218,8 +217,7 @@ impl Placer {
 
 /// Path of the kernel that a component boots.
 fn kernel(due: &Due) -> Arc<str> {
-    let artifacts = due.preparation.artifacts.as_ref();
-    artifacts.and_then(|artifacts| artifacts.kernel.clone()).unwrap_or_default()
+    due.preparation.artifacts.kernel.clone().unwrap_or_default()
 }
 
 /// Whether the upstream did not work, so that it may have lost what it took before.

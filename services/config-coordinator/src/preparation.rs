@@ -120,7 +120,7 @@ impl Plan {
         Self {
             generation: component.generation,
             attempt: preparation.attempt,
-            artifacts: preparation.artifacts.as_ref().map_or_else(Arc::default, |one| digests.of(one)),
+            artifacts: digests.of(&preparation.artifacts),
             configuration: preparation.configuration.clone(),
             session: preparation.session.clone(),
         }
@@ -145,6 +145,8 @@ impl Resource for PreparationRecord {
 
 #[cfg(test)]
 mod tests {
+    use domain::artifacts::BootArtifacts;
+
     use super::*;
 
     #[test]
@@ -165,7 +167,7 @@ mod tests {
             let component = Component::new(ComponentId::parse("x1").unwrap());
             let preparation = Preparation {
                 attempt: 1,
-                artifacts: None,
+                artifacts: Arc::new(BootArtifacts::empty()),
                 configuration: Arc::default(),
                 session: Arc::default(),
             };

@@ -195,10 +195,8 @@ fn report(record: &PreparationRecord) -> Option<PreparationReport> {
 fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
     let mut tokens = BTreeMap::new();
     for (one, record) in due.iter().zip(records) {
-        if let (Progress::Accepted { token }, Some(artifacts)) =
-            (&record.progress, &one.preparation.artifacts)
-        {
-            tokens.entry(Arc::clone(token)).or_insert(artifacts);
+        if let Progress::Accepted { token } = &record.progress {
+            tokens.entry(Arc::clone(token)).or_insert(&one.preparation.artifacts);
         }
     }
     let tokens = tokens.into_iter().map(|(token, artifacts)| BootToken {
@@ -215,13 +213,12 @@ mod tests {
 
     use super::*;
 
-    fn due(name: &str, kernel: Option<&str>) -> Due {
-        let artifacts =
-            kernel.map(|kernel| BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() });
+    fn due(name: &str, kernel: &str) -> Due {
+        let artifacts = BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() };
         let component = Component::new(ComponentId::parse(name).unwrap());
         let preparation = Preparation {
             attempt: 1,
-            artifacts: artifacts.map(Into::into),
+            artifacts: artifacts.into(),
             configuration: Arc::default(),
             session: Arc::default(),
         };
@@ -231,19 +228,19 @@ mod tests {
     #[test]
     fn each_token_is_explained_once_and_failures_have_none() {
         let all = [
-            due("x1", Some("k1")),
-            due("x2", Some("k1")),
-            due("x3", Some("k2")),
-            due("x4", None),
-            due("x5", Some("k3")),
-            due("x6", Some("k3")),
+            due("x1", "k1"),
+            due("x2", "k1"),
+            due("x3", "k2"),
+            due("x4", "k2"),
+            due("x5", "k3"),
+            due("x6", "k3"),
         ];
         let accepted = |token: &str| Progress::Accepted { token: token.into() };
         let progress = [
             accepted("t1"),
             accepted("t1"),
             Progress::Failed { error: "waiting for BSS".into() },
-            accepted(""),
+            accepted("t2"),
             Progress::Refused { error: "no".into() },
             Progress::Prepared,
         ];
@@ -270,10 +267,11 @@ mod tests {
         });
         expect![[r#"
             "t1" is Some("k1") None
+            "t2" is Some("k2") None
             x1 "t1" ""
             x2 "t1" ""
             x3 "" "waiting for BSS"
-            x4 "" ""
+            x4 "t2" ""
             x5 "" "no" refused
         "#]]
         .assert_eq(&explained.chain(told).collect::<String>());
@@ -281,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_same_silence_is_reported_once() {
-        let one = due("x1", Some("k1"));
+        let one = due("x1", "k1");
         let record = |progress| PreparationRecord {
             id: one.component.id.clone(),
             plan: Plan::new(&one.component, &one.preparation, &mut Digests::default()),

@@ -31,7 +31,7 @@ struct Taken<T> {
     tenure: u64,
     generation: u64,
     attempt: u32,
-    artifacts: Option<Arc<BootArtifacts>>,
+    artifacts: Arc<BootArtifacts>,
     at: Instant,
     disturbances: u64,
 }
@@ -50,7 +50,7 @@ impl<T: Clone> TakenSteps<T> {
         let step = StepTaken {
             generation: taken.generation,
             attempt: taken.attempt,
-            artifacts: taken.artifacts.clone(),
+            artifacts: Arc::clone(&taken.artifacts),
             age: now.saturating_duration_since(taken.at),
             disturbed: taken.disturbances != state.disturbances,
         };
@@ -67,7 +67,7 @@ impl<T: Clone> TakenSteps<T> {
             tenure: due.tenure,
             generation: due.component.generation,
             attempt: due.preparation.attempt,
-            artifacts: due.preparation.artifacts.clone(),
+            artifacts: Arc::clone(&due.preparation.artifacts),
             at: now,
             disturbances: state.disturbances,
         };

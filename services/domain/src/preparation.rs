@@ -28,7 +28,7 @@ pub struct StepTaken {
     /// Power-on attempt that it was taken for, counted from 1.
     pub attempt: u32,
     /// Boot data that it was about.
-    pub artifacts: Option<Arc<BootArtifacts>>,
+    pub artifacts: Arc<BootArtifacts>,
     /// Time since.
     pub age: Duration,
     /// Whether the upstream was in trouble since then: it may have restarted without what it took.
@@ -68,8 +68,8 @@ pub enum PreparationDecision {
 pub struct Preparation {
     /// The power-on attempt to prepare, counted from 1.
     pub attempt: u32,
-    /// Boot data to give to the boot script server; `None`: all texts are empty and none are given.
-    pub artifacts: Option<Arc<BootArtifacts>>,
+    /// Boot data to give to the boot script server.
+    pub artifacts: Arc<BootArtifacts>,
     /// Configuration to set, disabled and with its state cleared; empty: none.
     pub configuration: Arc<str>,
     /// Name of the session to note beside the configuration; empty: none.
@@ -83,6 +83,9 @@ pub enum PreparationIdle {
     NotEnabled,
     /// The component does not wait to be switched on.
     NotPending,
+    /// The desired state has nothing to boot, so the node is wanted off. An evaluator of another version may still have
+    /// called it pending.
+    NothingToBoot,
     /// The inventory does not list the node, or has not answered yet whether it does.
     NotListed,
     /// Everything is in place.
@@ -138,6 +141,12 @@ pub fn decide(
     if !component.status_override().is_empty() || computed_status(component) != status::POWER_ON_PENDING {
         return nothing(PreparationIdle::NotPending);
     }
+    let Some(desired) = component.desired_state.as_ref() else {
+        return nothing(PreparationIdle::NothingToBoot);
+    };
+    let Some(artifacts) = desired.boot_artifacts.clone().filter(|artifacts| !artifacts.is_empty()) else {
+        return nothing(PreparationIdle::NothingToBoot);
+    };
     if component.presence != InventoryPresence::Listed {
         return nothing(PreparationIdle::NotListed);
     }
@@ -159,12 +168,10 @@ pub fn decide(
     if let Some(until) = refused.map(|refused| refused.plus(pause)).filter(|until| now < *until) {
         return PreparationDecision::Wait { until };
     }
-    let desired = component.desired_state.as_ref();
-    let artifacts = desired.and_then(|desired| desired.boot_artifacts.clone());
     PreparationDecision::Prepare(Preparation {
         attempt,
-        artifacts: artifacts.filter(|artifacts| !artifacts.is_empty()),
-        configuration: desired.and_then(|desired| desired.configuration.clone()).unwrap_or_default(),
+        artifacts,
+        configuration: desired.configuration.clone().unwrap_or_default(),
         session: component.session.clone().unwrap_or_default(),
     })
 }
@@ -223,7 +230,7 @@ mod tests {
     fn every_power_on_is_prepared_once() {
         let first = Preparation {
             attempt: 2,
-            artifacts: Some(artifacts("k p i")),
+            artifacts: artifacts("k p i"),
             configuration: "conf".into(),
             session: "s1".into(),
         };
@@ -243,14 +250,14 @@ mod tests {
     fn a_step_is_repeated_once_something_may_have_undone_it() {
         let preparation = Preparation {
             attempt: 2,
-            artifacts: Some(artifacts("k p i")),
+            artifacts: artifacts("k p i"),
             configuration: "conf".into(),
             session: "s1".into(),
         };
         let taken = StepTaken {
             generation: 7,
             attempt: 2,
-            artifacts: Some(artifacts("k p i")),
+            artifacts: artifacts("k p i"),
             age: Duration::from_secs(50),
             disturbed: false,
         };
@@ -258,8 +265,7 @@ mod tests {
             ("another step waits", taken.clone(), true),
             ("another generation", StepTaken { generation: 6, ..taken.clone() }, false),
             ("another attempt", StepTaken { attempt: 1, ..taken.clone() }, false),
-            ("other boot data", StepTaken { artifacts: Some(artifacts("k q i")), ..taken.clone() }, false),
-            ("no boot data", StepTaken { artifacts: None, ..taken.clone() }, false),
+            ("other boot data", StepTaken { artifacts: artifacts("k q i"), ..taken.clone() }, false),
             ("trouble of its upstream", StepTaken { disturbed: true, ..taken.clone() }, false),
             ("about to be old", StepTaken { age: Duration::from_millis(299_999), ..taken.clone() }, true),
             ("old", StepTaken { age: Duration::from_secs(300), ..taken }, false),
@@ -270,18 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn empty_artifacts_need_no_boot_data() {
+    fn a_node_without_anything_to_boot_is_not_prepared() {
         let empty =
             DesiredState { boot_artifacts: Some(BootArtifacts::empty().into()), ..DesiredState::default() };
-        for desired_state in [Some(empty), None] {
-            let component = Component { desired_state, session: None, ..pending() };
-            let expected = Preparation {
-                attempt: 2,
-                artifacts: None,
-                configuration: Arc::default(),
-                session: Arc::default(),
-            };
-            assert_eq!(decided(&component), PreparationDecision::Prepare(expected));
+        for desired_state in [Some(empty), Some(DesiredState::default()), None] {
+            let component = Component { desired_state, ..pending() };
+            assert_eq!(decided(&component), nothing(PreparationIdle::NothingToBoot));
         }
     }
 

@@ -92,7 +92,7 @@ impl Mesh {
             return (String::new(), "no boot data taken".to_owned());
         }
         let token = format!("{}-{generation}-{}", known.stored.id, wanted.attempt);
-        let artifacts = wanted.artifacts.clone().expect("something is booted");
+        let artifacts = wanted.artifacts.clone();
         known.hardware.boot_data = Some((token.clone(), BootArtifacts::clone(&artifacts)));
         known.hardware.set_configuration(&wanted.configuration);
         known.prepared.insert((generation, wanted.attempt));
