@@ -1,7 +1,7 @@
 //! What is remembered of open transitions beside their records. A restart forgets it, which costs no more than
 //! a repeated look or report.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 
 use domain::{
     power::{Caller, WITHDRAW_AGAIN},
@@ -25,6 +25,8 @@ struct Note {
     shown_since: Option<Instant>,
     /// Since when nobody knows whether the upstream took the transition, and who had called it.
     doubt: Option<(Instant, Caller)>,
+    /// Whether the last look for it failed.
+    unreached: bool,
     /// Whether the upstream has under the id of the transition what was asked for.
     read_back: bool,
     /// When the upstream has heard that it is to end the transition early.
@@ -106,12 +108,22 @@ impl Notes {
     /// Since when the transition is in doubt, and who had called the upstream: `now` and this process if it was not
     /// until now.
     pub(crate) fn doubt(&self, id: &str, now: Instant) -> (Instant, Caller) {
-        self.with(id, |note| *note.doubt.get_or_insert((now, Caller::Gone)))
+        self.with(id, |note| {
+            let (since, caller) = note.doubt.unwrap_or((now, Caller::Gone));
+            let is_anew = mem::take(&mut note.unreached) && caller == Caller::Gone;
+            *note.doubt.insert((if is_anew { now } else { since }, caller))
+        })
     }
 
     /// The transition came from another replica, which may still be calling the upstream.
     pub(crate) fn inherit_doubt(&self, id: &str, now: Instant) {
         self.with(id, |note| note.doubt = Some((now, Caller::Elsewhere)));
+    }
+
+    /// The upstream could not be looked at. A call of this process that was still on its way may arrive when it can be
+    /// again, so the doubt counts from the first look that is answered.
+    pub(crate) fn look_failed(&self, id: &str) {
+        self.with(id, |note| note.unreached = true);
     }
 
     pub(crate) fn no_longer_in_doubt(&self, id: &str) {
@@ -260,7 +272,12 @@ mod tests {
         assert_eq!(notes.doubt("t1", at(2)), (at(1), Caller::Gone));
         notes.inherit_doubt("t1", at(3));
         assert_eq!(notes.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
+        notes.look_failed("t1");
+        assert_eq!(notes.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
         notes.no_longer_in_doubt("t1");
         assert_eq!(notes.doubt("t1", at(5)), (at(5), Caller::Gone));
+        notes.look_failed("t1");
+        assert_eq!(notes.doubt("t1", at(6)), (at(6), Caller::Gone));
+        assert_eq!(notes.doubt("t1", at(7)), (at(6), Caller::Gone));
     }
 }

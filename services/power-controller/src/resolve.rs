@@ -35,7 +35,10 @@ impl Actor {
             }
             Err(failure) => {
                 tracing::warn!(error = %failure, "cannot look for transitions in doubt, trying again");
-                transitions.iter().for_each(|transition| self.postpone(transition));
+                for transition in &transitions {
+                    self.notes.look_failed(&transition.id);
+                    self.postpone(transition);
+                }
             }
         }
     }
