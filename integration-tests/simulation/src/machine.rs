@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// How far behind a stale power state is.
-const STALE: Duration = Duration::from_secs(60);
+const STALE: Duration = Duration::from_secs(30);
 
 /// How late calls are that come late: later than what was known when they were made.
 const LATE: Duration = Duration::from_secs(60);
