@@ -200,7 +200,7 @@ pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) ->
     let desired = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
     let Some(token) = desired.filter(|token| !token.is_empty()) else { return Ok(()) };
     let is_stable = component.status.as_ref().is_some_and(|status| status.phase == Some(Phase::None))
-        && status::computed_status(component) == status::STABLE;
+        && status::computed_status(component) == status::ComponentStatus::STABLE;
     if is_stable && !booted.contains(token) {
         return Err(format!("{} is stable before it has booted {token}", component.id.as_str()));
     }

@@ -13,7 +13,7 @@ use crate::{
     options::Options,
     presence,
     report::StatusReport,
-    status,
+    status::{ComponentProgress, ComponentStatus, computed_status},
     text::text,
     time::Timestamp,
     turns::{ERROR_TURNED_TOO_OFTEN, turned_too_often},
@@ -202,7 +202,7 @@ impl Decision {
         if self.reason == Reason::RetriesExhausted && error == ERROR_RETRIES_EXHAUSTED {
             return Some(BOS_RETRIES_EXHAUSTED.to_owned());
         }
-        let refused = progress(self, component) == status::POWER_ON_PENDING
+        let refused = progress(self, component) == ComponentProgress::PowerOnPending
             && component.last_action() == Some(Action::PoweringOn)
             && !waits_for_upstream(component)
             && power_error(component) == Some(error);
@@ -235,7 +235,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     if decision.reason.is_waiting() {
         return decision;
     }
-    if component.status_override() == status::FAILED {
+    if computed_status(component) == ComponentStatus::Failed {
         fail(&mut decision, Reason::AlreadyFailed);
         return decision;
     }
@@ -254,7 +254,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
 
 /// Ends the work on a component without success.
 fn fail(decision: &mut Decision, reason: Reason) {
-    decision.status_override = status::FAILED.to_owned();
+    decision.status_override = ComponentStatus::Failed.word().to_owned();
     decision.settled = true;
     decision.reason = reason;
     decision.until = None;
@@ -270,20 +270,28 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     if decision.error.is_some() {
         return;
     }
-    let status = progress(decision, component);
-    let trouble = match status {
-        _ if !decision.settled && unlisted(component).is_some() => unlisted(component),
-        status::POWER_ON_PENDING | status::POWER_OFF_PENDING if component.locked => Some(ERROR_LOCKED),
-        status::POWER_ON_PENDING => preparation_error(component).or(power_error(component)),
-        status::POWER_OFF_PENDING => power_error(component),
-        // The upstream may be back by now: it is the lock that is waited for.
-        status if is_called(status) && component.locked && waits_for_upstream(component) => {
+    let unlisted = unlisted(component).filter(|_| !decision.settled);
+    let trouble = unlisted.or_else(|| power_trouble(progress(decision, component), component));
+    decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
+}
+
+/// What stands in the way of the power action that comes next, or that is under way.
+fn power_trouble(progress: ComponentProgress, component: &Component) -> Option<&str> {
+    match progress {
+        ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
             Some(ERROR_LOCKED)
         }
-        status if is_called(status) => Some(&*component.power_error),
-        _ => None,
-    };
-    decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
+        ComponentProgress::PowerOnPending => preparation_error(component).or(power_error(component)),
+        ComponentProgress::PowerOffPending => power_error(component),
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled => {
+            // The upstream may be back by now: it is the lock that is waited for.
+            let waits_for_lock = component.locked && waits_for_upstream(component);
+            Some(if waits_for_lock { ERROR_LOCKED } else { &*component.power_error })
+        }
+        ComponentProgress::Configuring | ComponentProgress::Stable => None,
+    }
 }
 
 /// Why the inventory keeps the component from being acted on.
@@ -328,19 +336,22 @@ fn power_error(component: &Component) -> Option<&str> {
 fn give_up_when_exhausted(decision: &mut Decision, component: &Component, options: &Options, now: Timestamp) {
     let exhausted = |action| component.attempts(action) >= component.retry_limit(options);
     let out_of_attempts = match progress(decision, component) {
-        status::POWER_ON_PENDING => exhausted(Action::PoweringOn),
-        status::POWER_OFF_PENDING => exhausted(Action::PoweringOffGracefully),
+        ComponentProgress::PowerOnPending => exhausted(Action::PoweringOn),
+        ComponentProgress::PowerOffPending => exhausted(Action::PoweringOffGracefully),
         // Force follows only a shutdown that the upstream took.
-        status::POWER_OFF_GRACEFULLY_CALLED if component.last_action_failed() => {
+        ComponentProgress::PowerOffGracefullyCalled if component.last_action_failed() => {
             exhausted(Action::PoweringOffGracefully)
         }
-        status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED
-            if exhausted(Action::PoweringOffForcefully) && !waits_for_upstream(component) =>
-        {
-            decision.until = wait_ends(component, options.power_off_wait());
-            decision.until.is_none_or(|until| now >= until)
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
+            let forced_in_vain = exhausted(Action::PoweringOffForcefully) && !waits_for_upstream(component);
+            if forced_in_vain {
+                decision.until = wait_ends(component, options.power_off_wait());
+            }
+            forced_in_vain && decision.until.is_none_or(|until| now >= until)
         }
-        _ => false,
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
+            false
+        }
     };
     if !out_of_attempts {
         return;
@@ -356,9 +367,13 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
 /// an operator or a session says anew what is wanted.
 fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, options: &Options) {
     let coming = match progress(decision, component) {
-        status::POWER_ON_PENDING => Action::PoweringOn,
-        status::POWER_OFF_PENDING => Action::PoweringOffGracefully,
-        _ => return,
+        ComponentProgress::PowerOnPending => Action::PoweringOn,
+        ComponentProgress::PowerOffPending => Action::PoweringOffGracefully,
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled
+        | ComponentProgress::Configuring
+        | ComponentProgress::Stable => return,
     };
     if !decision.settled && turned_too_often(component, coming, options) {
         *decision = rows::hold(component, Reason::TurnedTooOften, ERROR_TURNED_TOO_OFTEN);
@@ -371,15 +386,10 @@ pub(crate) fn wait_ends(component: &Component, wait: Duration) -> Option<Timesta
     Some(component.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
 }
 
-/// The status that the component will have by phase and last action once the decision is written.
-fn progress(decision: &Decision, component: &Component) -> &'static str {
+/// The progress that the component will have by phase and last action once the decision is written.
+fn progress(decision: &Decision, component: &Component) -> ComponentProgress {
     let failed = decision.action_failed || component.last_action_failed();
-    status::progress(decision.phase, component.last_action(), failed)
-}
-
-fn is_called(status: &str) -> bool {
-    [status::POWER_ON_CALLED, status::POWER_OFF_GRACEFULLY_CALLED, status::POWER_OFF_FORCEFULLY_CALLED]
-        .contains(&status)
+    ComponentProgress::of(decision.phase, component.last_action(), failed)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{
     evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
     presence::InventoryPresence,
-    status::{self, computed_status},
+    status::{ComponentProgress, computed_progress},
     time::{SKEW, Timestamp},
     turns::turned_too_often,
 };
@@ -259,13 +259,15 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     if component.presence != InventoryPresence::Listed {
         return nothing(PowerIdle::NotListed);
     }
-    match computed_status(component) {
-        status::POWER_ON_PENDING => power_on(component, options, now),
-        status::POWER_OFF_PENDING => again(component, Action::PoweringOffGracefully, options, now),
-        status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED => {
+    match computed_progress(component) {
+        ComponentProgress::PowerOnPending => power_on(component, options, now),
+        ComponentProgress::PowerOffPending => again(component, Action::PoweringOffGracefully, options, now),
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
             force_off(component, options, now)
         }
-        _ => nothing(PowerIdle::NotWanted),
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
+            nothing(PowerIdle::NotWanted)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     evaluation::{PowerObservation, off_is_doubted_until},
     options::Options,
     presence::InventoryPresence,
-    status::{self, computed_status},
+    status::{ComponentProgress, computed_progress},
     time::Timestamp,
 };
 
@@ -134,8 +134,8 @@ pub fn decide(
     if !component.is_enabled() {
         return nothing(PreparationIdle::NotEnabled);
     }
-    // An override may be any text, so also the word that is looked for.
-    if !component.status_override().is_empty() || computed_status(component) != status::POWER_ON_PENDING {
+    let is_pending = computed_progress(component) == ComponentProgress::PowerOnPending;
+    if !component.status_override().is_empty() || !is_pending {
         return nothing(PreparationIdle::NotPending);
     }
     if component.presence != InventoryPresence::Listed {

@@ -12,7 +12,7 @@ use crate::{
     evaluation::{DecisionVersion, passes_when_left_alone},
     id::{ComponentId, Tenant},
     presence::InventoryPresence,
-    status::{self, computed_status},
+    status::{ComponentStatus, computed_status},
     time::Timestamp,
     turns::PowerTurns,
 };
@@ -194,11 +194,11 @@ pub struct ActualStateLocked {
 /// When the component is enabled and being changed in another way.
 pub fn guard_actual_state(stored: &Component) -> Result<(), ActualStateLocked> {
     let status = computed_status(stored);
-    let free = !stored.is_enabled() || status == status::STABLE;
+    let free = !stored.is_enabled() || status == ComponentStatus::STABLE;
     if free || stored.last_action() == Some(Action::PoweringOn) {
         return Ok(());
     }
-    Err(ActualStateLocked { status: status.to_owned() })
+    Err(ActualStateLocked { status: status.word().to_owned() })
 }
 
 /// The first record of a node that was found in the inventory (BOS reference 3.2).
@@ -362,7 +362,7 @@ fn stamp(incoming: &mut Component, now: Timestamp) {
 fn hold(incoming: &mut Component) {
     if incoming.is_enabled() {
         let status = incoming.status.get_or_insert_default();
-        status.status_override = Some(status::ON_HOLD.into());
+        status.status_override = Some(ComponentStatus::OnHold.word().into());
     }
 }
 

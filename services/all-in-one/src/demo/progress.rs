@@ -8,11 +8,11 @@ use std::{
 use domain::{
     component::{Component, Phase},
     id::ComponentId,
-    status::{self, FAILED, STABLE, computed_status},
+    status::{ComponentProgress, ComponentStatus, computed_status},
 };
 
-/// What a status is counted as that somebody else made up.
-const OTHER: &str = "other";
+/// Status that stands for every text that somebody wrote by hand.
+const OTHER: ComponentStatus<'static> = ComponentStatus::Overridden("other");
 
 /// The phases that take time, in the order in which a node goes through them.
 pub(crate) const PHASES: [Phase; 3] = [Phase::PoweringOff, Phase::PoweringOn, Phase::Configuring];
@@ -38,7 +38,7 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Its status, or `other`.
-    pub(crate) status: &'static str,
+    pub(crate) status: ComponentStatus<'static>,
     /// What is wrong; empty: nothing.
     pub(crate) error: String,
     /// From the beginning of the session until it settled; `None`: it has not.
@@ -113,11 +113,11 @@ impl Tally {
 
     /// Number of members per status, without those that nobody has, in the order in which nodes go through them.
     pub(crate) fn counts(&self) -> Vec<(&'static str, usize)> {
-        let mut counts = HashMap::<&str, usize>::new();
+        let mut counts = HashMap::<ComponentStatus<'_>, usize>::new();
         for node in self.nodes.values() {
             *counts.entry(node.status).or_default() += 1;
         }
-        ORDER.into_iter().filter_map(|word| Some((word, *counts.get(word)?))).collect()
+        ORDER.into_iter().filter_map(|status| Some((status.word(), *counts.get(&status)?))).collect()
     }
 
     /// Members that something is wrong with, in the order of their ids.
@@ -129,28 +129,32 @@ impl Tally {
 }
 
 /// The order in which statuses are shown.
-const ORDER: [&str; status::WORDS.len() + 1] = [
-    status::ON_HOLD,
-    status::POWER_OFF_PENDING,
-    status::POWER_OFF_GRACEFULLY_CALLED,
-    status::POWER_OFF_FORCEFULLY_CALLED,
-    status::POWER_ON_PENDING,
-    status::POWER_ON_CALLED,
-    status::CONFIGURING,
-    STABLE,
+const ORDER: [ComponentStatus<'static>; ComponentStatus::OWN.len() + 1] = [
+    ComponentStatus::OnHold,
+    ComponentStatus::Progress(ComponentProgress::PowerOffPending),
+    ComponentStatus::Progress(ComponentProgress::PowerOffGracefullyCalled),
+    ComponentStatus::Progress(ComponentProgress::PowerOffForcefullyCalled),
+    ComponentStatus::Progress(ComponentProgress::PowerOnPending),
+    ComponentStatus::Progress(ComponentProgress::PowerOnCalled),
+    ComponentStatus::Progress(ComponentProgress::Configuring),
+    ComponentStatus::STABLE,
     OTHER,
-    FAILED,
+    ComponentStatus::Failed,
 ];
 
 impl Node {
     fn new(at: Instant) -> Self {
-        let (status, error) = (STABLE, String::new());
+        let (status, error) = (ComponentStatus::STABLE, String::new());
         Self { status, error, settled: None, spent: Default::default(), phase: Phase::None, since: at }
     }
 
     fn note(&mut self, component: &Component, began: Instant, at: Instant) {
-        let word = computed_status(component);
-        self.status = ORDER.into_iter().find(|known| *known == word).unwrap_or(OTHER);
+        self.status = match computed_status(component) {
+            ComponentStatus::OnHold => ComponentStatus::OnHold,
+            ComponentStatus::Failed => ComponentStatus::Failed,
+            ComponentStatus::Progress(progress) => ComponentStatus::Progress(progress),
+            ComponentStatus::Overridden(_) => OTHER,
+        };
         if self.error != component.error_text() {
             component.error_text().clone_into(&mut self.error);
         }
@@ -178,7 +182,8 @@ impl Node {
 
     /// Failed, or has an error while it is under way. A stable node may keep the text of what went wrong.
     fn is_in_trouble(&self) -> bool {
-        self.status == FAILED || (!self.error.is_empty() && self.status != STABLE)
+        self.status == ComponentStatus::Failed
+            || (!self.error.is_empty() && self.status != ComponentStatus::STABLE)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::bail;
-use domain::{component::Phase, id::ComponentId, status::STABLE};
+use domain::{component::Phase, id::ComponentId, status::ComponentStatus};
 
 use super::progress::{Node, PHASES, Tally};
 
@@ -44,7 +44,10 @@ impl Outcome<'_> {
         if seen < members {
             bail!("{} of {members} members were taken out of the session", members - seen);
         }
-        let wrong = self.tally.nodes().filter(|(id, node)| node.status != STABLE && self.fault(id).is_none());
+        let wrong = self
+            .tally
+            .nodes()
+            .filter(|(id, node)| node.status != ComponentStatus::STABLE && self.fault(id).is_none());
         let mut wrong: Vec<_> = wrong.map(|(id, _)| id).collect();
         wrong.sort_unstable();
         match wrong.len() {
@@ -125,7 +128,7 @@ fn write_slowest(text: &mut String, tally: &Tally) -> fmt::Result {
         writeln!(text, "\nslowest nodes")?;
     }
     for (time, id, node) in slowest.into_iter().take(NAMED) {
-        writeln!(text, "{:<28} {:>16}  {}", id.as_str(), seconds(time), node.status)?;
+        writeln!(text, "{:<28} {:>16}  {}", id.as_str(), seconds(time), node.status.word())?;
     }
     Ok(())
 }
@@ -133,8 +136,8 @@ fn write_slowest(text: &mut String, tally: &Tally) -> fmt::Result {
 /// What went wrong with the nodes that are not stable, nodes with the same trouble together.
 fn write_failures(text: &mut String, outcome: &Outcome) -> fmt::Result {
     let mut failures = BTreeMap::<_, Vec<&ComponentId>>::new();
-    for (id, node) in outcome.tally.nodes().filter(|(_, node)| node.status != STABLE) {
-        failures.entry((node.status, why(node), outcome.fault(id))).or_default().push(id);
+    for (id, node) in outcome.tally.nodes().filter(|(_, node)| node.status != ComponentStatus::STABLE) {
+        failures.entry((node.status.word(), why(node), outcome.fault(id))).or_default().push(id);
     }
     if failures.is_empty() {
         return writeln!(text, "\nevery node is stable");

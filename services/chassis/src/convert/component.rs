@@ -155,7 +155,7 @@ fn with_artifacts(
         status: component.status.as_ref().map(|status| wire::Status {
             phase: status.phase.map(|phase| phase_to_wire(phase).into()),
             status_override: owned(&status.status_override),
-            status: computed_status(component).to_owned(),
+            status: computed_status(component).word().to_owned(),
         }),
         enabled: component.enabled,
         error: owned(&component.error),

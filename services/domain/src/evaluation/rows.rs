@@ -9,7 +9,8 @@ use crate::{
     component::{Action, Component, Phase},
     options::Options,
     power::CATCH_UP,
-    presence, status,
+    presence,
+    status::ComponentStatus,
     time::{SKEW, Timestamp},
 };
 
@@ -93,7 +94,7 @@ fn stay(component: &Component, reason: Reason) -> Decision {
 
 pub(super) fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
     Decision {
-        status_override: status::ON_HOLD.to_owned(),
+        status_override: ComponentStatus::OnHold.word().to_owned(),
         error: Some(error.to_owned()),
         ..stay(component, reason)
     }
@@ -122,7 +123,7 @@ fn finish(reason: Reason) -> Decision {
 
 fn give_up(reason: Reason, error: String) -> Decision {
     Decision {
-        status_override: status::FAILED.to_owned(),
+        status_override: ComponentStatus::Failed.word().to_owned(),
         settled: true,
         error: Some(error),
         ..go(Phase::Configuring, reason)

@@ -142,7 +142,7 @@ fn a_disabled_component_keeps_its_hold() {
     let mut held = stored();
     held.status = Some(Status { phase: None, status_override: Some("on_hold".into()) });
     let disabled = patch(&held, Component { enabled: Some(false), ..bare() }, tokens, NOW);
-    assert_eq!(computed_status(&disabled), "on_hold");
+    assert_eq!(computed_status(&disabled), ComponentStatus::OnHold);
     assert_eq!(disabled.generation, held.generation);
 }
 
@@ -340,7 +340,7 @@ fn putting_replaces_the_record_and_begins_a_generation() {
 fn discovered_nodes_start_disabled() {
     let component = newly_discovered(ComponentId::parse("x1").expect("valid"), NOW);
     expect!["actual=[.,.,. token: @900] desired=[.,.,. cfg: token: @900] staged=[@900] action=[newly_discovered ok @900] stats=0/0/0 enabled=false error='' session='' gen=1"].assert_eq(&show(&component));
-    assert_eq!(computed_status(&component), "stable");
+    assert_eq!(computed_status(&component), ComponentStatus::STABLE);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use domain::{
         ConfigurationObservation, Decision, DecisionVersion, Evidence, PowerObservation, PowerReading,
         evaluate,
     },
-    status,
+    status::ComponentStatus,
 };
 
 use crate::{
@@ -66,7 +66,8 @@ fn check_caution(node: &Node, decision: &Decision) {
         assert_eq!(component.phase(), Phase::PoweringOff, "{component:?} {decision:?}");
     }
     if !configuration_known && decision.settled {
-        let about_power = !component.kernel_wanted() || decision.status_override == status::FAILED;
+        let about_power =
+            !component.kernel_wanted() || decision.status_override == ComponentStatus::Failed.word();
         assert!(about_power, "{component:?} {decision:?}");
     }
 }

@@ -12,7 +12,7 @@ use domain::{
     preparation::{self, PowerEvidence, PreparationDecision},
     presence::InventoryPresence,
     report::{self, ActionReport, PreparationReport},
-    status,
+    status::{ComponentStatus, computed_status},
     time::Timestamp,
     write,
 };
@@ -149,7 +149,7 @@ fn mind(rules: u32, inverted: bool) -> Mind {
 fn one_mind_boots_the_node_once() {
     let mut scene = Scene::new();
     assert_eq!(scene.play([mind(RULES_VERSION, false); 2]), 1);
-    assert_eq!(status::computed_status(&scene.record), status::STABLE);
+    assert_eq!(computed_status(&scene.record), ComponentStatus::STABLE);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn minds_of_one_version_end_in_a_hold() {
     assert!((2..=limit + 1).contains(&actions), "{actions}");
     assert_eq!(scene.play(minds), 0, "{:?}", scene.record);
     assert_eq!(scene.record.error_text(), domain::turns::ERROR_TURNED_TOO_OFTEN);
-    assert_eq!(status::computed_status(&scene.record), status::ON_HOLD);
+    assert_eq!(computed_status(&scene.record), ComponentStatus::OnHold);
     scene.wish();
     assert!(scene.play(minds) > 0, "a new wish releases the node");
 }
