@@ -10,6 +10,7 @@ use chassis::{
         component::{
             action_from_wire, artifacts_from_wire, decided_by_from_wire, phase_from_wire, reference_from_wire,
         },
+        trouble,
     },
 };
 use domain::{
@@ -22,6 +23,7 @@ use domain::{
     session::Operation,
     staging::Standing,
     time::Timestamp,
+    trouble::ErrorChange,
     write::KnownToken,
 };
 use proto::{component as wire, session};
@@ -134,11 +136,18 @@ pub(crate) fn status_reports(
             status_override: interner.share(&report.status_override),
             settled: report.settled,
             action_failed: report.action_failed,
-            error: report.error.map(|error| interner.share(&error)),
+            error: error_change(report.error.as_deref(), report.error_kind, interner),
             decided_by: report.decided_by.map(decided_by_from_wire).unwrap_or_default(),
         })
     });
     reports.collect()
+}
+
+/// The change that a report with that `error` makes; unset: the error stays.
+fn error_change(error: Option<&str>, kind: i32, interner: &mut Interner) -> ErrorChange {
+    let Some(error) = error else { return ErrorChange::Keep };
+    let trouble = trouble::from_wire(kind, interner.share(error));
+    trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
 }
 
 /// Reports of the power controller.
@@ -152,7 +161,7 @@ pub(crate) fn action_reports(
             generation: report.generation,
             action: action_from_wire(report.action).ok_or_else(|| missing("reports.action"))?,
             attempt: report.attempt,
-            error: interner.share(&report.error),
+            trouble: interner.trouble(report.error_kind, &report.error),
             failed: report.failed,
         })
     });
@@ -172,7 +181,7 @@ pub(crate) fn preparation_reports(
             attempt: report.attempt,
             token_number: tokens.get(&report.bss_token).map_or(0, |token| token.number),
             bss_token: interner.share(&report.bss_token),
-            error: interner.share(&report.error),
+            trouble: interner.trouble(report.error_kind, &report.error),
             refused: report.refused,
         })
     });

@@ -6,7 +6,7 @@
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{Fault, convert::time, ledger::Draft, pause, resource::Resource, work::WorkQueue};
-use domain::{component::Component, evaluation::WAITING_FOR, id::ComponentId, presence, time::Timestamp};
+use domain::{component::Component, id::ComponentId, presence, time::Timestamp, trouble::Trouble};
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
@@ -129,7 +129,7 @@ async fn ask_about(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<()
 /// Shows which peer components wait for. A failure to do so is one of the database, which tells of itself.
 async fn show_trouble(registry: &Registry, asked: Vec<Arc<Component>>, fault: &Fault) {
     let Fault::Unavailable { reason, .. } = fault else { return };
-    let trouble: Arc<str> = format!("{WAITING_FOR}{reason}").into();
+    let trouble = Arc::clone(Trouble::waiting_for(reason).text());
     let written = write(registry, asked, move |component, _| presence::unanswered(component, &trouble)).await;
     if let Err(fault) = written {
         tracing::debug!(%fault, "trouble of the inventory was not written");

@@ -8,7 +8,7 @@ use std::{
 
 use chassis::{
     Fault,
-    convert::{observation, time},
+    convert::{observation, time, trouble},
     kinds::OptionsRecord,
     lease::{Custody, Fence, Takeover},
     ledger::{Draft, Ledger},
@@ -28,7 +28,7 @@ use crate::{
     sighting::Sighting,
     silence::Silence,
     store::ConfigurationStates,
-    trouble::{Trouble, waiting_for},
+    trouble::{Step, Trouble, waiting_for},
     upstream::{
         Failure,
         configuration::{Driver, News, Question, Said},
@@ -312,9 +312,14 @@ impl Observer {
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
             for (id, trouble) in still {
                 let Some(kept) = draft.get(id.as_str()) else { continue };
-                if kept.reading() == ConfigurationReading::Known && kept.error != trouble.text() {
-                    let error = trouble.text().to_owned();
-                    draft.put(ConfigurationState { error, ..ConfigurationState::clone(&kept) });
+                let trouble = trouble.of(Step::Configuration);
+                let noted = ConfigurationState {
+                    error: trouble.text().to_string(),
+                    error_kind: trouble::kind_to_wire(Some(&trouble)).into(),
+                    ..ConfigurationState::clone(&kept)
+                };
+                if kept.reading() == ConfigurationReading::Known && *kept != noted {
+                    draft.put(noted);
                 }
             }
             Ok(())

@@ -21,7 +21,7 @@ use crate::{
     power::PowerStates,
     prepare::Due,
     taken::TakenSteps,
-    trouble::Trouble,
+    trouble::{Step, Trouble},
     upstream::{FailureKind, boot_parameters, configuration::Mode, images},
     verdicts::Verdicts,
 };
@@ -53,8 +53,15 @@ pub(crate) struct Placer {
 /// Components that need boot data, with what they boot.
 type Booting<'a> = HashMap<&'a ComponentId, (&'a Due, &'a Arc<BootArtifacts>)>;
 
+/// A step that failed for a component, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FailedStep {
+    pub(crate) step: Step,
+    pub(crate) trouble: Trouble,
+}
+
 /// The token of the boot script server, empty where no boot data are wanted; or what is wrong.
-pub(crate) type Outcome = Result<Arc<str>, Trouble>;
+pub(crate) type Outcome = Result<Arc<str>, FailedStep>;
 
 impl Placer {
     /// How it went for each of `open`. Components that have moved on meanwhile are left out.
@@ -106,7 +113,10 @@ impl Placer {
         let troubles = self.image_verdicts.troubles(&groups, |_| 0, Instant::now());
         for one in waiting {
             match troubles.get(&kernel(one)) {
-                Some(trouble) => drop(outcomes.insert(one.component.id.clone(), Err(trouble.clone()))),
+                Some(trouble) => {
+                    let failed = FailedStep { step: Step::Images, trouble: trouble.clone() };
+                    outcomes.insert(one.component.id.clone(), Err(failed));
+                }
                 None => {
                     self.projections.keep(one, (), now);
                     ready.push(one);
@@ -139,7 +149,11 @@ impl Placer {
         }
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
-        outcomes.extend(troubles.into_iter().map(|(host, trouble)| (host, Err(trouble))));
+        outcomes.extend(
+            troubles
+                .into_iter()
+                .map(|(host, trouble)| (host, Err(FailedStep { step: Step::BootParameters, trouble }))),
+        );
         for Part { items, outcome } in groups.into_iter().flatten() {
             let Ok(token) = outcome else { continue };
             for (due, _) in items.iter().filter_map(|host| booting.get(host)) {
@@ -247,7 +261,7 @@ fn configured(trouble: Option<Trouble>, configuration: &str, token: &Arc<str>) -
     match trouble {
         None => Ok(Arc::clone(token)),
         Some(Trouble::Awaited(_) | Trouble::Refusing(_)) if configuration.is_empty() => Ok(Arc::clone(token)),
-        Some(trouble) => Err(trouble),
+        Some(trouble) => Err(FailedStep { step: Step::Configuration, trouble }),
     }
 }
 
@@ -266,6 +280,7 @@ mod tests {
             let refused = Trouble::Refused("no".into());
             for trouble in [None, Some(awaited), Some(refusing), Some(refused), Some(Trouble::Missing)] {
                 let told = configured(trouble.clone(), configuration, &"t1".into());
+                let told = told.map_err(|failed| failed.trouble);
                 rows += &format!("{configuration:?} {trouble:?}: {told:?}\n");
             }
         }

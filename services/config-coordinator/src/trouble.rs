@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, sync::Arc};
 
-use domain::evaluation::{ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, WAITING_FOR};
+use domain::{
+    evaluation::{ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED},
+    trouble::{self, TroubleKind},
+};
 
 use crate::upstream::Failure;
 
@@ -31,11 +34,30 @@ pub(crate) enum Trouble {
 }
 
 impl Step {
+    pub(crate) const ALL: [Self; 3] = [Self::Images, Self::BootParameters, Self::Configuration];
+
+    /// The step as one word of the database.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Images => "images",
+            Self::BootParameters => "boot_parameters",
+            Self::Configuration => "configuration",
+        }
+    }
+
     fn prefix(self) -> &'static str {
         match self {
             Self::Images => "Error encountered tagging images ",
             Self::BootParameters => "Error encountered setting BSS information: ",
             Self::Configuration => ERROR_CONFIGURATION_REFUSED,
+        }
+    }
+
+    /// Kind of a refusal in this step. A configuration may be taken later without another attempt at a boot.
+    fn refusal(self) -> TroubleKind {
+        match self {
+            Self::Images | Self::BootParameters => TroubleKind::Failed,
+            Self::Configuration => TroubleKind::ConfigurationRefused,
         }
     }
 }
@@ -56,16 +78,17 @@ impl Trouble {
         Self::Awaited(waiting_for(what))
     }
 
-    /// What people are told.
-    pub(crate) fn text(&self) -> &str {
+    /// The trouble as the rules know it, when it is one with that step.
+    pub(crate) fn of(&self, step: Step) -> trouble::Trouble {
         match self {
-            Self::Refused(text) | Self::Awaited(text) | Self::Refusing(text) => text,
-            Self::Missing => ERROR_CONFIGURATION_MISSING,
+            Self::Refused(text) => trouble::Trouble::own(step.refusal(), text),
+            Self::Awaited(text) | Self::Refusing(text) => trouble::Trouble::own(TroubleKind::Waiting, text),
+            Self::Missing => trouble::Trouble::own(TroubleKind::Held, ERROR_CONFIGURATION_MISSING),
         }
     }
 }
 
 /// The text about something that is waited for.
 pub(crate) fn waiting_for(what: impl Display) -> Arc<str> {
-    format!("{WAITING_FOR}{what}").into()
+    Arc::clone(trouble::Trouble::waiting_for(what).text())
 }

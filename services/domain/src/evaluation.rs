@@ -16,6 +16,7 @@ use crate::{
     status::{ComponentProgress, ComponentStatus, computed_status},
     text::text,
     time::Timestamp,
+    trouble::{ErrorChange, Trouble, TroubleKind},
     turns::{ERROR_TURNED_TOO_OFTEN, turned_too_often},
 };
 
@@ -25,7 +26,7 @@ mod version;
 
 pub use reason::Reason;
 pub use rows::awaits_configuration;
-pub(crate) use rows::{off_is_doubted_until, passes_when_left_alone};
+pub(crate) use rows::off_is_doubted_until;
 pub use version::{DecisionVersion, RULES_VERSION};
 
 /// The power upstream answered and left the node out.
@@ -44,12 +45,6 @@ pub const ERROR_LOCKED: &str =
     "the inventory locks the node against power operations; it goes on once the node is unlocked";
 /// How every text begins that says why the configuration upstream does not take a configuration; its words follow.
 pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
-/// How every text begins that says which peer is waited for. Such a text goes when the evidence comes.
-pub const WAITING_FOR: &str = "waiting for ";
-
-/// How the text about an upstream begins that took an action and does not say what becomes of it. What it took
-/// has begun, so its time runs.
-pub const NO_RESULTS_FROM: &str = "no results from ";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
@@ -158,11 +153,11 @@ pub struct Evidence {
     pub power: PowerObservation,
     /// Configuration.
     pub configuration: ConfigurationObservation,
-    /// While power is unknown: who is waited for, since when, and the last error, beginning with
-    /// [`WAITING_FOR`]; empty: it was only just asked for.
-    pub power_trouble: String,
+    /// While power is unknown: the peer that is waited for, since when, and its last error; `None`: power was only just
+    /// asked for.
+    pub power_trouble: Option<Trouble>,
     /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
-    pub configuration_trouble: String,
+    pub configuration_trouble: Option<Trouble>,
 }
 
 /// Where a component stands, why, and until when that holds while nothing else changes.
@@ -176,8 +171,8 @@ pub struct Decision {
     pub settled: bool,
     /// The last action is known not to have had its effect.
     pub action_failed: bool,
-    /// What is wrong; `None`: the text stays, `Some("")`: it goes.
-    pub error: Option<String>,
+    /// What is wrong.
+    pub error: ErrorChange,
     /// The rule that decided.
     pub reason: Reason,
     /// First moment at which the same evidence leads to another decision; `None`: never.
@@ -192,21 +187,22 @@ impl Decision {
         if !compatibility.strict_bos {
             return self;
         }
-        let error = self.bos_error(component).or_else(|| self.error.clone());
+        let error = self.bos_error(component).map_or_else(|| self.error.clone(), ErrorChange::Show);
         Self { settled: self.settled || self.reason.is_held(), error, ..self }
     }
 
     /// The error in the words of BOS, where BOS has words of its own (BOS reference, appendix A.3).
-    fn bos_error(&self, component: &Component) -> Option<String> {
-        let error = self.error.as_deref()?;
-        if self.reason == Reason::RetriesExhausted && error == ERROR_RETRIES_EXHAUSTED {
-            return Some(BOS_RETRIES_EXHAUSTED.to_owned());
+    fn bos_error(&self, component: &Component) -> Option<Trouble> {
+        let trouble = self.error.trouble()?;
+        if trouble.kind() == TroubleKind::Exhausted {
+            return Some(Trouble::own(TroubleKind::Exhausted, BOS_RETRIES_EXHAUSTED));
         }
         let refused = progress(self, component) == ComponentProgress::PowerOnPending
             && component.last_action() == Some(Action::PoweringOn)
-            && !waits_for_upstream(component)
-            && power_error(component) == Some(error);
-        refused.then(|| format!("{BOS_POWER_ON_REFUSED}{error}"))
+            && !component.waits_for_power_upstream()
+            && component.power_trouble.as_deref() == Some(trouble);
+        let text = format!("{BOS_POWER_ON_REFUSED}{}", trouble.text());
+        refused.then(|| Trouble::own(trouble.kind(), &text))
     }
 
     /// The report to the registry about `component`, on which the decision was made with what `decided_by` says;
@@ -219,7 +215,7 @@ impl Decision {
             status_override: text(&self.status_override),
             settled: self.settled,
             action_failed: self.action_failed,
-            error: self.error.as_deref().map(text),
+            error: self.error.clone(),
             decided_by,
         };
         Some(report).filter(|report| report.changes(component))
@@ -267,66 +263,54 @@ fn fail(decision: &mut Decision, reason: Reason) {
 /// BOS clears them when it acts. A text of our own about missing evidence goes as soon as the evidence is
 /// there. Every other text stays, so a finished node still shows what was wrong on the way.
 fn show_trouble(decision: &mut Decision, component: &Component) {
-    if decision.error.is_some() {
+    if decision.error != ErrorChange::Keep {
         return;
     }
-    let unlisted = unlisted(component).filter(|_| !decision.settled);
-    let trouble = unlisted.or_else(|| power_trouble(progress(decision, component), component));
-    decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
+    let unlisted = presence::trouble(component).filter(|_| !decision.settled);
+    decision.error = match unlisted {
+        Some(trouble) => ErrorChange::Show(trouble),
+        None => shown_power_trouble(progress(decision, component), component),
+    };
+    if decision.error == ErrorChange::Keep && component.error_passes() {
+        decision.error = ErrorChange::Clear;
+    }
 }
 
 /// What stands in the way of the power action that comes next, or that is under way.
-fn power_trouble(progress: ComponentProgress, component: &Component) -> Option<&str> {
+fn shown_power_trouble(progress: ComponentProgress, component: &Component) -> ErrorChange {
+    let power_trouble = component.power_trouble.as_deref();
     match progress {
         ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
-            Some(ERROR_LOCKED)
+            held_by_lock()
         }
-        ComponentProgress::PowerOnPending => preparation_error(component).or(power_error(component)),
-        ComponentProgress::PowerOffPending => power_error(component),
+        ComponentProgress::PowerOnPending => preparation_trouble(component).or(power_trouble).cloned().into(),
+        ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
+        // The upstream may be back by now: it is the lock that is waited for.
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled
+            if component.locked && component.waits_for_power_upstream() =>
+        {
+            held_by_lock()
+        }
         ComponentProgress::PowerOnCalled
         | ComponentProgress::PowerOffGracefullyCalled
         | ComponentProgress::PowerOffForcefullyCalled => {
-            // The upstream may be back by now: it is the lock that is waited for.
-            let waits_for_lock = component.locked && waits_for_upstream(component);
-            Some(if waits_for_lock { ERROR_LOCKED } else { &*component.power_error })
+            power_trouble.cloned().map_or(ErrorChange::Clear, ErrorChange::Show)
         }
-        ComponentProgress::Configuring | ComponentProgress::Stable => None,
+        ComponentProgress::Configuring | ComponentProgress::Stable => ErrorChange::Keep,
     }
 }
 
-/// Why the inventory keeps the component from being acted on.
-fn unlisted(component: &Component) -> Option<&str> {
-    presence::trouble(component).filter(|text| !text.is_empty())
-}
-
-/// Whether a text of our own says what stands in the way just now, and so goes when nothing does.
-fn passes(error: &str) -> bool {
-    let texts = [
-        ERROR_POWER_MISSING,
-        ERROR_CONFIGURATION_MISSING,
-        ERROR_POWER_UNDEFINED,
-        ERROR_LOCKED,
-        ERROR_TURNED_TOO_OFTEN,
-    ];
-    let beginnings = [WAITING_FOR, NO_RESULTS_FROM, ERROR_CONFIGURATION_REFUSED];
-    let known = texts.contains(&error) || presence::ERRORS.contains(&error);
-    known || beginnings.iter().any(|beginning| error.starts_with(beginning))
+fn held_by_lock() -> ErrorChange {
+    ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_LOCKED))
 }
 
 /// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.
-fn preparation_error(component: &Component) -> Option<&str> {
+fn preparation_trouble(component: &Component) -> Option<&Trouble> {
     let spent = component.attempts(Action::PoweringOn);
     let preparation = component.preparation_of(spent + 1).or(component.preparation_of(spent))?;
-    (!preparation.error.is_empty()).then_some(&*preparation.error)
-}
-
-/// Whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
-fn waits_for_upstream(component: &Component) -> bool {
-    component.power_error.starts_with(WAITING_FOR)
-}
-
-fn power_error(component: &Component) -> Option<&str> {
-    (!component.power_error.is_empty()).then_some(&*component.power_error)
+    preparation.trouble.as_deref()
 }
 
 /// Fails a component that waits for an action of which no attempt is left (BOS reference 5.15).
@@ -343,7 +327,8 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
             exhausted(Action::PoweringOffGracefully)
         }
         ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
-            let forced_in_vain = exhausted(Action::PoweringOffForcefully) && !waits_for_upstream(component);
+            let forced_in_vain =
+                exhausted(Action::PoweringOffForcefully) && !component.waits_for_power_upstream();
             if forced_in_vain {
                 decision.until = wait_ends(component, options.power_off_wait());
             }
@@ -357,9 +342,8 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
         return;
     }
     fail(decision, Reason::RetriesExhausted);
-    let text = decision.error.as_deref().unwrap_or(component.error_text());
-    if text.is_empty() {
-        decision.error = Some(ERROR_RETRIES_EXHAUSTED.to_owned());
+    if decision.error.text().unwrap_or(component.error_text()).is_empty() {
+        decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Exhausted, ERROR_RETRIES_EXHAUSTED));
     }
 }
 

@@ -46,5 +46,6 @@ pub mod target;
 pub mod template;
 pub mod text;
 pub mod time;
+pub mod trouble;
 pub mod turns;
 pub mod write;

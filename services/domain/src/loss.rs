@@ -82,7 +82,10 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
 mod tests {
     use super::*;
     use crate::{
-        component::{BootPreparation, EventStats, view::bare},
+        component::{
+            BootPreparation, EventStats,
+            view::{bare, trouble},
+        },
         presence::InventoryPresence,
     };
 
@@ -107,12 +110,12 @@ mod tests {
 
     #[test]
     fn a_component_begins_a_generation_that_nobody_has_seen() {
-        let preparation = Some(BootPreparation { generation: 7, attempt: 1, error: "".into() });
+        let preparation = Some(BootPreparation { generation: 7, attempt: 1, trouble: None });
         let known = Component {
             revision: 40,
             generation: 7,
             preparation,
-            power_error: "refused".into(),
+            power_trouble: trouble("refused"),
             error: Some("trouble".into()),
             decided_by: DecisionVersion { rules: 1, options: 9 },
             ..bare()
@@ -121,7 +124,7 @@ mod tests {
             let expected = Component {
                 generation,
                 preparation: None,
-                power_error: "".into(),
+                power_trouble: None,
                 presence: InventoryPresence::default(),
                 decided_by: DecisionVersion::default(),
                 ..known.clone()

@@ -276,7 +276,7 @@ fn power_on(component: &Component, options: &Options, now: Timestamp) -> PowerDe
     let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
     match (attempt(component, Action::PoweringOn, options), preparation) {
         (PowerDecision::Act { .. }, None) => nothing(PowerIdle::NotPrepared),
-        (PowerDecision::Act { .. }, Some(done)) if !done.error.is_empty() => {
+        (PowerDecision::Act { .. }, Some(done)) if done.trouble.is_some() => {
             nothing(PowerIdle::PreparationFailed)
         }
         (PowerDecision::Act { .. }, Some(_)) => again(component, Action::PoweringOn, options, now),
@@ -295,7 +295,7 @@ fn again(component: &Component, action: Action, options: &Options, now: Timestam
 /// When `action` may be tried again after an attempt that the upstream refused or that failed there; `None`: at once. An
 /// attempt that only had no effect in its time has been waited for already.
 fn retry_at(component: &Component, action: Action, options: &Options) -> Option<Timestamp> {
-    if component.power_error.is_empty() || component.last_action() != Some(action) {
+    if component.power_trouble.is_none() || component.last_action() != Some(action) {
         return None;
     }
     let wait = if action == Action::PoweringOn { options.power_on_wait() } else { options.power_off_wait() };

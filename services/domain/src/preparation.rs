@@ -146,7 +146,7 @@ pub fn decide(
         return nothing(PreparationIdle::Exhausted);
     }
     let attempt = spent + 1;
-    if component.preparation_of(attempt).is_some_and(|done| done.error.is_empty()) {
+    if component.preparation_of(attempt).is_some_and(|done| done.trouble.is_none()) {
         return nothing(PreparationIdle::Prepared);
     }
     if let Some(until) = off_is_doubted_until(component, now) {
@@ -179,7 +179,7 @@ mod tests {
     use crate::component::{
         ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken, Phase,
         Status,
-        view::{artifacts, bare},
+        view::{artifacts, bare, trouble},
     };
 
     fn pending() -> Component {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
-        let preparation = Some(BootPreparation { generation, attempt, error: error.into() });
+        let preparation = Some(BootPreparation { generation, attempt, trouble: trouble(error) });
         Component { preparation, ..pending() }
     }
 

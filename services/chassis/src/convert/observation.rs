@@ -3,12 +3,15 @@
 use domain::{
     evaluation::{self, ConfigurationObservation, PowerObservation},
     preparation::PowerEvidence,
+    text::text,
+    trouble::{Trouble, TroubleKind},
 };
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
     power::{PowerReading, PowerState},
 };
 
+use super::trouble;
 #[cfg(feature = "simulation")]
 use crate::simulation;
 
@@ -46,15 +49,16 @@ pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> Con
     configuration_read(state.reading(), desired, status).of(state.generation, generation)
 }
 
-/// Who is waited for before the power of a node is known; empty: it is known, or was only just asked for.
-pub fn power_trouble(state: &PowerState) -> &str {
-    if state.reading() == PowerReading::Unspecified { &state.error } else { "" }
+/// The peer that is waited for before the power of a node is known; `None`: it is known, or was only just asked for.
+pub fn power_trouble(state: &PowerState) -> Option<Trouble> {
+    let waits = state.reading() == PowerReading::Unspecified;
+    Trouble::new(TroubleKind::Waiting, text(&state.error)).filter(|_| waits)
 }
 
-/// Who is waited for before the configuration of a node is known, or why another one could not be set; empty: as
-/// with [`power_trouble`].
-pub fn configuration_trouble(state: &ConfigurationState) -> &str {
-    &state.error
+/// The peer that is waited for before the configuration of a node is known, or why another one could not be set; `None`:
+/// as with [`power_trouble`].
+pub fn configuration_trouble(state: &ConfigurationState) -> Option<Trouble> {
+    trouble::from_wire(state.error_kind, text(&state.error))
 }
 
 /// What one reading of a configuration says, whatever the generation.

@@ -25,12 +25,7 @@ impl Mesh {
             Some((reading, generation)) => reading.of(generation, component.generation),
             None => ConfigurationObservation::Unknown,
         };
-        let evidence = Evidence {
-            power,
-            configuration,
-            power_trouble: String::new(),
-            configuration_trouble: String::new(),
-        };
+        let evidence = Evidence { power, configuration, power_trouble: None, configuration_trouble: None };
         let decision = evaluate(&component, &evidence, &self.options, self.time());
         check_caution(known, &decision);
         if let Some(until) = decision.until {

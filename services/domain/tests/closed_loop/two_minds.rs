@@ -70,7 +70,7 @@ impl Scene {
         let power = if self.powered { PowerObservation::On } else { PowerObservation::Off };
         let desired = self.record.desired_configuration().map(str::to_owned);
         let configuration = ConfigurationObservation::Known { desired, status: "configured".to_owned() };
-        Evidence { power, configuration, power_trouble: String::new(), configuration_trouble: String::new() }
+        Evidence { power, configuration, power_trouble: None, configuration_trouble: None }
     }
 
     fn judged_by(&mut self, mind: Mind) {
@@ -100,7 +100,7 @@ impl Scene {
                 attempt,
                 bss_token: "token".into(),
                 token_number: self.record.revision + 1,
-                error: "".into(),
+                trouble: None,
                 refused: false,
             };
             let prepared = report::preparation(&self.record, &report, now).unwrap().unwrap();
@@ -112,7 +112,7 @@ impl Scene {
             return;
         };
         let (id, generation) = (self.record.id.clone(), self.record.generation);
-        let report = ActionReport { id, generation, action, attempt, error: "".into(), failed: false };
+        let report = ActionReport { id, generation, action, attempt, trouble: None, failed: false };
         let begun = report::action(&self.record, &report, now).unwrap().unwrap();
         self.store(begun);
         self.actions += 1;

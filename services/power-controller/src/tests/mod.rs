@@ -165,7 +165,7 @@ fn node(id: &str, phase: Phase) -> Component {
             last_updated: Some(chassis::convert::time::now()),
         }),
         event_stats: Some(EventStats::zeros()),
-        preparation: Some(BootPreparation { generation: 1, attempt: 1, error: std::sync::Arc::default() }),
+        preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
         presence: InventoryPresence::Listed,
         ..Component::new(ComponentId::parse(id).unwrap())
     }
