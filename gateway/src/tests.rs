@@ -7,6 +7,7 @@ use http::{Method, StatusCode, header::CONTENT_TYPE};
 use tokio::net::TcpListener;
 use tower::{Service, ServiceExt};
 
+mod document;
 mod registry;
 mod tenants;
 
@@ -61,7 +62,7 @@ impl Site {
             Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.to_owned().into()),
             None => request.body(Body::empty()),
         };
-        let Ok(response) = crate::app(&self.settings).unwrap().oneshot(request.unwrap()).await;
+        let Ok(response) = crate::port::app(&self.settings).unwrap().oneshot(request.unwrap()).await;
         response
     }
 
@@ -351,7 +352,8 @@ async fn paths_and_methods_are_those_of_the_contract() {
     ] {
         let response = site.ask(method, path, None).await;
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap());
-        let (kind, allow) = (header("content-type").unwrap_or("-"), header("allow").unwrap_or("-"));
+        let kind = header("content-type").unwrap_or("-");
+        let allow = header("allow").unwrap_or("-");
         lines.push_str(&format!("{method} {path} -> {} {kind} allow: {allow}\n", response.status().as_u16()));
     }
     expect![[r#"
@@ -387,7 +389,7 @@ async fn bodies_must_be_json_by_type() {
         let request = Request::put("/v2/components/a");
         let request = kind.into_iter().fold(request, |request, kind| request.header(CONTENT_TYPE, kind));
         let request = request.body(Body::from(body)).unwrap();
-        let Ok(response) = crate::app(&site.settings).unwrap().oneshot(request).await;
+        let Ok(response) = crate::port::app(&site.settings).unwrap().oneshot(request).await;
         let status = response.status().as_u16();
         let told = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         lines.push_str(&format!("{kind:?} {body:?} -> {status} {}\n", String::from_utf8_lossy(&told)));
@@ -416,7 +418,7 @@ async fn a_body_beyond_the_limit_is_not_read() {
 #[tokio::test]
 async fn request_ids_go_through_to_the_registry_and_back() {
     let site = Site::start().await;
-    let mut app = crate::app(&site.settings).unwrap();
+    let mut app = crate::port::app(&site.settings).unwrap();
     let request =
         Request::get("/v2/components/a").header("x-request-id", "id-1").body(Body::empty()).unwrap();
     let Ok(response) = app.call(request).await;

@@ -2,15 +2,19 @@
 it speaks.
 
 Prints one table: sizes of functions and files, the language of comments, names of types, closures bound to a name,
-tuples packed into one `let`, `_` arms, and circles between the modules of a crate. Judges nothing. `--circles` names
-the modules of each circle, `--pronouns` and `--types` list what was counted.
+tuples packed into one `let`, `_` arms, and circles between sibling modules of a crate, at every depth. Judges nothing.
+`--circles` names the modules of each circle, `--pronouns` and `--types` list what was counted.
+
+`--check-circles` judges, and nothing else: it fails when a crate in the named folders has a circle.
 
 Usage: measure_house.py [--circles] [--pronouns] [--types] [FOLDER...]   (default: the production code)
+       measure_house.py --check-circles FOLDER...
 """
 
 import argparse
 import re
 import statistics
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -30,7 +34,8 @@ FUNCTION = re.compile(r"\bfn\s+(\w+)")
 NAMED_CLOSURE = re.compile(r"\blet\s+(?:mut\s+)?\w+\s*(?::[^=;]+)?=\s*(?:async\s+)?(?:move\s+)?\|")
 TUPLE_LET = re.compile(r"\blet\s*\(([^()=]*,[^()=]*)\)\s*=\s*\(")
 WILD_ARM = re.compile(r"(?:^|[\s,{}])_\s*=>")
-MODULE_PATH = re.compile(r"\b(crate|super)((?:::super)*)::(\w+|\{)")
+MODULE_PATH = re.compile(r"(?<!\$)\b(crate|super(?:::super)*)::(?=[\w{])")
+EXPORT = re.compile(r"\bpub(?:\([^)]*\))?\s+use\s+(?:self::)?(?=\w)")
 
 
 class Source:
@@ -113,51 +118,79 @@ def function_lengths(code):
                 break
 
 
-def module_of(path, crate):
-    """The top-level module of a file in its crate."""
-    parts = path.relative_to(crate / "src").parts
-    return parts[0].removesuffix(".rs")
+def module_path(path, crate):
+    """The names that lead from the root of a crate to the module of a file; none for the root itself."""
+    parts = list(path.relative_to(crate / "src").with_suffix("").parts)
+    if parts[-1] in ("mod", "lib", "main"):
+        parts.pop()
+    return tuple(parts)
 
 
-def imported(source, crate):
-    """Top-level modules of the same crate that a file names by `crate::` or, from the top level, by `super::`."""
-    inside = len(source.path.relative_to(crate / "src").parts)
+def named_paths(source, own):
+    """Paths from the root of the crate that the module `own` names by `crate::` or `super::`."""
     for found in MODULE_PATH.finditer(source.code):
-        ups = found[2].count("super") + (found[1] == "super")
-        # A file right under src is one level below the root, one in a folder two levels or more.
-        level = inside - (source.path.name == "mod.rs")
-        if found[1] == "super" and ups < level:
-            continue
-        if found[3] != "{":
-            yield found[3]
-            continue
-        group = source.code[found.end() : closing_brace(source.code, found.end() - 1) - 1]
-        yield from top_level_names(group)
+        base = () if found[1] == "crate" else own[: len(own) - found[1].count("super")]
+        for path in paths_at(source.code, found.end()):
+            yield base + path
 
 
-def top_level_names(group):
-    depth, name = 0, ""
+def paths_at(code, at):
+    """Paths written at a place, with groups in braces taken apart."""
+    if code[at : at + 1] == "{":
+        for item in items(code[at + 1 : closing_brace(code, at) - 1]):
+            yield from paths_at(item, 0)
+        return
+    name = re.compile(r"\w*").match(code, at)
+    if not name[0]:
+        yield ()
+    elif code.startswith("::", name.end()):
+        for rest in paths_at(code, name.end() + 2):
+            yield (name[0], *rest)
+    else:
+        yield (name[0],)
+
+
+def items(group):
+    """Items of a group of imports, however deep groups stand in it."""
+    depth, item = 0, ""
     for char in group + ",":
         if char == "," and depth == 0:
-            yield name.strip().split("::")[0]
-            name = ""
+            yield item.strip()
+            item = ""
             continue
         depth += {"{": 1, "}": -1}.get(char, 0)
-        name += char
+        item += char
+
+
+def exported(source, own, modules):
+    """Paths under which a module shows items of its own submodules, and the submodule of each."""
+    for found in EXPORT.finditer(source.code):
+        for path in paths_at(source.code, found.end()):
+            if len(path) > 1 and own + path[:1] in modules:
+                yield own + path[-1:], own + path[:-1]
 
 
 def circles(crate, sources):
-    """Groups of top-level modules that reach one another, and the number of modules."""
-    graph = {}
-    for source in sources:
-        graph.setdefault(module_of(source.path, crate), set())
-    for source in sources:
-        module = module_of(source.path, crate)
-        if module not in ("lib", "main"):
-            graph[module] |= {name for name in imported(source, crate) if name in graph} - {module, "lib", "main"}
-    reach = {module: reachable(graph, module) for module in graph}
-    groups = {frozenset(b for b in graph if b in reach[a] and a in reach[b]) for a in graph}
-    return sorted(sorted(group) for group in groups if len(group) > 1), len(graph)
+    """Groups of sibling modules that reach one another, at every depth, with their parent and its number of modules."""
+    modules = {module_path(source.path, crate): source for source in sources if source.path.stem not in ("lib", "main")}
+    exports = {}
+    for own, source in modules.items():
+        exports |= dict(exported(source, own, modules))
+    graphs = {}
+    for own in modules:
+        for depth in range(len(own)):
+            graphs.setdefault(own[:depth], {}).setdefault(own[depth], set())
+    for own, source in modules.items():
+        for named in named_paths(source, own):
+            named = next((exports[named[:end]] for end in range(len(named), 0, -1) if named[:end] in exports), named)
+            depth = next((at for at, (one, other) in enumerate(zip(own, named)) if one != other), None)
+            if depth is not None and named[depth] in graphs[own[:depth]]:
+                graphs[own[:depth]][own[depth]].add(named[depth])
+    for parent, graph in sorted(graphs.items()):
+        reach = {module: reachable(graph, module) for module in graph}
+        groups = {frozenset(b for b in graph if b in reach[a] and a in reach[b]) for a in graph}
+        for group in sorted(sorted(group) for group in groups if len(group) > 1):
+            yield "::".join([crate.name, *parent]), group, len(graph)
 
 
 def reachable(graph, start):
@@ -184,6 +217,25 @@ def crates(folders):
                 yield manifest.parent
 
 
+def circles_of(all_crates, sources):
+    found = []
+    for crate in all_crates:
+        inside = [source for source in sources if source.path.is_relative_to(crate / "src")]
+        found += circles(crate, inside)
+    return found
+
+
+def check_circles(folders):
+    """Prints every circle, and tells whether there is none. A folder without a crate is a mistake of the caller."""
+    found = circles_of(crates(folders), [Source(path) for path in rust_files(folders)])
+    for name, group, _ in found:
+        print(f"circle in {name}: {', '.join(group)}")
+    missing = [folder for folder in folders if not any(crates([folder]))]
+    for folder in missing:
+        print(f"no crate in {folder}")
+    return not found and not missing
+
+
 def percent(part, whole):
     return f"{100 * part / max(whole, 1):.1f} % ({part} of {whole})"
 
@@ -193,7 +245,10 @@ def main():
     parser.add_argument("folders", nargs="*", default=PRODUCTION)
     for option in ("circles", "pronouns", "types"):
         parser.add_argument(f"--{option}", action="store_true")
+    parser.add_argument("--check-circles", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
+    if arguments.check_circles:
+        return 0 if check_circles(arguments.check_circles) else 1
 
     sources = [Source(path) for path in rust_files(arguments.folders)]
     lines = sum(len(source.lines) for source in sources)
@@ -210,11 +265,7 @@ def main():
         found = sum(len(pattern.findall(source.code)) for source in sources)
         return f"{1000 * found / max(lines, 1):.1f} per 1,000 lines ({found})"
 
-    found_circles = []
-    for crate in crates(arguments.folders):
-        inside = [source for source in sources if source.path.is_relative_to(crate / "src")]
-        groups, modules = circles(crate, inside)
-        found_circles += [(crate.name, group, modules) for group in groups]
+    found_circles = circles_of(crates(arguments.folders), sources)
 
     rows = [
         ("lines of code", lines),
@@ -246,4 +297,4 @@ def spread(values):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

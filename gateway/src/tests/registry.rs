@@ -124,8 +124,12 @@ impl ComponentService for Registry {
             _ => vec![],
         };
         if components.iter().any(|component| component.id == "busy") {
-            let (kind, name, reason) = ("component".into(), "busy".into(), "is powering off".into());
-            return Err(Fault::Locked { kind, name, reason }.into());
+            let locked = Fault::Locked {
+                kind: "component".into(),
+                name: "busy".into(),
+                reason: "is powering off".into(),
+            };
+            return Err(locked.into());
         }
         Ok(Response::new(PatchComponentsResponse { components }))
     }

@@ -1,11 +1,15 @@
 //! A PostgreSQL server that goes away, comes back, or takes no writes while nodes are under way.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use integration_tests::{eventually_shown, postgres::Postgres, processes::Processes};
 use reqwest::Method;
+use serde_json::json;
 use tokio::time::sleep;
-use upstreams::{Pace, Plan, Upstreams};
+use upstreams::{Pace, Plan, PowerService, Upstreams};
 
 use crate::{
     history::{Mark, is_safe},
@@ -28,9 +32,16 @@ const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_contr
 
 /// A mesh of processes on the server, and the systems around it.
 async fn prepared(server: &Postgres) -> (Processes, Upstreams) {
+    prepared_at(server, STEP).await
+}
+
+/// The same with nodes of which each step takes so long.
+async fn prepared_at(server: &Postgres, step: Duration) -> (Processes, Upstreams) {
     let mut mesh = Processes::prepare();
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) };
+    let pace = Pace { soft_off: step, power_on: step, boot: step, configuration: step, ..Pace::default() };
+    // The power service gives a node a minute for each action.
+    let power = PowerService { minute: 2 * step, ..PowerService::quick() };
+    let plan = Plan { up: true, pace: Some(pace), power, ..Plan::quick(NODES) };
     let upstreams = mesh.among(plan).await;
     for part in OWNERS {
         let url = server.create(part).await;
@@ -117,18 +128,34 @@ async fn ended_too_early(mesh: &Processes, name: &str) -> Result<bool, String> {
     Ok(is_complete)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn session_of_a_restored_backup_is_not_completed_early() {
-    let Some(mut server) = Postgres::start().await else { return };
-    let (mesh, _upstreams) = prepared(&server).await;
+/// Step of a node that is seen before it is over, also on a busy machine.
+const LONG_STEP: Duration = Duration::from_secs(3);
+
+/// Longer than the session manager completes nothing after it has lost commits.
+const WATCHED: Duration = Duration::from_secs(40);
+
+/// How long a restored session may take: the wait after a loss, or the wait for a report, and the steps of a reboot.
+const ENDED: Duration = Duration::from_secs(90);
+
+/// Restores a backup under running services that was made when all nodes of a reboot had this `status`, after the end of
+/// the session. The session of the backup reboots the nodes once more, and is completed then and not before. Gives the
+/// errors that its nodes showed meanwhile.
+async fn is_restored_when(status: &str) -> BTreeSet<String> {
+    let Some(mut server) = Postgres::start().await else { return BTreeSet::new() };
+    let (mesh, upstreams) = prepared_at(&server, LONG_STEP).await;
+    // A boot whose report is lost costs an attempt, and its time.
+    mesh.bos.options(&json!({"default_retry_policy": 3, "max_boot_wait_time": 30})).await;
     create(&mesh.bos, "reboot", "restored").await;
-    eventually_shown("a session that runs", async || {
-        let status = mesh.bos.get("/v2/sessions/restored").await["status"]["status"].clone();
-        if status == "running" { Ok(()) } else { Err(status) }
+    eventually_shown(status, async || {
+        let components = mesh.bos.get("/v2/components").await;
+        let others = components.as_array().unwrap().iter().map(|one| &one["status"]["status"]);
+        let other = others.into_iter().find(|one| **one != status).cloned();
+        other.map_or(Ok(()), Err)
     })
     .await;
     server.copy().await;
     mesh.bos.complete("restored").await;
+    let mark = Mark::now(&upstreams);
     // The services run on, with what they know of the history that is lost.
     server.fail_over().await;
     eventually_shown("the session of the backup", async || {
@@ -137,15 +164,39 @@ async fn session_of_a_restored_backup_is_not_completed_early() {
         if progress == "running" { Ok(()) } else { Err(progress) }
     })
     .await;
-    // Longer than the session manager completes nothing after it has lost commits.
-    let observed = Instant::now() + Duration::from_secs(40);
-    while Instant::now() < observed {
-        if let Err(early) = ended_too_early(&mesh, "restored").await
-            && early.starts_with("EARLY")
-        {
-            panic!("{early}");
+    let began = Instant::now();
+    let (mut ended, mut errors) = (None, BTreeSet::new());
+    while ended.is_none() || began.elapsed() < WATCHED {
+        match ended_too_early(&mesh, "restored").await {
+            Ok(true) => ended = ended.or(Some(began.elapsed())),
+            Ok(false) => {}
+            Err(early) if early.starts_with("EARLY") => panic!("{early}"),
+            // The gateway waits for the database.
+            Err(_) => {}
         }
+        let components = mesh.bos.try_send(Method::GET, "/v2/components", None).await;
+        let components = components.map(|answer| answer.body).unwrap_or_default();
+        errors.extend(components.as_array().into_iter().flatten().map(|one| one["error"].to_string()));
+        assert!(ended.is_some() || began.elapsed() < ENDED, "it does not end: {components}");
+        sleep(Duration::from_millis(100)).await;
     }
+    eprintln!("the restored session ended after {ended:.1?}");
+    let status = mesh.bos.get("/v2/sessions/restored/status").await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
+    errors
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restored_backup_of_a_shutdown_reboots_without_force() {
+    is_restored_when("power_off_gracefully_called").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restored_backup_without_boot_reports_reboots_after_the_wait() {
+    let errors = is_restored_when("power_on_called").await;
+    let is_told = errors.iter().any(|error| error.contains("waiting for the node to report the boot"));
+    assert!(errors.is_empty() || is_told, "{errors:?}");
 }
 
 /// The newest revision of a component.

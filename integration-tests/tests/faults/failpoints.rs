@@ -76,13 +76,15 @@ struct Scene {
     mesh: Processes,
     points: Failpoints,
     rounds: usize,
+    /// Rounds with two crashes of which the second did not come up.
+    missed: usize,
 }
 
 impl Scene {
     fn prepare() -> Self {
         let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
         mesh.set_variable(chassis::failpoint::DIRECTORY, points.variable());
-        Self { mesh, points, rounds: 0 }
+        Self { mesh, points, rounds: 0, missed: 0 }
     }
 
     async fn begin(&mut self, nodes: usize) {
@@ -133,9 +135,12 @@ impl Scene {
             replacing(&mut self.mesh, sleep(PAUSE)).await;
         }
         if let Some(crash) = self.armed(crashes) {
-            // Nodes that are handled together at one time are handled apart at another.
-            assert!(crash.time > 1, "{crash} was passed before, and is not any more; {}", shown(crashes));
+            // Nodes that are handled together at one time are handled apart at another, and a point that was found after
+            // a crash may have been passed because a call was late.
+            let depends_on_timing = crash.time > 1 || crashes.len() > 1;
+            assert!(depends_on_timing, "{crash} was passed before, and is not any more; {}", shown(crashes));
             eprintln!("{crash} did not come up this time");
+            self.missed += usize::from(crashes.len() > 1);
             assert!(self.points.disarm(&crash.point));
         }
     }
@@ -198,12 +203,15 @@ async fn survives(shard: usize, shards: usize) {
         crashes.due = [only.split(',').map(Crash::parse).collect()].into();
     }
     eprintln!("{} points, {} crashes here", crashes.known.len(), crashes.due.len());
+    let mut pairs = 0;
     while let Some(crash) = crashes.due.pop_front() {
+        pairs += usize::from(crash.len() > 1);
         let began = Instant::now();
         round(&mut scene, &upstreams, &crash).await;
         eprintln!("{:6.2} s", began.elapsed().as_secs_f64());
         crashes.found(scene.passed(), &crash);
     }
+    assert!(pairs == 0 || scene.missed < pairs, "none of {pairs} second crashes came up");
 }
 
 /// One reboot of everything, with these crashes.

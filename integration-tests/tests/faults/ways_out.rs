@@ -37,7 +37,7 @@ fn what_connects_to_something_is_known() {
         services/upstream/src/client.rs
         services/upstream/src/exchange.rs
         services/upstream/src/keyring.rs
-        services/upstream/src/last_look.rs
+        services/upstream/src/late_check.rs
         services/upstream/src/wire.rs
     "#]]
     .assert_eq(&found.concat());

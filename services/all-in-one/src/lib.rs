@@ -1,4 +1,5 @@
-//! The whole mesh in one process: the same parts, tables and gRPC calls as in a cluster, over loopback.
+//! The whole mesh in one process: the same services, tables and gRPC calls as in a cluster, over the loopback
+//! interface.
 
 pub mod mesh;
 pub mod surroundings;

@@ -1,4 +1,4 @@
-//! `reveille`: the whole mesh in one process, a demo of it, and the way in from BOS.
+//! `reveille`: the whole mesh in one process, a demo, and the migration from BOS.
 
 use std::process::ExitCode;
 
@@ -13,23 +13,23 @@ mod moving;
 #[command(arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
-    task: Task,
+    task: Subcommands,
 }
 
 #[derive(Subcommand)]
-enum Task {
+enum Subcommands {
     /// Serve the whole mesh in this process until Ctrl-C or SIGTERM
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(chassis::Command),
     /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
     #[command(after_help = DEMO_EXAMPLES)]
-    Demo(demo::Flags),
+    Demo(demo::DemoFlags),
     /// Bring a backup of BOS, or of another Reveille, to a running Reveille
     #[command(after_help = IMPORT_EXAMPLES)]
-    Import(moving::Import),
+    Import(moving::ImportFlags),
     /// Write a backup of a running Reveille or BOS
     #[command(after_help = EXPORT_EXAMPLES)]
-    Export(moving::Export),
+    Export(moving::ExportFlags),
 }
 
 const EXAMPLES: &str = "\
@@ -80,9 +80,9 @@ Writes options.json, sessiontemplates.json and components.json in the folder v2 
 
 fn main() -> ExitCode {
     match Arguments::parse().task {
-        Task::Serve(command) => chassis::run_command(&command, mesh::serve),
-        Task::Demo(flags) => demo::run(flags),
-        Task::Import(flags) => moving::import(&flags),
-        Task::Export(flags) => moving::export(&flags),
+        Subcommands::Serve(command) => chassis::run_command(&command, mesh::serve),
+        Subcommands::Demo(flags) => demo::run(flags),
+        Subcommands::Import(flags) => moving::import(&flags),
+        Subcommands::Export(flags) => moving::export(&flags),
     }
 }

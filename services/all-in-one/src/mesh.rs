@@ -1,4 +1,4 @@
-//! Starting every part in one process.
+//! Starts every service in one process.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use chassis::{Context, Settings, bind};
 use tokio::net::TcpListener;
 
-/// Where every part of a mesh listens. Having the listeners before anything starts means that addresses are
-/// known, also when the system chooses the ports, and that a port in use is found before anything happens.
+/// Listeners of all services. They are bound before any service starts, so that addresses are known, also with ports
+/// that the system chooses, and a port in use is detected early.
 pub struct Listeners {
     component_registry: TcpListener,
     session_manager: TcpListener,
@@ -15,12 +15,12 @@ pub struct Listeners {
     power_controller: TcpListener,
     config_coordinator: TcpListener,
     gateway: TcpListener,
-    /// Only where something is simulated.
+    /// Present if the simulator is used.
     simulator: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Listens for every part and writes the addresses into `settings`, so that the parts find each other.
+    /// Binds a listener for every service and writes its address into `settings`.
     ///
     /// # Errors
     /// Names the setting and the address that cannot be listened on.
@@ -54,13 +54,13 @@ impl Listeners {
 fn url(listener: &TcpListener) -> anyhow::Result<String> {
     let mut address = listener.local_addr().context("local address")?;
     if address.ip().is_unspecified() {
-        // Whoever listens everywhere is reached on the loopback interface from within the process.
+        // A listener on all addresses is reached over the loopback interface from within the process.
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
     Ok(format!("http://{address}"))
 }
 
-/// Listens as the settings say and starts every part.
+/// Binds the listeners of the settings and starts every service.
 ///
 /// # Errors
 /// As [`Listeners::bind`] and [`start`].
@@ -71,8 +71,8 @@ pub async fn serve(context: Context) -> anyhow::Result<()> {
     start(&context, listeners).await
 }
 
-/// Starts every part, the simulator only where something is simulated. They find each other in any order; the gateway
-/// is ready when they are.
+/// Starts every service, and the simulator if a driver needs it. The order does not matter; the gateway is ready when
+/// all services are.
 ///
 /// # Errors
 /// Says which part could not start and why.
@@ -85,7 +85,7 @@ pub async fn start(context: &Context, listeners: Listeners) -> anyhow::Result<()
     power_controller::start(part(), listeners.power_controller).await.context("power controller")?;
     config_coordinator::start(part(), listeners.config_coordinator).await.context("config coordinator")?;
     status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
-    // After the others, which wait for it: where their settings cannot be used, nobody outside was called.
+    // Started after the others, which wait for it: if their settings are invalid, no external system was called.
     component_registry::start(part(), listeners.component_registry).await.context("component registry")?;
     gateway::start(part(), listeners.gateway).await.context("gateway")
 }

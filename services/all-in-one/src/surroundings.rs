@@ -1,4 +1,4 @@
-//! Settings for a mesh whose surroundings are played by the crate `upstreams`.
+//! Settings for a mesh whose external systems are fakes of the crate `upstreams`.
 
 use chassis::settings::{
     BootParametersDriver, CatalogueDriver, ConfigurationDriver, ImagesDriver, InventoryDriver, Peer,
@@ -23,7 +23,7 @@ pub fn play(settings: &mut Settings, upstreams: &Upstreams) {
     at(&mut tenants.tapms, Service::Tapms);
 }
 
-/// Leaves every concern to a service of its own, as on a CSM machine.
+/// Sets the drivers of a CSM machine: an external service for every concern.
 pub fn csm(settings: &mut Settings) {
     settings.inventory.driver = InventoryDriver::Hsm;
     settings.power.driver = PowerDriver::Pcs;

@@ -1,4 +1,4 @@
-//! Between the wire and the rules, for what only the registry handles.
+//! Conversion between messages and domain types, for messages that only the registry handles.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -30,15 +30,15 @@ use proto::{component as wire, session};
 
 use crate::store::BootToken;
 
-/// A member of a request that must be there.
+/// Reports that a required member of a request is missing.
 pub(crate) fn missing(field: &str) -> Invalid {
     Invalid::new(field, "is missing")
 }
 
-/// What the tokens of one request stand for.
-pub(crate) struct Tokens(HashMap<String, KnownToken>);
+/// Stored tokens that one request names.
+pub(crate) struct RequestTokens(HashMap<String, KnownToken>);
 
-impl Tokens {
+impl RequestTokens {
     pub(crate) fn new<'a>(known: impl IntoIterator<Item = &'a BootToken>) -> Self {
         let known = known.into_iter().map(|token| {
             let boot_artifacts = Arc::clone(&token.boot_artifacts);
@@ -53,10 +53,10 @@ impl Tokens {
     }
 }
 
-/// The conditions of a list. The ids are none of them: they choose where to look.
+/// Reads the conditions of a list request. Ids are not conditions: they select the records to search.
 ///
 /// # Errors
-/// When a tenant has no possible name.
+/// A tenant's name is invalid.
 pub(crate) fn filter(filter: wire::ComponentFilter) -> Result<ComponentFilter, Invalid> {
     Ok(ComponentFilter {
         enabled: filter.enabled,
@@ -68,7 +68,7 @@ pub(crate) fn filter(filter: wire::ComponentFilter) -> Result<ComponentFilter, I
     })
 }
 
-/// The assignments of a session with the ids they are for.
+/// Reads the assignments of a session, each with the ids of its members.
 pub(crate) fn assignments(
     request: wire::AssignSessionRequest,
     interner: &mut Interner,
@@ -78,7 +78,8 @@ pub(crate) fn assignments(
     }
     domain::id::check_name("session", &request.session)?;
     let tenant = Tenant::parse(&request.tenant)?;
-    let (id, session) = (interner.share(&request.assignment_id), interner.share(&request.session));
+    let id = interner.share(&request.assignment_id);
+    let session = interner.share(&request.session);
     let assignments = request.assignments.into_iter().map(|one| {
         let assignment = Assignment {
             assignment_id: Arc::clone(&id),
@@ -95,7 +96,7 @@ pub(crate) fn assignments(
     Ok(assignments.collect())
 }
 
-/// What is known of the sessions that components name in their staged state.
+/// Reads the sessions that components name in their staged state.
 pub(crate) fn staged_sessions(
     sessions: Vec<wire::StagedSession>,
 ) -> Result<HashMap<SessionReference, Standing>, Fault> {
@@ -123,7 +124,7 @@ fn operation(operation: session::Operation) -> Option<Operation> {
     }
 }
 
-/// Reports of the status evaluator.
+/// Reads reports of the status evaluator.
 pub(crate) fn status_reports(
     request: wire::ReportStatusesRequest,
     interner: &mut Interner,
@@ -143,14 +144,14 @@ pub(crate) fn status_reports(
     reports.collect()
 }
 
-/// The change that a report with that `error` makes; unset: the error stays.
+/// Reads the change that a report makes to the error. Without an `error` the old one stays.
 fn error_change(error: Option<&str>, kind: i32, interner: &mut Interner) -> ErrorChange {
     let Some(error) = error else { return ErrorChange::Keep };
     let trouble = trouble::from_wire(kind, interner.share(error));
     trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
 }
 
-/// Reports of the power controller.
+/// Reads reports of the power controller.
 pub(crate) fn action_reports(
     request: wire::ReportActionsRequest,
     interner: &mut Interner,
@@ -168,10 +169,10 @@ pub(crate) fn action_reports(
     reports.collect()
 }
 
-/// Reports of the config coordinator, whose tokens are stored.
+/// Reads reports of the config coordinator, whose tokens are stored already.
 pub(crate) fn preparation_reports(
     request: wire::ReportPreparationsRequest,
-    tokens: &Tokens,
+    tokens: &RequestTokens,
     interner: &mut Interner,
 ) -> Result<Vec<PreparationReport>, Fault> {
     let reports = request.reports.into_iter().map(|report| {
@@ -188,7 +189,7 @@ pub(crate) fn preparation_reports(
     reports.collect()
 }
 
-/// Tokens with the time at which they are stored.
+/// Reads tokens, with `now` as the time at which they are stored.
 pub(crate) fn boot_tokens(
     tokens: Vec<wire::BootToken>,
     now: Timestamp,
@@ -203,4 +204,68 @@ pub(crate) fn boot_tokens(
         revision: 0,
     });
     tokens.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::convert::component::action_to_wire;
+    use domain::{
+        component::Action,
+        trouble::{Trouble, TroubleKind},
+    };
+    use proto::meta;
+
+    use super::*;
+
+    fn action_trouble(kind: meta::TroubleKind) -> Option<Trouble> {
+        let report = wire::ActionReport {
+            id: "x1".into(),
+            action: action_to_wire(Action::PoweringOn).into(),
+            error: "waiting for the BMC".into(),
+            error_kind: kind.into(),
+            ..Default::default()
+        };
+        let request = wire::ReportActionsRequest { reports: vec![report] };
+        let reports = action_reports(request, &mut Interner::default()).unwrap();
+        reports[0].trouble.as_deref().cloned()
+    }
+
+    #[test]
+    fn reports_of_earlier_versions_get_kinds() {
+        let kind = |trouble: Option<Trouble>| trouble.map(|trouble| trouble.kind());
+        assert_eq!(kind(action_trouble(meta::TroubleKind::Unspecified)), Some(TroubleKind::Waiting));
+        assert_eq!(kind(action_trouble(meta::TroubleKind::Failed)), Some(TroubleKind::Failed));
+
+        let report = wire::PreparationReport {
+            id: "x1".into(),
+            error: "Error encountered setting CFS information: no".into(),
+            ..Default::default()
+        };
+        let request = wire::ReportPreparationsRequest { reports: vec![report], tokens: vec![] };
+        let reports =
+            preparation_reports(request, &RequestTokens::new([]), &mut Interner::default()).unwrap();
+        let trouble = reports[0].trouble.as_deref().cloned();
+        assert_eq!(kind(trouble), Some(TroubleKind::ConfigurationRefused));
+    }
+
+    #[test]
+    fn status_reports_change_errors_by_kind() {
+        let change = |error: Option<&str>, kind: meta::TroubleKind| {
+            let report = wire::StatusReport {
+                id: "x1".into(),
+                error: error.map(str::to_owned),
+                error_kind: kind.into(),
+                ..Default::default()
+            };
+            let request = wire::ReportStatusesRequest { reports: vec![report] };
+            status_reports(request, &mut Interner::default()).unwrap().swap_remove(0).error
+        };
+        let unspecified = meta::TroubleKind::Unspecified;
+        assert_eq!(change(None, unspecified), ErrorChange::Keep);
+        assert_eq!(change(Some(""), unspecified), ErrorChange::Clear);
+        let text = "waiting for PCS";
+        let shown = |kind| Trouble::new(kind, text.into()).map_or(ErrorChange::Clear, ErrorChange::Show);
+        assert_eq!(change(Some(text), unspecified), shown(TroubleKind::Waiting));
+        assert_eq!(change(Some(text), meta::TroubleKind::Failed), shown(TroubleKind::Failed));
+    }
 }

@@ -1,4 +1,4 @@
-//! Makes a component of every node that the inventory lists (BOS reference 5.11). Never removes one.
+//! Creates a component for every node in the inventory (BOS reference 5.11). Never removes a component.
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
@@ -7,10 +7,10 @@ use domain::{component::Component, id::ComponentId, inventory::NODE, write::newl
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::Picture, store::create};
+use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::InventorySnapshot, store::create};
 
-/// Looks for new nodes at the start and when a hint comes. One replica also looks for all now and then, as often as the
-/// option `discovery_frequency` says.
+/// Discovers new nodes at the start and after a hint. The replica that holds the lease also discovers nodes
+/// periodically, with the period of the option `discovery_frequency`.
 pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
@@ -18,32 +18,32 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
         match discover(&registry).await {
             Ok(found) => {
                 if failures > 0 || found > 0 {
-                    tracing::info!(found, failures, "looked for new nodes");
+                    tracing::info!(found, failures, "nodes discovered");
                 }
             }
             Err(fault) => {
                 failures += 1;
                 if failures == 1 {
-                    tracing::warn!(%fault, "cannot look for new nodes");
+                    tracing::warn!(%fault, "cannot discover nodes");
                 }
                 tokio::time::sleep(pause::after(failures)).await;
                 continue;
             }
         }
         failures = 0;
-        until_next_look(&registry, began).await;
+        wait_for_next_poll(&registry, began).await;
     }
 }
 
-/// Waits as long as the option says, and no longer when the option is changed meanwhile or a hint comes.
-async fn until_next_look(registry: &Registry, began: Instant) {
+/// Waits for the next discovery: for the period of the option, which may change meanwhile, or for a hint.
+async fn wait_for_next_poll(registry: &Registry, began: Instant) {
     let mut changes = pin!(registry.options.follow());
     let mut handovers = pin!(registry.leases.changes());
     loop {
         let period = registry.options_in_force().discovery_period();
         tokio::select! {
             () = sleep_until(began + period), if registry.leases.holds(FOR_ALL) => return,
-            // Who comes to it late looks at once.
+            // A replica that acquires the lease late polls at once.
             Some(_) = handovers.next() => {}
             () = registry.hints.nodes.notified() => return sleep_until(began + LEAST_GAP).await,
             Some(_) = changes.next() => {}
@@ -51,25 +51,27 @@ async fn until_next_look(registry: &Registry, began: Instant) {
     }
 }
 
-/// Creates the components that are missing and says how many.
+/// Creates the missing components and returns their number.
 async fn discover(registry: &Registry) -> Result<usize, Fault> {
-    let picture = registry.inventory.picture().await?;
+    let snapshot = registry.inventory.snapshot().await?;
     let known = registry.components.view();
-    let new = new_nodes(&picture, |id| known.get(id).is_some());
+    let new = new_nodes(&snapshot, |id| known.get(id).is_some());
     if new.is_empty() {
         return Ok(0);
     }
     let create_missing = move |draft: &mut Draft<'_, Component>| {
         let now = time::now();
-        // One that cannot be read is there, and waits for somebody to mend it.
-        let is_missing = |id: &str| draft.get(id).is_none() && !draft.is_unreadable(id);
-        let missing: Vec<_> = new.into_iter().filter(|id| is_missing(id.as_str())).collect();
+        // An unreadable record counts as present: an operator has to repair it.
+        let missing: Vec<_> = new
+            .into_iter()
+            .filter(|id| draft.get(id.as_str()).is_none() && !draft.is_unreadable(id.as_str()))
+            .collect();
         let Some(first) = missing.first() else { return Ok(0) };
-        // All say the same, and share the memory of it.
+        // All new components share the memory of one blank record.
         let blank = newly_discovered(first.clone(), now);
         let created = missing.len();
         for id in missing {
-            let locked = picture.locked.contains(id.as_str());
+            let locked = snapshot.locked.contains(id.as_str());
             create(draft, Component { id, locked, ..blank.clone() });
         }
         Ok(created)
@@ -77,17 +79,18 @@ async fn discover(registry: &Registry) -> Result<usize, Fault> {
     Ok(registry.components.write(create_missing).await?.0)
 }
 
-/// Nodes of the picture that are not known yet and can be components.
-fn new_nodes(picture: &Picture, known: impl Fn(&str) -> bool) -> Vec<ComponentId> {
-    let (mut new, mut impossible) = (Vec::new(), 0_usize);
-    for node in picture.hardware().filter(|item| item.r#type == NODE && !known(&item.id)) {
+/// Returns the nodes of the snapshot that are not known yet and have valid ids.
+fn new_nodes(snapshot: &InventorySnapshot, known: impl Fn(&str) -> bool) -> Vec<ComponentId> {
+    let mut new = Vec::new();
+    let mut impossible = 0_usize;
+    for node in snapshot.hardware().filter(|item| item.r#type == NODE && !known(&item.id)) {
         match ComponentId::parse(&node.id) {
             Ok(id) => new.push(id),
             Err(_) => impossible += 1,
         }
     }
     if impossible > 0 {
-        tracing::warn!(impossible, "the inventory lists nodes whose ids no component can have");
+        tracing::warn!(impossible, "inventory lists nodes with invalid ids");
     }
     new
 }
@@ -115,8 +118,8 @@ mod tests {
             item("all", "Node"),
         ];
         let parts = vec![ListInventoryResponse { hardware, ..ListInventoryResponse::default() }];
-        let picture = Picture { parts, ..Picture::default() };
-        let new = new_nodes(&picture, |id| id == "x1c0s0b0n0");
+        let snapshot = InventorySnapshot { parts, ..InventorySnapshot::default() };
+        let new = new_nodes(&snapshot, |id| id == "x1c0s0b0n0");
         assert_eq!(new.iter().map(ComponentId::as_str).collect::<Vec<_>>(), ["x1c0s0b0n1", "all"]);
     }
 }

@@ -1,7 +1,7 @@
-//! Forgets what nodes reported too long ago (BOS reference 5.12), when the oldest report comes of age.
+//! Deletes the reported state of nodes after its time to live (BOS reference 5.12).
 //!
-//! Nothing is kept for each component. Nodes report again long before that, so that there is seldom anything to forget,
-//! and then one look at all of them takes milliseconds.
+//! The task keeps no state per component. Nodes report again long before their reports expire, so that there is
+//! seldom work, and then one pass over all components takes milliseconds.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::Registry;
 /// Components in one write.
 const BATCH: usize = 5_000;
 
-/// Pause before a write is tried again that the database did not take.
+/// Pause before a failed write is retried.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Least time between two looks at all components: nodes that fell silent together come of age one by one.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Least time between two passes: the reports of nodes that fell silent together expire one by one.
+const BETWEEN_PASSES: Duration = Duration::from_secs(1);
 
-/// Forgets reports as they come of age, for ever.
+/// Deletes reports as they expire, for ever.
 pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
     let mut options = std::pin::pin!(registry.options.follow());
@@ -37,35 +37,36 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
             }
             Some(_) = options.next() => next = first(&registry, &registry.components.view().all()),
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                next = look(&registry).await;
+                next = delete_expired(&registry).await;
             }
         }
     }
 }
 
-/// When the first report of these components is too old; none: there is none.
+/// Returns the time at which the first report of these components expires; none: no component has a report.
 fn first(registry: &Registry, components: &[Arc<Component>]) -> Option<Instant> {
     let ttl = registry.options_in_force().actual_state_ttl();
     let first = components.iter().filter_map(|component| actual_state_expires(component, ttl)).min();
     first.map(|at| Instant::now() + at.since(time::now()))
 }
 
-/// Forgets what is too old, and says when to look again.
-async fn look(registry: &Registry) -> Option<Instant> {
-    let soonest = Instant::now() + BETWEEN_LOOKS;
-    for ids in registry.of_age(time::now()).chunks(BATCH) {
+/// Deletes expired reports, and returns the time of the next pass.
+async fn delete_expired(registry: &Registry) -> Option<Instant> {
+    let soonest = Instant::now() + BETWEEN_PASSES;
+    for ids in registry.expired(time::now()).chunks(BATCH) {
         if let Err(fault) = expire(registry, ids.to_vec()).await {
-            tracing::warn!(%fault, components = ids.len(), "old reports could not be forgotten");
+            tracing::warn!(%fault, components = ids.len(), "cannot delete expired reports of nodes");
             return Some(Instant::now() + PAUSE);
         }
     }
-    // A clock that was set back has left some of them too young.
+    // If the clock was set back, some reports have not expired yet.
     first(registry, &registry.components.view().all()).map(|at| at.max(soonest))
 }
 
 async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
-    let (ttl, compatibility) = (registry.options_in_force().actual_state_ttl(), registry.compatibility);
-    let forget = move |draft: &mut Draft<'_, Component>| {
+    let ttl = registry.options_in_force().actual_state_ttl();
+    let compatibility = registry.compatibility;
+    let expire = move |draft: &mut Draft<'_, Component>| {
         let now = time::now();
         for id in ids {
             let stored = draft.get(&id);
@@ -75,16 +76,20 @@ async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
         }
         Ok(())
     };
-    registry.components.write(forget).await?;
+    registry.components.write(expire).await?;
     Ok(())
 }
 
 impl Registry {
-    /// The components whose reports are too old by `now`.
-    fn of_age(&self, now: Timestamp) -> Vec<Arc<str>> {
+    /// Returns the components whose reports have expired at `now`.
+    fn expired(&self, now: Timestamp) -> Vec<Arc<str>> {
         let ttl = self.options_in_force().actual_state_ttl();
-        let is_old = |component: &Component| actual_state_expires(component, ttl).is_some_and(|at| at <= now);
-        let all = self.components.view().all();
-        all.iter().filter(|component| is_old(component)).map(|component| component.shared_key()).collect()
+        let mut expired = Vec::new();
+        for component in self.components.view().all() {
+            if actual_state_expires(&component, ttl).is_some_and(|at| at <= now) {
+                expired.push(component.shared_key());
+            }
+        }
+        expired
     }
 }

@@ -1,5 +1,5 @@
-//! Hints that the inventory has changed. They only make the next look come sooner: what is not hinted at is
-//! found by the looks that come anyway.
+//! Hints that the inventory has changed. A hint only makes the next poll come sooner: changes without a hint are
+//! found by the periodic polls.
 
 use std::time::Duration;
 
@@ -7,47 +7,47 @@ use tokio::sync::Notify;
 
 use crate::Registry;
 
-/// Shortest time between the beginnings of two looks of a kind, however many hints come.
+/// Shortest time between the beginnings of two polls of a kind, however many hints arrive.
 pub(crate) const LEAST_GAP: Duration = Duration::from_secs(1);
 
-/// Hints that nobody has followed yet. Any number of a kind are one.
+/// Pending hints. Hints of one kind are merged.
 #[derive(Default)]
-pub(crate) struct Hints {
-    /// There may be new nodes.
+pub(crate) struct PollHints {
+    /// The inventory may list new nodes.
     pub(crate) nodes: Notify,
-    /// Locks may have changed of nodes that are being acted on.
+    /// Locks of enabled nodes may have changed.
     pub(crate) locks: Notify,
 }
 
-/// What a hint is worth looking at for.
+/// Kind of poll that a hint triggers.
 #[derive(Debug, PartialEq, Eq)]
-enum Worth {
+enum HintedPoll {
     Nodes,
     Locks,
     Nothing,
 }
 
 impl Registry {
-    /// Takes the hint that something has changed about these; about anybody if there are none.
+    /// Handles a hint about the nodes `ids`; an empty list is about all nodes.
     pub(crate) fn take_hint(&self, ids: &[String]) {
         let components = self.components.view();
-        match worth(ids, |id| components.get(id).map(|component| component.is_enabled())) {
-            Worth::Nodes => self.hints.nodes.notify_one(),
-            Worth::Locks => self.hints.locks.notify_one(),
-            Worth::Nothing => {}
+        match hinted_poll(ids, |id| components.get(id).map(|component| component.is_enabled())) {
+            HintedPoll::Nodes => self.hints.nodes.notify_one(),
+            HintedPoll::Locks => self.hints.locks.notify_one(),
+            HintedPoll::Nothing => {}
         }
     }
 }
 
-/// Looking for new nodes brings the locks too, so a hint is worth one look at most. `enabled` says it of those
-/// who are known.
-fn worth(ids: &[String], enabled: impl Fn(&str) -> Option<bool>) -> Worth {
+/// Selects the poll that a hint triggers: discovery includes the locks, so one poll suffices. `enabled` returns
+/// whether a known component is enabled.
+fn hinted_poll(ids: &[String], enabled: impl Fn(&str) -> Option<bool>) -> HintedPoll {
     let known: Option<Vec<bool>> = ids.iter().map(|id| enabled(id)).collect();
     match known {
-        None => Worth::Nodes,
-        Some(known) if known.is_empty() => Worth::Nodes,
-        Some(known) if known.contains(&true) => Worth::Locks,
-        Some(_) => Worth::Nothing,
+        None => HintedPoll::Nodes,
+        Some(known) if known.is_empty() => HintedPoll::Nodes,
+        Some(known) if known.contains(&true) => HintedPoll::Locks,
+        Some(_) => HintedPoll::Nothing,
     }
 }
 
@@ -56,13 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_is_worth_what_it_may_be_about() {
+    fn a_hint_triggers_the_poll_that_it_needs() {
         let rows = [
-            ("", Worth::Nodes),
-            ("new", Worth::Nodes),
-            ("on off", Worth::Locks),
-            ("off", Worth::Nothing),
-            ("on off new", Worth::Nodes),
+            ("", HintedPoll::Nodes),
+            ("new", HintedPoll::Nodes),
+            ("on off", HintedPoll::Locks),
+            ("off", HintedPoll::Nothing),
+            ("on off new", HintedPoll::Nodes),
         ];
         for (ids, expected) in rows {
             let list: Vec<_> = ids.split_whitespace().map(str::to_owned).collect();
@@ -71,7 +71,7 @@ mod tests {
                 "off" => Some(false),
                 _ => None,
             };
-            assert_eq!(worth(&list, enabled), expected, "{ids}");
+            assert_eq!(hinted_poll(&list, enabled), expected, "{ids}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The component registry: the one place that knows every component.
+//! The component registry: the owner of every component record.
 //!
-//! It owns the records of components, the tokens of boots, the options, and the connection to the inventory.
-//! Everybody reads and watches it. What a write does to a record is decided by `domain::write` and
-//! `domain::report`; the registry runs those rules on the newest record and makes the result durable.
+//! This service owns the records of components, boot tokens and options, and the connection to the inventory. Other
+//! services read and watch them. `domain::write` and `domain::report` decide the effect of a write; the registry
+//! applies these rules to the newest record and makes the result durable.
 //!
-//! It acts on nothing outside and decides nothing about where a component should go.
+//! This service acts on no external system and makes no decision about a component's target.
 //!
-//! - `rpc`: what is served; `store`: what is kept; `convert`: between both and the rules
-//! - `inventory`: what the machine is made of; `discovery`, `locks`, `presence`: what of it becomes part of the records;
-//!   `hints`: when to look sooner
-//! - `expiry`: forgets what nodes reported too long ago; `compaction`: and what nothing refers to any more
+//! - `rpc`: gRPC services; `store`: tables; `convert`: conversion between messages and domain types
+//! - `inventory`: the hardware inventory; `discovery`, `locks`, `presence`: its parts in the records; `hints`:
+//!   earlier polls
+//! - `expiry`: deletes expired reports of nodes; `compaction`: deletes unused boot artifacts
 
 mod compaction;
 mod convert;
@@ -38,23 +38,23 @@ use proto::{
     option::options_service_server::OptionsServiceServer,
 };
 
-use hints::Hints;
-use inventory::{Driver, Inventory, subscription};
-use rpc::Renewals;
-pub use store::{BootToken, BootTokens, Components, Migrator, StoredOptions};
+use hints::PollHints;
+use inventory::{InventoryHandle, InventorySource, subscription};
+use rpc::TimeStampRenewals;
+pub use store::{BootToken, BootTokens, ComponentTable, Migrator, StoredOptions};
 
-/// Who holds this key does what one replica does for all: it looks at the inventory again and again, keeps up the
-/// subscription to its notifications, and forgets what is old.
+/// Lease of the replica that works for all: it polls the inventory, keeps up the subscription to notifications, and
+/// deletes expired data.
 const FOR_ALL: &str = "inventory";
 
-/// What the registry's services share.
+/// State that the calls and tasks of the registry share.
 pub(crate) struct Registry {
-    components: Ledger<Components>,
+    components: Ledger<ComponentTable>,
     tokens: Ledger<BootTokens>,
     options: Ledger<StoredOptions>,
-    inventory: Inventory,
-    hints: Hints,
-    renewals: Renewals,
+    inventory: InventoryHandle,
+    hints: PollHints,
+    renewals: TimeStampRenewals,
     leases: Leases,
     interner: Mutex<Interner>,
     compatibility: Compatibility,
@@ -63,13 +63,13 @@ pub(crate) struct Registry {
 /// Starts the registry on `listener`.
 ///
 /// # Errors
-/// When the database cannot be opened, or a setting cannot be used; then its key is named.
+/// The database cannot be opened, or a setting cannot be used; the text names its key.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
-    let driver = Driver::new(settings)?;
+    let driver = InventorySource::new(settings)?;
     let subscription = subscription::wanted(&driver, &settings.inventory.notifications);
     let driver = Arc::new(driver);
-    let (inventory, questions) = Inventory::new(Arc::clone(&driver));
+    let (inventory, questions) = InventoryHandle::new(Arc::clone(&driver));
     let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
     let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let leases = Leases::start(&context, "component-registry", &database).await?;
@@ -78,13 +78,13 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         tokens: Ledger::open(&context, database.clone()).await?,
         options: Ledger::open(&context, database.clone()).await?,
         inventory,
-        hints: Hints::default(),
-        renewals: Renewals::default(),
+        hints: PollHints::default(),
+        renewals: TimeStampRenewals::default(),
         leases: leases.clone(),
         interner: Mutex::default(),
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
-    registry.fill_in_options().await?;
+    registry.store_default_options().await?;
 
     let mut server = Server::default();
     server.add(
@@ -102,23 +102,24 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
     tasks.spawn_until_shutdown("presence", presence::run(Arc::clone(&registry)));
     if let Some((peer, wanted)) = subscription {
-        let subscribe = move || subscription::run(peer.clone(), wanted.clone());
-        tasks.spawn_until_shutdown("subscription", leases.clone().while_holding(FOR_ALL, subscribe));
+        let subscribed =
+            leases.clone().while_holding(FOR_ALL, move || subscription::run(peer.clone(), wanted.clone()));
+        tasks.spawn_until_shutdown("subscription", subscribed);
     }
-    let compact = move || compaction::run(database.clone());
-    tasks.spawn_until_shutdown("compaction", leases.clone().while_holding(FOR_ALL, compact));
+    let compacted = leases.clone().while_holding(FOR_ALL, move || compaction::run(database.clone()));
+    tasks.spawn_until_shutdown("compaction", compacted);
     let expiring = Arc::clone(&registry);
-    let expire = move || expiry::run(Arc::clone(&expiring));
-    tasks.spawn_until_shutdown("expiry", leases.while_holding(FOR_ALL, expire));
+    let expired = leases.while_holding(FOR_ALL, move || expiry::run(Arc::clone(&expiring)));
+    tasks.spawn_until_shutdown("expiry", expired);
     tasks.spawn_until_shutdown("inventory", inventory::run(registry, driver, questions));
     ready.now();
     Ok(())
 }
 
 impl Registry {
-    /// Stores the default options on the very first start, and nobody's wish for an option that there is not where
-    /// BOS is followed strictly. Options that cannot be read are left to who set them.
-    async fn fill_in_options(&self) -> anyhow::Result<()> {
+    /// Stores the default options on the first start. In strict mode, stored values of options that BOS does not have
+    /// are reset. Unreadable options are left for an operator.
+    async fn store_default_options(&self) -> anyhow::Result<()> {
         let compatibility = self.compatibility;
         let fill_in = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
             if draft.is_unreadable(OptionsRecord::KEY) {
@@ -136,12 +137,12 @@ impl Registry {
         Ok(())
     }
 
-    /// How long an answer of the inventory may take to begin.
+    /// Returns the deadline for the beginning of an inventory answer.
     pub(crate) fn answer_within(&self) -> Duration {
         Duration::from_secs(self.options_in_force().hsm_read_timeout.into())
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     pub(crate) fn options_in_force(&self) -> Options {
         self.options.view().get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
     }

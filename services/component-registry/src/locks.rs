@@ -1,5 +1,5 @@
-//! Keeps in the records which nodes the inventory locks. It looks while nodes are being acted on, and takes in
-//! whatever others learn.
+//! Keeps the locks of the inventory in the records: polls while nodes are enabled, and applies the locks that other
+//! callers read.
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
@@ -11,66 +11,66 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::Locked};
+use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::LockedIds};
 
 /// Ids of components.
-type Ids = HashSet<Arc<str>>;
+type ComponentIds = HashSet<Arc<str>>;
 
-/// What is known about locks, whoever asked.
-type Told = watch::Receiver<Option<Arc<Locked>>>;
+/// Receiver of the latest locks, whichever caller read them.
+type LockReceiver = watch::Receiver<Option<Arc<LockedIds>>>;
 
-/// Follows the locks for ever: looks at once when a hint comes. One replica also looks for all every `period` while a
-/// component is enabled, and at once when one becomes so.
+/// Follows the locks for ever: polls at once after a hint. The replica that holds the lease also polls every `period`
+/// while a component is enabled, and at once when one becomes enabled.
 pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
-    let mut told = registry.inventory.locked();
+    let mut known = registry.inventory.locked();
     let mut handovers = std::pin::pin!(registry.leases.changes());
-    let mut looks = Looks::new(period);
+    let mut polls = LockPolls::new(period);
     loop {
-        let due = looks.due;
+        let due = polls.due;
         let for_all = registry.leases.holds(FOR_ALL);
         tokio::select! {
             Some(batch) = components.next() => if for_all {
-                looks.notice(&batch.changed, Instant::now());
+                polls.notice(&batch.changed, Instant::now());
             },
             Some(handover) = handovers.next() => if handover.concerns(FOR_ALL) {
-                looks.rest();
+                polls.stop();
                 if registry.leases.holds(FOR_ALL) {
-                    looks.notice(&registry.components.view().all(), Instant::now());
+                    polls.notice(&registry.components.view().all(), Instant::now());
                 }
             },
-            () = registry.hints.locks.notified() => looks.soon(Instant::now()),
-            Ok(()) = told.changed() => match write(&registry, &mut told).await {
+            () = registry.hints.locks.notified() => polls.poll_soon(Instant::now()),
+            Ok(()) = known.changed() => match write(&registry, &mut known).await {
                 Ok(()) => {}
-                Err(fault) => looks.failed(&fault, Instant::now()),
+                Err(fault) => polls.failed(&fault, Instant::now()),
             },
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                looks.begin(Instant::now());
-                match look(&registry, &mut told).await {
-                    Ok(_) if !registry.leases.holds(FOR_ALL) => looks.rest(),
-                    Ok(enabled) => looks.done(enabled),
-                    Err(fault) => looks.failed(&fault, Instant::now()),
+                polls.begin(Instant::now());
+                match poll(&registry, &mut known).await {
+                    Ok(_) if !registry.leases.holds(FOR_ALL) => polls.stop(),
+                    Ok(enabled) => polls.done(enabled),
+                    Err(fault) => polls.failed(&fault, Instant::now()),
                 }
             }
         }
     }
 }
 
-/// Looks at the locks if anybody is to be acted on, and says who that is. One look is enough for all.
-async fn look(registry: &Registry, told: &mut Told) -> Result<Ids, Fault> {
+/// Polls the locks if a component is enabled, and returns the enabled components. One poll covers all of them.
+async fn poll(registry: &Registry, known: &mut LockReceiver) -> Result<ComponentIds, Fault> {
     let components = registry.components.view().all();
     let enabled = components.iter().filter(|component| component.is_enabled());
-    let enabled: Ids = enabled.map(|component| component.shared_key()).collect();
+    let enabled: ComponentIds = enabled.map(|component| component.shared_key()).collect();
     if !enabled.is_empty() {
-        registry.inventory.look_at_locks().await?;
+        registry.inventory.poll_locks().await?;
     }
-    write(registry, told).await?;
+    write(registry, known).await?;
     Ok(enabled)
 }
 
-/// Writes what is known to the components that say otherwise. As long as nothing is known they stay.
-async fn write(registry: &Registry, told: &mut Told) -> Result<(), Fault> {
-    let Some(locked) = told.borrow_and_update().clone() else { return Ok(()) };
+/// Writes the known locks to the components that differ. Before the first answer the records stay unchanged.
+async fn write(registry: &Registry, known: &mut LockReceiver) -> Result<(), Fault> {
+    let Some(locked) = known.borrow_and_update().clone() else { return Ok(()) };
     let differing = differing(&registry.components.view().all(), &locked);
     if differing.is_empty() {
         return Ok(());
@@ -85,48 +85,54 @@ async fn write(registry: &Registry, told: &mut Told) -> Result<(), Fault> {
         Ok(count)
     };
     let (changed, _) = registry.components.write(lock).await?;
-    tracing::info!(changed, "locks of the inventory have changed");
+    tracing::info!(changed, "inventory locks changed");
     Ok(())
 }
 
-/// Components whose record does not say what is known.
-fn differing(components: &[Arc<Component>], locked: &Locked) -> Vec<Arc<str>> {
-    let differs = |component: &&Arc<Component>| component.locked != locked.contains(component.key());
-    components.iter().filter(differs).map(|component| component.shared_key()).collect()
+/// Returns the components whose record differs from the known locks.
+fn differing(components: &[Arc<Component>], locked: &LockedIds) -> Vec<Arc<str>> {
+    let mut differing = Vec::new();
+    for component in components {
+        if component.locked != locked.contains(component.key()) {
+            differing.push(component.shared_key());
+        }
+    }
+    differing
 }
 
-/// When to look next.
+/// Schedule of lock polls.
 #[derive(Debug)]
-struct Looks {
+struct LockPolls {
     period: Duration,
-    /// When the last one began.
+    /// Beginning of the latest poll.
     began: Option<Instant>,
-    /// When the next one is due; none while nobody is acted on.
+    /// Time of the next poll; none while no component is enabled.
     due: Option<Instant>,
-    /// Components whose locks were looked at since they are enabled.
-    covered: Ids,
-    /// Looks in a row that failed.
+    /// Components whose locks were polled since they became enabled.
+    covered: ComponentIds,
+    /// Failed polls in a row.
     failures: u32,
 }
 
-impl Looks {
+impl LockPolls {
     fn new(period: Duration) -> Self {
-        Self { period, began: None, due: None, covered: Ids::new(), failures: 0 }
+        Self { period, began: None, due: None, covered: ComponentIds::new(), failures: 0 }
     }
 
-    /// Takes in what changed of components: a look is due once one was enabled.
+    /// Applies changes of components: a newly enabled component makes a poll due.
     fn notice(&mut self, changed: &[Arc<Component>], now: Instant) {
         let (enabled, disabled): (Vec<_>, Vec<_>) = changed.iter().partition(|one| one.is_enabled());
         for component in disabled {
             self.covered.remove(component.key());
         }
         if enabled.iter().any(|component| !self.covered.contains(component.key())) {
-            self.soon(now);
+            self.poll_soon(now);
         }
     }
 
-    /// Looks without delay, but not too often, and not before the pause after a failure is over.
-    fn soon(&mut self, now: Instant) {
+    /// Makes a poll due without delay, but no sooner than the least gap, and not before the pause after a failure has
+    /// ended.
+    fn poll_soon(&mut self, now: Instant) {
         if self.failures > 0 {
             return;
         }
@@ -134,9 +140,10 @@ impl Looks {
         self.due = Some(self.due.map_or(earliest, |due| due.min(earliest)));
     }
 
-    /// Another replica looks for all.
-    fn rest(&mut self) {
-        (self.due, self.failures) = (None, 0);
+    /// Stops polling: another replica polls for all.
+    fn stop(&mut self) {
+        self.due = None;
+        self.failures = 0;
         self.covered.clear();
     }
 
@@ -145,9 +152,9 @@ impl Looks {
         self.due = None;
     }
 
-    fn done(&mut self, enabled: Ids) {
+    fn done(&mut self, enabled: ComponentIds) {
         if self.failures > 0 {
-            tracing::info!(failures = self.failures, "the locks of the inventory are known again");
+            tracing::info!(failures = self.failures, "inventory locks polled again after failures");
         }
         self.failures = 0;
         let next = self.began.map(|began| began + self.period);
@@ -159,7 +166,7 @@ impl Looks {
         self.failures += 1;
         self.due = Some(now + pause::after(self.failures));
         if self.failures == 1 {
-            tracing::warn!(%fault, "cannot look at the locks of the inventory; those that are known stay");
+            tracing::warn!(%fault, "cannot poll inventory locks, known locks stay in force");
         }
     }
 }
@@ -175,12 +182,12 @@ mod tests {
         Arc::new(Component { enabled: Some(enabled), locked, ..component })
     }
 
-    fn ids(text: &str) -> Ids {
+    fn ids(text: &str) -> ComponentIds {
         text.split_whitespace().map(Arc::from).collect()
     }
 
     #[test]
-    fn only_records_that_say_otherwise_differ() {
+    fn only_records_with_other_locks_differ() {
         let components = [
             component("free", true, false),
             component("newly-locked", false, false),
@@ -194,15 +201,18 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_secs(10);
 
-    /// Does what the words say, one second each, and gives the seconds at which looks began. `a+` enables a, `a-`
-    /// disables it, `hint` hints, `outage` and `mended` say what becomes of looks, `.` is a second of nothing.
+    /// Plays the words, one second each, and returns the seconds at which polls began. `a+` enables a, `a-` disables
+    /// it, `hint` sends a hint, `outage` and `mended` set the result of polls, `.` is an idle second.
     fn play(words: &str) -> Vec<u64> {
         let start = Instant::now();
-        let (mut looks, mut enabled, mut up, mut began) = (Looks::new(PERIOD), Ids::new(), true, Vec::new());
+        let mut polls = LockPolls::new(PERIOD);
+        let mut enabled = ComponentIds::new();
+        let mut up = true;
+        let mut began = Vec::new();
         for (second, word) in words.split_whitespace().enumerate() {
             let now = start + Duration::from_secs(second as u64);
             match (word, word.split_at(1)) {
-                ("hint", _) => looks.soon(now),
+                ("hint", _) => polls.poll_soon(now),
                 ("outage", _) => up = false,
                 ("mended", _) => up = true,
                 (".", _) => {}
@@ -211,20 +221,20 @@ mod tests {
                         "+" => enabled.insert(id.into()),
                         _ => enabled.remove(id),
                     };
-                    looks.notice(&[component(id, on == "+", false)], now);
+                    polls.notice(&[component(id, on == "+", false)], now);
                 }
             }
-            if looks.due.is_some_and(|due| due <= now) {
-                looks.begin(now);
+            if polls.due.is_some_and(|due| due <= now) {
+                polls.begin(now);
                 match up {
-                    true if enabled.is_empty() => looks.done(Ids::new()),
+                    true if enabled.is_empty() => polls.done(ComponentIds::new()),
                     true => {
                         began.push(second as u64);
-                        looks.done(enabled.clone());
+                        polls.done(enabled.clone());
                     }
                     false => {
                         began.push(second as u64);
-                        looks.failed(&Fault::unavailable("inventory", "gone"), now);
+                        polls.failed(&Fault::unavailable("inventory", "gone"), now);
                     }
                 }
             }
@@ -233,15 +243,15 @@ mod tests {
     }
 
     #[test]
-    fn looks_come_while_somebody_is_acted_on() {
+    fn locks_are_polled_while_a_component_is_enabled() {
         let rows: [(&str, &[u64]); 6] = [
             (". hint . a- . . . . . . . . . .", &[]),
             (". a+ . . . . . . . . . . . . . . . . . . . . a- . . . . . . . . . .", &[1, 11, 21]),
-            // Another one is looked at without delay, one that is known is not.
+            // A newly enabled component is polled without delay, a known one is not.
             ("a+ . . b+ a+ b+ . .", &[0, 3]),
             ("a+ . b+ b- . b+ . .", &[0, 2, 5]),
             ("a+ hint . hint . . . . . . . . . .", &[0, 1, 3, 13]),
-            // Pauses after failures are shorter than a second at first.
+            // The first pauses after failures are shorter than a second.
             ("a+ outage hint hint mended . . . . . . .", &[0, 2, 3, 4]),
         ];
         for (words, expected) in rows {
@@ -250,15 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn looks_keep_their_distance() {
+    fn polls_keep_their_distance() {
         let start = Instant::now();
-        let mut looks = Looks::new(PERIOD);
-        looks.soon(start);
-        looks.begin(start);
-        looks.done(ids("a"));
+        let mut polls = LockPolls::new(PERIOD);
+        polls.poll_soon(start);
+        polls.begin(start);
+        polls.done(ids("a"));
         for milliseconds in [1, 5, 900] {
-            looks.soon(start + Duration::from_millis(milliseconds));
-            assert_eq!(looks.due, Some(start + LEAST_GAP));
+            polls.poll_soon(start + Duration::from_millis(milliseconds));
+            assert_eq!(polls.due, Some(start + LEAST_GAP));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The component registry as a process of its own.
+//! The component registry as a separate process.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,8 @@
 //! Keeps in the records of enabled nodes whether the inventory lists them (BOS reference 5.2, "HSM presence").
 //!
-//! A component that begins a generation is asked for by its id, unless it was assigned by a session whose listing is fresh.
-//! Later listings of the whole inventory put nodes in doubt that they lack, and those are asked for again.
+//! A component that begins a generation is queried by its id, unless the session that assigned it has read the
+//! inventory just before. Later snapshots of the whole inventory put missing nodes in doubt, and those are queried
+//! again.
 
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -12,18 +13,18 @@ use tokio::time::Instant;
 
 use crate::{FOR_ALL, Registry};
 
-/// Components that are asked for at once. More than these are looked for in a listing of everything.
+/// Most components in one query. Larger sets are compared with a snapshot of the whole inventory.
 pub(crate) const BATCH: usize = 2_000;
 
-/// How old a listing may be that counts for a session: sessions read the inventory right before they assign.
+/// Longest age of a listing that counts for a session: sessions read the inventory right before the assignment.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// Components that the inventory listed when it was last read as a whole.
+/// Components in the latest snapshot of the inventory.
 #[derive(Debug)]
-pub(crate) struct Listing {
-    /// When the reading began.
+pub(crate) struct InventoryListing {
+    /// Beginning of the read.
     pub(crate) read_at: Instant,
-    /// Ids of the components that were listed.
+    /// Ids of the listed components.
     pub(crate) ids: HashSet<Arc<str>>,
 }
 
@@ -32,13 +33,13 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let queue = WorkQueue::default();
     tokio::select! {
         () = mark_changes(&registry, &queue) => anyhow::bail!("the components cannot be followed any more"),
-        () = mark_gained(&registry, &queue) => anyhow::bail!("the leases cannot be followed any more"),
-        () = take_in_listings(&registry) => anyhow::bail!("nobody reads the inventory any more"),
-        never = ask(&registry, &queue) => never,
+        () = mark_acquired(&registry, &queue) => anyhow::bail!("the leases cannot be followed any more"),
+        () = apply_listings(&registry) => anyhow::bail!("the inventory reader has ended"),
+        never = query(&registry, &queue) => never,
     }
 }
 
-/// Marks components of which the inventory is to be asked, at the time at which it is.
+/// Queues components for the time at which the inventory has to be queried.
 async fn mark_changes(registry: &Registry, queue: &WorkQueue<ComponentId>) {
     let mut changes = pin!(registry.components.follow());
     while let Some(batch) = changes.next().await {
@@ -46,7 +47,7 @@ async fn mark_changes(registry: &Registry, queue: &WorkQueue<ComponentId>) {
     }
 }
 
-async fn mark_gained(registry: &Registry, queue: &WorkQueue<ComponentId>) {
+async fn mark_acquired(registry: &Registry, queue: &WorkQueue<ComponentId>) {
     let mut handovers = pin!(registry.leases.changes());
     while let Some(handover) = handovers.next().await {
         if handover.concerns(FOR_ALL) {
@@ -63,7 +64,8 @@ fn mark<'a>(
     if !registry.leases.holds(FOR_ALL) {
         return;
     }
-    let (options, now) = (registry.options_in_force(), time::now());
+    let options = registry.options_in_force();
+    let now = time::now();
     for component in components.filter(|component| component.is_enabled()) {
         match component.presence.ask_in(&options, now) {
             Some(Duration::ZERO) => queue.mark([component.id.clone()]),
@@ -73,8 +75,8 @@ fn mark<'a>(
     }
 }
 
-/// Asks for marked components and writes the answers.
-async fn ask(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
+/// Queries queued components and writes the results.
+async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let ids = queue.next(BATCH).await;
@@ -82,10 +84,10 @@ async fn ask(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Res
         if asked.is_empty() {
             continue;
         }
-        match ask_about(registry, asked.clone()).await {
+        match query_presence(registry, asked.clone()).await {
             Ok(()) => {
                 if failures > 0 {
-                    tracing::info!(failures, "the inventory answers again about enabled nodes");
+                    tracing::info!(failures, "inventory answers presence queries again");
                 }
                 failures = 0;
                 let view = registry.components.view();
@@ -95,29 +97,29 @@ async fn ask(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Res
             Err(fault) => {
                 failures += 1;
                 if failures == 1 {
-                    tracing::warn!(%fault, nodes = asked.len(), "the inventory does not answer about enabled nodes");
+                    tracing::warn!(%fault, nodes = asked.len(), "inventory presence query failed");
                 }
                 let at = Instant::now() + pause::after(failures);
                 asked.iter().for_each(|component| queue.mark_at(component.id.clone(), at));
-                show_trouble(registry, asked, &fault).await;
+                report_outage(registry, asked, &fault).await;
             }
         }
     }
 }
 
-/// Components among `ids` of which the inventory is to be asked now.
+/// Returns the components among `ids` that have to be queried now.
 fn wanted(registry: &Registry, ids: &[ComponentId]) -> Vec<Arc<Component>> {
     if !registry.leases.holds(FOR_ALL) {
         return Vec::new();
     }
-    let (view, options, now) = (registry.components.view(), registry.options_in_force(), time::now());
-    let waits = |component: &Arc<Component>| {
-        component.is_enabled() && component.presence.ask_in(&options, now).is_some()
-    };
-    ids.iter().filter_map(|id| view.get(id.as_str())).filter(waits).collect()
+    let view = registry.components.view();
+    let options = registry.options_in_force();
+    let now = time::now();
+    let components = ids.iter().filter_map(|id| view.get(id.as_str()));
+    components.filter(|one| one.is_enabled() && one.presence.ask_in(&options, now).is_some()).collect()
 }
 
-async fn ask_about(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
+async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
     let ids = asked.iter().map(|component| component.shared_key()).collect();
     let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
     write(registry, asked, move |component, now| {
@@ -126,18 +128,19 @@ async fn ask_about(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<()
     .await
 }
 
-/// Shows which peer components wait for. A failure to do so is one of the database, which tells of itself.
-async fn show_trouble(registry: &Registry, asked: Vec<Arc<Component>>, fault: &Fault) {
+/// Writes the peer that components wait for to their records. A failed write is an outage of the database, which is
+/// logged elsewhere.
+async fn report_outage(registry: &Registry, asked: Vec<Arc<Component>>, fault: &Fault) {
     let Fault::Unavailable { reason, .. } = fault else { return };
     let trouble = Arc::clone(Trouble::waiting_for(reason).text());
     let written = write(registry, asked, move |component, _| presence::unanswered(component, &trouble)).await;
     if let Err(fault) = written {
-        tracing::debug!(%fault, "trouble of the inventory was not written");
+        tracing::debug!(%fault, "cannot write inventory outage to components");
     }
 }
 
-/// Writes what each new listing says about enabled components. One that lists nothing at all is not believed.
-async fn take_in_listings(registry: &Registry) {
+/// Writes the effect of each new listing on enabled components. An empty listing is not trusted.
+async fn apply_listings(registry: &Registry) {
     let mut listings = registry.inventory.listing();
     while listings.changed().await.is_ok() {
         let Some(listing) = listings.borrow_and_update().clone() else { continue };
@@ -149,15 +152,15 @@ async fn take_in_listings(registry: &Registry) {
         let judge = move |component: &Component, now: Timestamp| {
             presence::listed(component, listing.ids.contains(component.key()), now)
         };
-        let differs = |one: &&Arc<Component>| one.is_enabled() && judge(one, now).is_some();
-        let differing: Vec<_> = components.iter().filter(differs).cloned().collect();
+        let differing: Vec<_> =
+            components.into_iter().filter(|one| one.is_enabled() && judge(one, now).is_some()).collect();
         if let Err(fault) = write(registry, differing, judge).await {
-            tracing::warn!(%fault, "what the inventory lists was not written");
+            tracing::warn!(%fault, "cannot write inventory listing to components");
         }
     }
 }
 
-/// Writes what `rule` makes of components, unless another generation has begun since they were `seen`.
+/// Applies `rule` to the components, except those that have begun another generation since they were `seen`.
 async fn write(
     registry: &Registry,
     seen: Vec<Arc<Component>>,
@@ -181,8 +184,8 @@ async fn write(
 }
 
 impl Registry {
-    /// Nodes that the inventory listed a moment ago, for a session that has just read it.
-    pub(crate) fn freshly_listed(&self) -> Option<Arc<Listing>> {
+    /// Returns the latest listing if it is fresh enough for a session that has just read the inventory.
+    pub(crate) fn freshly_listed(&self) -> Option<Arc<InventoryListing>> {
         let listing = self.inventory.listing().borrow().clone();
         listing.filter(|listing| listing.read_at.elapsed() < FRESH)
     }

@@ -1,6 +1,12 @@
 //! Finding those of many items that a peer refuses, so that the others need not suffer.
 
-use std::{collections::BTreeSet, future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use domain::refusal::{self, RefusalStep, Witness};
 use futures_util::{StreamExt, stream};
@@ -15,6 +21,8 @@ const AT_ONCE: usize = 4;
 pub(crate) struct Part<I, T> {
     pub(crate) items: Arc<[I]>,
     pub(crate) outcome: Result<T, Failure>,
+    /// The peer had taken others of the group before it gave this outcome.
+    after_others: bool,
 }
 
 /// Makes `call` for all of `items`. Where the peer refuses them together, a few are tried alone, other ones in each
@@ -29,25 +37,33 @@ where
     I: Clone,
     F: Future<Output = Result<T, Failure>>,
 {
-    let whole = attempt(items.into(), &call).await;
+    let taken = AtomicBool::new(false);
+    let call = |items| attempt(items, &call, &taken);
+    let whole = call(items.into()).await;
     if !whole.is_refused() {
         return vec![whole];
     }
     let RefusalStep::Probe(count) = refusal::next_step(whole.items.len(), Witness::Nobody, false) else {
         return vec![whole];
     };
-    let (probes, rest) = apart(&whole.items, count, round);
-    let mut ended = attempts(probes, &call).await;
-    let taken = ended.iter().filter(|part| part.outcome.is_ok()).count();
-    if rest.is_empty() {
+    let (probes, rest) = refusal::split_probes(whole.items.to_vec(), count, round);
+    let probes = probes.into_iter().map(|probe| [probe].into());
+    let mut ended = attempts(probes.collect(), &call).await;
+    if ended.iter().all(|part| part.outcome.is_err()) {
+        if !rest.is_empty() {
+            ended.push(Part { items: rest.into(), ..whole });
+        }
         return ended;
     }
-    if taken == 0 {
-        ended.push(Part { items: rest.into(), outcome: whole.outcome });
-        return ended;
-    }
+    // A peer that was in trouble until now may have refused the first probes for that.
+    let (judged, early): (Vec<_>, _) =
+        ended.into_iter().partition(|part| !part.is_refused() || part.after_others);
+    let retried = attempts(early.into_iter().map(|part| part.items).collect(), &call).await;
+    let mut ended: Vec<_> = judged.into_iter().chain(retried).collect();
     // The peer minds another item unless it minds one of those that were tried.
-    let mut open = if taken == ended.len() { halves(&rest) } else { vec![rest.into()] };
+    let mut open =
+        if ended.iter().all(|part| part.outcome.is_ok()) { halves(&rest) } else { vec![rest.into()] };
+    open.retain(|part| !part.is_empty());
     while !open.is_empty() {
         let tried = attempts(std::mem::take(&mut open), &call).await;
         for part in tried {
@@ -64,6 +80,11 @@ where
 }
 
 impl<I, T> Part<I, T> {
+    /// A part that was the only call of its group.
+    pub(crate) fn of_single_call(items: Arc<[I]>, outcome: Result<T, Failure>) -> Self {
+        Self { items, outcome, after_others: false }
+    }
+
     /// Whether the peer refused these items together.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(&self.outcome, Err(failure) if failure.kind == FailureKind::Refused)
@@ -72,37 +93,25 @@ impl<I, T> Part<I, T> {
 
 async fn attempts<I, T, F>(parts: Vec<Arc<[I]>>, call: &impl Fn(Arc<[I]>) -> F) -> Vec<Part<I, T>>
 where
-    F: Future<Output = Result<T, Failure>>,
+    F: Future<Output = Part<I, T>>,
 {
-    stream::iter(parts.into_iter().map(|items| attempt(items, call))).buffered(AT_ONCE).collect().await
+    stream::iter(parts.into_iter().map(call)).buffered(AT_ONCE).collect().await
 }
 
-async fn attempt<I, T, F>(items: Arc<[I]>, call: &impl Fn(Arc<[I]>) -> F) -> Part<I, T>
+/// Makes the call for a part. `taken`: the peer has taken others of the group.
+async fn attempt<I, T, F>(items: Arc<[I]>, call: &impl Fn(Arc<[I]>) -> F, taken: &AtomicBool) -> Part<I, T>
 where
     F: Future<Output = Result<T, Failure>>,
 {
     let outcome = call(Arc::clone(&items)).await;
-    Part { items, outcome }
+    let after_others = taken.fetch_or(outcome.is_ok(), Ordering::Relaxed);
+    Part { items, outcome, after_others }
 }
 
 /// Two parts, or one of an item that is alone.
 fn halves<I: Clone>(items: &[I]) -> Vec<Arc<[I]>> {
     let (first, second) = items.split_at(items.len() / 2);
     [first, second].into_iter().filter(|half| !half.is_empty()).map(Arc::from).collect()
-}
-
-/// The items that are probed in that round, each by itself, and the others.
-fn apart<I: Clone>(items: &[I], count: usize, round: u32) -> (Vec<Arc<[I]>>, Vec<I>) {
-    let places: BTreeSet<_> = refusal::probes(items.len(), count, round).collect();
-    let (mut probes, mut rest) = (Vec::new(), Vec::new());
-    for (place, item) in items.iter().enumerate() {
-        if places.contains(&place) {
-            probes.push([item.clone()].into());
-        } else {
-            rest.push(item.clone());
-        }
-    }
-    (probes, rest)
 }
 
 #[cfg(test)]
@@ -159,7 +168,7 @@ mod tests {
             1 of 2: 3 calls, [1] refused, 1 taken
             1 of 5: 6 calls, [2] refused, 4 taken
             1 of 100: 18 calls, [37] refused, 99 taken
-            first of 100: 5 calls, [0] refused, 99 taken
+            first of 100: 6 calls, [0] refused, 99 taken
             3 of 1000: 58 calls, [7, 407, 807] refused, 997 taken
             1 of 10000: 32 calls, [9998] refused, 9999 taken
         "#]]
@@ -170,6 +179,22 @@ mod tests {
     async fn a_batch_of_which_nobody_is_taken_is_only_probed() {
         let (calls, refused, taken) = found(10_000, |_| true).await;
         assert_eq!((calls, refused.len(), taken), (4, 10_000, 0));
+    }
+
+    #[tokio::test]
+    async fn probes_that_were_refused_before_others_were_taken_are_asked_again() {
+        for recovers_at in 1..6 {
+            let calls = Cell::new(0);
+            let call = |_: Arc<[u32]>| {
+                calls.set(calls.get() + 1);
+                let refused = calls.get() <= recovers_at;
+                std::future::ready(if refused { Err(failure(FailureKind::Refused)) } else { Ok(()) })
+            };
+            let parts = isolate((0..40).collect(), 0, call).await;
+            let taken = parts.iter().filter(|part| part.outcome.is_ok()).map(|part| part.items.len());
+            let expected = if recovers_at < 4 { 40 } else { 0 };
+            assert_eq!(taken.sum::<usize>(), expected, "from call {recovers_at} on");
+        }
     }
 
     #[tokio::test]

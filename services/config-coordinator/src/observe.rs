@@ -27,8 +27,9 @@ use crate::{
     power::PowerStates,
     sighting::Sighting,
     silence::Silence,
+    step::Step,
     store::ConfigurationStates,
-    trouble::{Step, Trouble, waiting_for},
+    trouble::{StepTrouble, waiting_for},
     upstream::{
         Failure,
         configuration::{Driver, News, Question, Said},
@@ -302,7 +303,7 @@ impl Observer {
     }
 
     /// Notes why configurations could not be set, beside what is known of their nodes.
-    pub(crate) async fn note(&self, troubles: HashMap<ComponentId, Trouble>) -> Result<(), Fault> {
+    pub(crate) async fn note(&self, troubles: HashMap<ComponentId, StepTrouble>) -> Result<(), Fault> {
         if troubles.is_empty() {
             return Ok(());
         }

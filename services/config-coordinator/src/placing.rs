@@ -20,8 +20,9 @@ use crate::{
     isolate::{Part, isolate},
     power::PowerStates,
     prepare::Due,
+    step::Step,
     taken::TakenSteps,
-    trouble::{Step, Trouble},
+    trouble::StepTrouble,
     upstream::{FailureKind, boot_parameters, configuration::Mode, images},
     verdicts::Verdicts,
 };
@@ -53,11 +54,11 @@ pub(crate) struct Placer {
 /// Components that need boot data, with what they boot.
 type Booting<'a> = HashMap<&'a ComponentId, (&'a Due, &'a Arc<BootArtifacts>)>;
 
-/// A step that failed for a component, and how.
+/// Failed step of a component, with its trouble.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedStep {
     pub(crate) step: Step,
-    pub(crate) trouble: Trouble,
+    pub(crate) trouble: StepTrouble,
 }
 
 /// The token of the boot script server, empty where no boot data are wanted; or what is wrong.
@@ -101,7 +102,7 @@ impl Placer {
         let must_exist = self.options.in_force().ims_images_must_exist;
         let calls = kernels.into_iter().map(|kernel| async move {
             let outcome = self.images.project(&kernel, deadline).await;
-            vec![Part { items: [kernel].into(), outcome }]
+            vec![Part::of_single_call([kernel].into(), outcome)]
         });
         let mut groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
         if is_disturbed(&groups) {
@@ -149,12 +150,11 @@ impl Placer {
         }
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
-        outcomes.extend(
-            troubles
-                .into_iter()
-                .map(|(host, trouble)| (host, Err(FailedStep { step: Step::BootParameters, trouble }))),
-        );
-        for Part { items, outcome } in groups.into_iter().flatten() {
+        outcomes.extend(troubles.into_iter().map(|(host, trouble)| {
+            let failed = FailedStep { step: Step::BootParameters, trouble };
+            (host, Err(failed))
+        }));
+        for Part { items, outcome, .. } in groups.into_iter().flatten() {
             let Ok(token) = outcome else { continue };
             for (due, _) in items.iter().filter_map(|host| booting.get(host)) {
                 self.tokens.keep(due, Arc::clone(&token), now);
@@ -257,10 +257,12 @@ fn boots_untagged<I, T>(part: &Part<I, T>, must_exist: bool) -> bool {
 
 /// What the last step says about a component. One that wants no configuration need not wait until the service
 /// that would hear so is back: it has nothing to do there, and is told so once the node runs.
-fn configured(trouble: Option<Trouble>, configuration: &str, token: &Arc<str>) -> Outcome {
+fn configured(trouble: Option<StepTrouble>, configuration: &str, token: &Arc<str>) -> Outcome {
     match trouble {
         None => Ok(Arc::clone(token)),
-        Some(Trouble::Awaited(_) | Trouble::Refusing(_)) if configuration.is_empty() => Ok(Arc::clone(token)),
+        Some(StepTrouble::Awaited(_) | StepTrouble::Refusing(_)) if configuration.is_empty() => {
+            Ok(Arc::clone(token))
+        }
         Some(trouble) => Err(FailedStep { step: Step::Configuration, trouble }),
     }
 }
@@ -275,10 +277,10 @@ mod tests {
     fn who_wants_no_configuration_does_not_wait_for_the_service() {
         let mut rows = String::new();
         for configuration in ["base", ""] {
-            let awaited = Trouble::Awaited("waiting for CFS".into());
-            let refusing = Trouble::Refusing("waiting for CFS".into());
-            let refused = Trouble::Refused("no".into());
-            for trouble in [None, Some(awaited), Some(refusing), Some(refused), Some(Trouble::Missing)] {
+            let awaited = StepTrouble::Awaited("waiting for CFS".into());
+            let refusing = StepTrouble::Refusing("waiting for CFS".into());
+            let refused = StepTrouble::Refused("no".into());
+            for trouble in [None, Some(awaited), Some(refusing), Some(refused), Some(StepTrouble::Missing)] {
                 let told = configured(trouble.clone(), configuration, &"t1".into());
                 let told = told.map_err(|failed| failed.trouble);
                 rows += &format!("{configuration:?} {trouble:?}: {told:?}\n");

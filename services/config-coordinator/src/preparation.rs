@@ -7,7 +7,7 @@ use domain::{
     component::Component, id::ComponentId, preparation::Preparation, time::Timestamp, trouble::Trouble,
 };
 
-use crate::trouble::Step;
+use crate::step::Step;
 
 /// How long the words stay on record with which a peer was waited for, while it goes on failing.
 const SAME_PEER: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ pub(crate) enum Progress {
     Failed {
         /// Peer that is waited for.
         trouble: Arc<Trouble>,
-        /// Step that has this peer; none: an earlier version recorded the failure.
+        /// Step of this peer; `None`: an earlier version recorded the failure.
         step: Option<Step>,
     },
     /// An upstream refused it for this very component. The attempt is spent.

@@ -26,7 +26,7 @@ use crate::{
     placing::{FailedStep, Outcome, Placer},
     preparation::{Plan, PreparationRecord, Progress},
     store::Preparations,
-    trouble::Trouble,
+    trouble::StepTrouble,
 };
 
 /// The registry commits thousands of reports within a second. One that is silent for this long is told
@@ -99,7 +99,7 @@ impl Preparer {
         let open = due.iter().zip(&records).filter(|(_, record)| record.progress.is_open());
         let open: Vec<_> = open.map(|(one, _)| one).collect();
         let mut outcomes = self.placer.place(&open).await;
-        let is_refusing = |failed: &FailedStep| matches!(failed.trouble, Trouble::Refusing(_));
+        let is_refusing = |failed: &FailedStep| matches!(failed.trouble, StepTrouble::Refusing(_));
         let refusing = outcomes.iter().filter(|(_, outcome)| outcome.as_ref().is_err_and(is_refusing));
         let refusing = refusing.map(|(id, _)| id.clone()).collect();
         for record in &mut records {
@@ -165,8 +165,8 @@ fn progress(outcome: Outcome) -> Progress {
     };
     let known = trouble.of(step).into();
     match trouble {
-        Trouble::Refused(_) => Progress::Refused { trouble: known },
-        Trouble::Awaited(_) | Trouble::Refusing(_) | Trouble::Missing => {
+        StepTrouble::Refused(_) => Progress::Refused { trouble: known },
+        StepTrouble::Awaited(_) | StepTrouble::Refusing(_) | StepTrouble::Missing => {
             Progress::Failed { trouble: known, step: Some(step) }
         }
     }
@@ -217,14 +217,15 @@ fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
 
 #[cfg(test)]
 mod tests {
+    use domain::trouble::Trouble;
     use domain::{artifacts::BootArtifacts, component::BootPreparation, time::Timestamp};
     use expect_test::expect;
 
     use super::*;
-    use crate::trouble::Step;
+    use crate::step::Step;
 
-    fn waiting(peer: &str) -> Arc<domain::trouble::Trouble> {
-        domain::trouble::Trouble::waiting_for(peer).into()
+    fn waiting(peer: &str) -> Arc<Trouble> {
+        Trouble::waiting_for(peer).into()
     }
 
     fn failed() -> Progress {
@@ -260,7 +261,7 @@ mod tests {
             accepted("t1"),
             failed(),
             accepted(""),
-            Progress::Refused { trouble: domain::trouble::Trouble::failed("no").unwrap().into() },
+            Progress::Refused { trouble: Trouble::failed("no").unwrap().into() },
             Progress::Prepared,
         ];
         let mut digests = Digests::default();

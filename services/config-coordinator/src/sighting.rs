@@ -86,7 +86,7 @@ impl Sighting {
     }
 }
 
-/// The state that says why another configuration could not be set, as long as nothing else has been.
+/// State with the reason why another configuration could not be set; it counts until one is set.
 fn standing<'a>(
     kept: Option<&'a ConfigurationState>,
     generation: u64,

@@ -1,56 +1,41 @@
 //! Verdicts on refusals: whether the nodes are at fault, or the service that refuses.
 
-use std::{collections::HashMap, hash::Hash, time::Duration};
+use std::{collections::HashMap, hash::Hash};
 
-use domain::{
-    power::REFUSED_ALONE,
-    refusal::{self, RefusalStep},
-};
+use domain::refusal::RefusalMemory;
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
     isolate::Part,
-    trouble::{Step, Trouble},
+    step::Step,
+    trouble::StepTrouble,
     upstream::{Failure, FailureKind},
 };
 
-/// Refused items of one step with the time of their first refusal, and when the service last took others. It is a memory
-/// of this process: after a restart a refusal has to show anew whose fault it is.
+/// Refusals of one step, whose service is told from the items. It is a memory of this process: after a restart a refusal
+/// has to show anew whose fault it is.
 pub(crate) struct Verdicts<K> {
     step: Step,
     state: Mutex<VerdictState<K>>,
 }
 
 struct VerdictState<K> {
-    suspects: HashMap<K, Suspect>,
-    taken_at: Option<Instant>,
-    rounds: u32,
+    refusals: RefusalMemory<K>,
     /// Status with which the service refuses everybody; none: it takes calls, or was not called yet. Its words may name
     /// other nodes each time.
     refuses: Option<StatusCode>,
 }
 
-/// First and last refusal of an item. A newer generation is not suspected of what an older one was refused for.
-#[derive(Clone, Copy)]
-struct Suspect {
-    generation: u64,
-    since: Instant,
-    last: Instant,
-}
-
 impl<K: Clone + Eq + Hash> Verdicts<K> {
     pub(crate) fn new(step: Step) -> Self {
-        let state = VerdictState { suspects: HashMap::new(), taken_at: None, rounds: 0, refuses: None };
-        Self { step, state: Mutex::new(state) }
+        Self { step, state: Mutex::new(VerdictState { refusals: RefusalMemory::default(), refuses: None }) }
     }
 
     /// Number of the next round of calls.
     pub(crate) fn next_round(&self) -> u32 {
-        let mut state = self.state.lock();
-        state.rounds = state.rounds.wrapping_add(1);
-        state.rounds
+        self.state.lock().refusals.next_round()
     }
 
     /// Troubles of the items that were not taken in a round, of which each group has its parts. Trouble of the service is
@@ -60,7 +45,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
         groups: &[Vec<Part<K, T>>],
         generation: impl Fn(&K) -> u64,
         now: Instant,
-    ) -> HashMap<K, Trouble> {
+    ) -> HashMap<K, StepTrouble> {
         let mut state = self.state.lock();
         for part in groups.iter().flatten() {
             state.note(part, &generation, now);
@@ -73,13 +58,14 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
                 let mut set_aside = 0;
                 for item in part.items.iter() {
                     let trouble = if failure.kind != FailureKind::Refused {
-                        Trouble::awaited(failure)
-                    } else if is_definite(failure) || state.judges(item, within, now) {
+                        StepTrouble::awaited(failure)
+                    } else if is_definite(failure) || state.refusals.sets_aside(item, within, now.into_std())
+                    {
                         set_aside += 1;
-                        Trouble::refused(self.step, failure)
+                        StepTrouble::refused(self.step, failure)
                     } else {
                         refuses.get_or_insert(failure);
-                        Trouble::refusing(failure)
+                        StepTrouble::refusing(failure)
                     };
                     troubles.insert(item.clone(), trouble);
                 }
@@ -88,7 +74,8 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
                 }
             }
         }
-        state.log(self.step, refuses, now);
+        let is_taken = groups.iter().flatten().any(|part| part.outcome.is_ok());
+        state.log(self.step, refuses, is_taken);
         troubles
     }
 
@@ -97,47 +84,26 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
     where
         K: 'a,
     {
-        let mut state = self.state.lock();
-        for item in items {
-            state.suspects.remove(item);
-        }
+        self.state.lock().refusals.forget(items);
     }
 }
 
 impl<K: Clone + Eq + Hash> VerdictState<K> {
     fn note<T>(&mut self, part: &Part<K, T>, generation: impl Fn(&K) -> u64, now: Instant) {
-        for item in part.items.iter() {
-            if part.outcome.is_ok() {
-                self.suspects.remove(item);
-            } else if part.is_refused() {
-                let generation = generation(item);
-                let known = self.suspects.get(item).filter(|known| known.generation == generation).copied();
-                let since = known.map_or(now, |known| known.since);
-                self.suspects.insert(item.clone(), Suspect { generation, since, last: now });
-            }
-        }
         if part.outcome.is_ok() {
-            self.taken_at = Some(now);
+            self.refusals.take(part.items.iter(), now.into_std());
+        } else if part.is_refused() {
+            self.refusals.refuse(part.items.iter().map(|item| (item, generation(item))), now.into_std());
         }
     }
 
-    /// Whether the service refuses this very item. `within`: it took others of its group.
-    fn judges(&self, item: &K, within: bool, now: Instant) -> bool {
-        let refused_for = self.suspects.get(item).map_or(Duration::ZERO, |suspect| now - suspect.since);
-        let taken_ago = self.taken_at.map(|taken_at| now - taken_at);
-        let is_recent = |suspect: &Suspect| now - suspect.last < REFUSED_ALONE;
-        let alone = !self.suspects.iter().any(|(other, suspect)| other != item && is_recent(suspect));
-        let witness = refusal::witness(within, refused_for, taken_ago, alone);
-        refusal::next_step(1, witness, true) == RefusalStep::SetAside
-    }
-
-    fn log(&mut self, step: Step, refuses: Option<&Failure>, now: Instant) {
+    fn log(&mut self, step: Step, refuses: Option<&Failure>, is_taken: bool) {
         match refuses {
             Some(failure) if self.refuses != failure.status => {
                 tracing::warn!(?step, %failure, "every node is refused, waiting for the service");
                 self.refuses = failure.status;
             }
-            None if self.taken_at == Some(now) && self.refuses.take().is_some() => {
+            None if is_taken && self.refuses.take().is_some() => {
                 tracing::info!(?step, "nodes are taken again");
             }
             Some(_) | None => {}
@@ -153,6 +119,8 @@ fn is_definite(failure: &Failure) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use expect_test::expect;
 
     use super::*;
@@ -163,7 +131,7 @@ mod tests {
             status: StatusCode::from_u16(status).ok(),
             text: format!("CFS ({status})"),
         };
-        Part { items: items.into(), outcome: outcome.map_err(failure) }
+        Part::of_single_call(items.into(), outcome.map_err(failure))
     }
 
     #[test]

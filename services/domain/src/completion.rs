@@ -112,6 +112,13 @@ pub struct Departures {
     pub only_staged: bool,
 }
 
+impl Departures {
+    /// Whether the session loses components for certain.
+    pub fn is_certain(&self) -> bool {
+        !self.owned.is_empty() || self.only_staged
+    }
+}
+
 /// Tells which of the components that are `held` by a session of a tenant have left the `nodes` of that tenant (BOS
 /// reference 5.9). BOS completes the session once all of them have, and goes on to act on them.
 pub fn departures(

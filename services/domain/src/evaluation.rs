@@ -45,6 +45,10 @@ pub const ERROR_LOCKED: &str =
     "the inventory locks the node against power operations; it goes on once the node is unlocked";
 /// How every text begins that says why the configuration upstream does not take a configuration; its words follow.
 pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
+/// A boot that began in an earlier generation is awaited. Its report may be among commits that the database has lost, and
+/// a node reports a boot once.
+pub const ERROR_REPORT_AWAITED: &str = "waiting for the node to report the boot that its last action began; the \
+     report may have been lost, so the wait ends max_boot_wait_time after that action";
 /// Every attempt was used up and nothing upstream said what is wrong.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
@@ -153,8 +157,8 @@ pub struct Evidence {
     pub power: PowerObservation,
     /// Configuration.
     pub configuration: ConfigurationObservation,
-    /// While power is unknown: the peer that is waited for, since when, and its last error; `None`: power was only just
-    /// asked for.
+    /// Trouble of the peer that is to tell the power, with the beginning of its outage and its last error; `None`: power is
+    /// known, or was only just asked for.
     pub power_trouble: Option<Trouble>,
     /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
     pub configuration_trouble: Option<Trouble>,
@@ -171,7 +175,7 @@ pub struct Decision {
     pub settled: bool,
     /// The last action is known not to have had its effect.
     pub action_failed: bool,
-    /// What is wrong.
+    /// Change of the error that the component shows.
     pub error: ErrorChange,
     /// The rule that decided.
     pub reason: Reason,
@@ -269,23 +273,23 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     let unlisted = presence::trouble(component).filter(|_| !decision.settled);
     decision.error = match unlisted {
         Some(trouble) => ErrorChange::Show(trouble),
-        None => shown_power_trouble(progress(decision, component), component),
+        None => shown_power_trouble(decision, component),
     };
     if decision.error == ErrorChange::Keep && component.error_passes() {
         decision.error = ErrorChange::Clear;
     }
 }
 
-/// What stands in the way of the power action that comes next, or that is under way.
-fn shown_power_trouble(progress: ComponentProgress, component: &Component) -> ErrorChange {
+/// Returns the trouble of the power action that comes next, or that is under way.
+fn shown_power_trouble(decision: &Decision, component: &Component) -> ErrorChange {
     let power_trouble = component.power_trouble.as_deref();
-    match progress {
+    match progress(decision, component) {
         ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
             held_by_lock()
         }
         ComponentProgress::PowerOnPending => preparation_trouble(component).or(power_trouble).cloned().into(),
         ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
-        // The upstream may be back by now: it is the lock that is waited for.
+        // The upstream may be back by now, so the action waits for the lock.
         ComponentProgress::PowerOnCalled
         | ComponentProgress::PowerOffGracefullyCalled
         | ComponentProgress::PowerOffForcefullyCalled
@@ -296,10 +300,19 @@ fn shown_power_trouble(progress: ComponentProgress, component: &Component) -> Er
         ComponentProgress::PowerOnCalled
         | ComponentProgress::PowerOffGracefullyCalled
         | ComponentProgress::PowerOffForcefullyCalled => {
-            power_trouble.cloned().map_or(ErrorChange::Clear, ErrorChange::Show)
+            let trouble = power_trouble.cloned().or_else(|| report_awaited(decision, component));
+            trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
         }
         ComponentProgress::Configuring | ComponentProgress::Stable => ErrorChange::Keep,
     }
+}
+
+/// Returns the trouble of a component that awaits a boot of an earlier generation, such as one that ended when commits were
+/// lost.
+fn report_awaited(decision: &Decision, component: &Component) -> Option<Trouble> {
+    let is_earlier = component.boot.as_ref().is_some_and(|boot| boot.generation < component.generation);
+    let is_awaited = decision.reason == Reason::BootAwaited && is_earlier;
+    is_awaited.then(|| Trouble::own(TroubleKind::NoResults, ERROR_REPORT_AWAITED))
 }
 
 fn held_by_lock() -> ErrorChange {
@@ -370,7 +383,7 @@ pub(crate) fn wait_ends(component: &Component, wait: Duration) -> Option<Timesta
     Some(component.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
 }
 
-/// The progress that the component will have by phase and last action once the decision is written.
+/// Returns the progress of the component by phase and last action once the decision is written.
 fn progress(decision: &Decision, component: &Component) -> ComponentProgress {
     let failed = decision.action_failed || component.last_action_failed();
     ComponentProgress::of(decision.phase, component.last_action(), failed)

@@ -10,7 +10,6 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod artifacts;
-pub mod blame;
 pub mod boot_script;
 pub mod boot_token;
 pub mod bos_time;

@@ -2,8 +2,9 @@
 //! without them.
 
 use crate::{
-    component::{Action, Component},
+    component::{Action, Component, EventStats},
     evaluation::DecisionVersion,
+    status::{ComponentProgress, computed_progress},
     write::begin_generation,
 };
 
@@ -70,12 +71,31 @@ pub fn may_have_been_sent(
 ///
 /// What was done for the lost changes has happened, and nobody knows for which attempts. So a generation begins that nobody
 /// has heard of, and what is done about the node from then on rests on a new look at it.
+///
+/// A shutdown that is on record as called may have had its effect, and the node may have booted again since. So it counts
+/// as not called: a node that is on is asked to shut down, rather than cut off once the time of that shutdown is over.
 pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);
     anew.decided_by = DecisionVersion::default();
+    if is_shutdown_under_way(component) {
+        let power_on_attempts = Some(component.attempts(Action::PoweringOn));
+        anew.event_stats = Some(EventStats { power_on_attempts, ..EventStats::zeros() });
+    }
     begin_generation(&mut anew);
     anew
+}
+
+fn is_shutdown_under_way(component: &Component) -> bool {
+    let is_called = match computed_progress(component) {
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => true,
+        ComponentProgress::PowerOnPending
+        | ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffPending
+        | ComponentProgress::Configuring
+        | ComponentProgress::Stable => false,
+    };
+    component.is_enabled() && is_called
 }
 
 #[cfg(test)]
@@ -83,10 +103,14 @@ mod tests {
     use super::*;
     use crate::{
         component::{
-            BootPreparation, EventStats,
+            BootPreparation, LastAction, Phase, Status,
             view::{bare, trouble},
         },
+        evaluation::PowerObservation,
+        options::Options,
+        power::{self, PowerDecision},
         presence::InventoryPresence,
+        time::Timestamp,
     };
 
     #[test]
@@ -130,6 +154,51 @@ mod tests {
                 ..known.clone()
             };
             assert_eq!(begin_anew(&known, revision), expected, "{revision}");
+        }
+    }
+
+    #[test]
+    fn a_shutdown_of_before_a_loss_is_asked_for_again_and_never_forced() {
+        const NOW: Timestamp = Timestamp(10_000_000);
+        let stats = |on, asked, forced| EventStats {
+            power_on_attempts: Some(on),
+            power_off_graceful_attempts: Some(asked),
+            power_off_forceful_attempts: Some(forced),
+        };
+        let called = |phase, action, age, stats| Component {
+            enabled: Some(true),
+            status: Some(Status { phase: Some(phase), status_override: None }),
+            last_action: Some(LastAction {
+                action: Some(action),
+                failed: Some(false),
+                last_updated: Some(Timestamp(NOW.0 - age)),
+            }),
+            event_stats: Some(stats),
+            ..bare()
+        };
+        let (ask, force, on) =
+            (Action::PoweringOffGracefully, Action::PoweringOffForcefully, Action::PoweringOn);
+        let off = Phase::PoweringOff;
+        for (name, known, expected) in [
+            ("asked", called(off, ask, 1, stats(0, 1, 0)), stats(0, 0, 0)),
+            ("asked long ago", called(off, ask, 999_999, stats(0, 1, 0)), stats(0, 0, 0)),
+            ("asked after a boot that failed", called(off, ask, 1, stats(2, 3, 1)), stats(2, 0, 0)),
+            ("forced", called(off, force, 1, stats(0, 1, 1)), stats(0, 0, 0)),
+        ] {
+            let anew = begin_anew(&known, 60);
+            assert_eq!(anew.event_stats, Some(expected), "{name}");
+            let listed = Component { presence: InventoryPresence::Listed, ..anew };
+            let decision = power::decide(&listed, &PowerObservation::On, &Options::default(), NOW);
+            assert_eq!(decision, PowerDecision::Act { action: ask, attempt: 1 }, "{name}");
+        }
+        let disabled = Component { enabled: Some(false), ..called(off, ask, 1, stats(0, 1, 0)) };
+        for (name, known) in [
+            ("switched on", called(Phase::PoweringOn, on, 1, stats(1, 1, 0))),
+            ("to be switched on", called(Phase::PoweringOn, ask, 1, stats(0, 1, 0))),
+            ("to be switched off", called(off, on, 1, stats(1, 1, 0))),
+            ("disabled", disabled),
+        ] {
+            assert_eq!(begin_anew(&known, 60).event_stats, known.event_stats, "{name}");
         }
     }
 

@@ -200,9 +200,6 @@ pub fn outlasts(sent_at: Timestamp, task_deadline: Duration, now: Timestamp) -> 
 /// its that has died may have taken the signal with it.
 pub const WITHDRAW_AGAIN: Duration = Duration::from_secs(60);
 
-/// How long a single node is refused before that is taken for the node's own fault where no other call tells.
-pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
-
 /// The power of a node as the result of an action showed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {

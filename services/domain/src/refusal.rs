@@ -1,11 +1,19 @@
 //! Consequences of a refused call about several nodes: whether the nodes are to blame, or the service.
 //!
 //! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. Nobody has
-//! judged a node unless the service took other nodes at the same time.
+//! judged a node unless the service took other nodes at the same time. So a batch of which nobody is taken waits for the
+//! service, and a node is set aside only when it is refused while others are taken, or when it is refused alone for long.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use crate::power::REFUSED_ALONE;
+mod batch;
+mod memory;
+
+pub use batch::RefusedBatch;
+pub use memory::RefusalMemory;
+
+/// How long a single node is refused before that is taken for the node's own fault where no other call tells.
+pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
 
 /// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is refused,
 /// cutting up thousands would take thousands of calls to learn nothing more.
@@ -60,22 +68,39 @@ pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>,
     }
 }
 
-/// Decides how a refused call about so many `nodes` goes on. `probed`: a few of the batch were asked for alone.
+/// Decides how a refused call about so many `nodes` goes on. `probed`: a few of the batch were asked for alone. Where others
+/// are taken, other nodes are probed all the same, since a few bad ones do not stand for all.
 #[must_use]
 pub fn next_step(nodes: usize, witness: Witness, probed: bool) -> RefusalStep {
     match witness {
         Witness::Within if nodes > 1 => RefusalStep::Halve,
         Witness::Within | Witness::Alone => RefusalStep::SetAside,
         // A call about one node is its own probe.
-        Witness::Elsewhere if probed || nodes <= 1 => RefusalStep::SetAside,
+        Witness::Elsewhere if nodes <= 1 => RefusalStep::SetAside,
         Witness::Nobody if probed || nodes <= 1 => RefusalStep::BackOff,
         Witness::Elsewhere | Witness::Nobody => RefusalStep::Probe(PROBES.min(nodes)),
     }
 }
 
+/// Splits a batch into the items that are probed in that `round`, and the others. The probes lie apart, since neighbours
+/// share a fault more often than others.
+#[must_use]
+pub fn split_probes<T>(batch: Vec<T>, count: usize, round: u32) -> (Vec<T>, Vec<T>) {
+    let places: BTreeSet<_> = probes(batch.len(), count, round).collect();
+    let (mut probed, mut rest) = (Vec::with_capacity(places.len()), Vec::new());
+    for (place, item) in batch.into_iter().enumerate() {
+        if places.contains(&place) {
+            probed.push(item);
+        } else {
+            rest.push(item);
+        }
+    }
+    (probed, rest)
+}
+
 /// Places in a batch of so many `nodes` of those that are probed in that `round`. They differ from round to round, so that
 /// a few nodes that are always refused do not stand for all.
-pub fn probes(nodes: usize, count: usize, round: u32) -> impl Iterator<Item = usize> {
+fn probes(nodes: usize, count: usize, round: u32) -> impl Iterator<Item = usize> {
     let count = count.min(nodes);
     let first = usize::try_from(round).unwrap_or_default();
     (0..count).map(move |probe| (probe * nodes / count + first) % nodes)
@@ -90,8 +115,6 @@ pub fn pause(times: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
@@ -106,7 +129,7 @@ mod tests {
             (2000, Nobody, false, Probe(3)),
             (2000, Nobody, true, BackOff),
             (2000, Elsewhere, false, Probe(3)),
-            (2000, Elsewhere, true, SetAside),
+            (2000, Elsewhere, true, Probe(3)),
             (2000, Within, false, Halve),
             (2, Within, true, Halve),
             (0, Nobody, false, BackOff),
@@ -148,6 +171,14 @@ mod tests {
             assert_eq!(seen.len(), nodes);
         }
         assert_eq!(probes(0, PROBES, 1).count(), 0);
+    }
+
+    #[test]
+    fn probes_lie_apart_and_the_rest_stays() {
+        assert_eq!(split_probes((0..9).collect(), 3, 0), (vec![0, 3, 6], vec![1, 2, 4, 5, 7, 8]));
+        assert_eq!(split_probes((0..9).collect(), 3, 1), (vec![1, 4, 7], vec![0, 2, 3, 5, 6, 8]));
+        assert_eq!(split_probes(vec![1, 2], 2, 7), (vec![1, 2], vec![]));
+        assert_eq!(split_probes::<u8>(Vec::new(), 3, 0), (Vec::new(), Vec::new()));
     }
 
     #[test]

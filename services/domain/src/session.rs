@@ -106,6 +106,13 @@ pub fn run(session: Session, mut members: Vec<ComponentId>, assigned_revision: u
     Session { components, progress, assigned_revision, waiting_for: String::new(), ..session }
 }
 
+/// The running session once it cannot do its work any more. The `error` says why, is cut at the limit of the contract, and
+/// stays when the session ends.
+#[must_use]
+pub fn with_error(session: Session, error: &str) -> Session {
+    Session { error: Some(error.chars().take(LONGEST_ERROR).collect()), ..session }
+}
+
 /// The session as it ends at `now`. An `error` says why it could not do its work and is cut at the limit of
 /// the contract; without one, an earlier error stays.
 #[must_use]
@@ -215,6 +222,18 @@ pub(crate) mod tests {
         let failed = complete(waiting, NOW, Some("ä".repeat(LONGEST_ERROR + 1)));
         assert_eq!(failed.error, Some("ä".repeat(LONGEST_ERROR)));
         assert_eq!(failed.waiting_for, "");
+    }
+
+    #[test]
+    fn error_of_a_running_session_stays_when_it_ends() {
+        let running = run(session("s"), ids("n0"), 7);
+        for (error, kept) in
+            [("gone", "gone".to_owned()), (&"ä".repeat(LONGEST_ERROR + 1), "ä".repeat(LONGEST_ERROR))]
+        {
+            let failed = with_error(running.clone(), error);
+            assert_eq!(failed, Session { error: Some(kept.clone()), ..running.clone() });
+            assert_eq!(complete(failed, NOW, None).error, Some(kept));
+        }
     }
 
     #[test]

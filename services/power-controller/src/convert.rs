@@ -111,12 +111,12 @@ pub(crate) fn held(transition: &Transition) -> Option<Transition> {
     Some(with_trouble(held, Some(&waiting_for_holder(&holder))))
 }
 
-/// The trouble on the record of a transition; `None`: there is none.
+/// Reads the trouble on the record of a transition; `None`: there is none.
 pub(crate) fn trouble(transition: &Transition) -> Option<Trouble> {
     trouble::from_wire(transition.error_kind, transition.error.as_str())
 }
 
-/// The transition with that trouble on its record, and no other.
+/// Returns the transition with that trouble on its record, and no other.
 pub(crate) fn with_trouble(transition: Transition, trouble: Option<&Trouble>) -> Transition {
     Transition {
         error: trouble::text_to_wire(trouble),
@@ -125,13 +125,16 @@ pub(crate) fn with_trouble(transition: Transition, trouble: Option<&Trouble>) ->
     }
 }
 
-/// Trouble that members show of a transition that the upstream was asked to end.
-pub(crate) fn waiting_for_end(transition: &Transition) -> Trouble {
+/// Trouble that members show when the time of their transition is over. `aborts`: the upstream can end transitions, and was
+/// asked to.
+pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble {
     let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
-    Trouble::no_results_from(format_args!(
-        "transition {id} of the power upstream: it was withdrawn at {since}Z and has not ended"
-    ))
+    let waiting = match aborts {
+        true => format!("it was withdrawn at {since}Z and has not ended"),
+        false => format!("its time was over at {since}Z, it cannot be withdrawn and has not ended"),
+    };
+    Trouble::no_results_from(format_args!("transition {id} of the power upstream: {waiting}"))
 }
 
 /// Trouble of a node that another transition of the upstream holds.
@@ -179,8 +182,7 @@ pub(crate) fn component_ids(members: &[TransitionMember]) -> impl Iterator<Item 
     members.iter().filter_map(|member| ComponentId::parse(&member.id).ok())
 }
 
-/// Reports to the registry about every member of a transition that is under way. Without a `trouble` the attempt begins or
-/// goes on.
+/// Makes reports about every member of a transition that is under way. Without a `trouble` the attempt begins or goes on.
 pub(crate) fn reports<'a>(
     transition: &'a Transition,
     trouble: Option<&'a Trouble>,
@@ -188,7 +190,7 @@ pub(crate) fn reports<'a>(
     transition.members.iter().map(move |member| report(transition.action, member, trouble, false))
 }
 
-/// Report to the registry about a member that has not failed.
+/// Makes a report about a member that has not failed.
 pub(crate) fn told(
     transition: &Transition,
     member: &TransitionMember,

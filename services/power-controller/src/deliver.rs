@@ -10,10 +10,9 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, pause};
 use domain::{
-    blame::{self, Next},
     id::ComponentId,
     options::Options,
-    refusal,
+    refusal::{self, RefusalStep},
     time::Timestamp,
 };
 use proto::{
@@ -280,16 +279,16 @@ impl Actor {
 
     /// Finds out whether the nodes are refused or everybody is.
     async fn judge(&self, transition: Transition, text: &str, fence: &Fence) -> Result<(), Lost> {
-        let members = transition.members.clone();
-        match self.notes.refused(&transition.id, members.len(), Instant::now()) {
-            Next::Probe => {
-                let (probes, rest) = blame::probes(members);
+        match self.notes.refused(&transition, Instant::now()) {
+            RefusalStep::Probe(count) => {
+                let members = transition.members.clone();
+                let (probes, rest) = refusal::split_probes(members, count, self.notes.next_round());
                 let probes = probes.into_iter().map(|probe| vec![probe]);
                 self.split(transition, probes.collect(), rest, text, fence).await
             }
-            Next::Halve => self.halve(transition, text, fence).await,
-            Next::BlameNode => self.refused(transition, text, fence).await,
-            Next::Undecided | Next::BlameUpstream => {
+            RefusalStep::Halve => self.halve(transition, text, fence).await,
+            RefusalStep::SetAside => self.refused(transition, text, fence).await,
+            RefusalStep::BackOff => {
                 let pause = refusal::pause(self.notes.failed(&transition.id));
                 self.waits(transition, text, pause, fence).await
             }

@@ -183,8 +183,8 @@ impl Actor {
         let mut answer = self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await;
         if let Ok(progress) = &mut answer
             && !self.notes.is_read_back(id)
-            && let Some(record) = &progress.record
         {
+            let record = progress.record.as_ref();
             match plan::read_back(&transition, record, &self.taken_within(&transition)) {
                 ReadBack::Same => self.notes.note_read_back(id),
                 ReadBack::Unclear => {
@@ -372,7 +372,7 @@ impl Actor {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
             transition.withdrawn_at = Some(time::to_wire(time::now()));
             self.journal.put(transition.clone(), fence).await?;
-            let trouble = convert::waiting_for_end(&transition);
+            let trouble = convert::waiting_for_end(&transition, self.driver.aborts());
             self.notes.show(&id, &trouble, Instant::now());
             self.reporter.report(reports_of_unresolved(&transition, Some(&trouble), |_| true)).await;
         }

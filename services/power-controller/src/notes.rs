@@ -4,11 +4,12 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    blame::{Next, Round},
-    power::{Caller, REFUSED_ALONE, WITHDRAW_AGAIN},
+    power::{Caller, WITHDRAW_AGAIN},
+    refusal::{RefusalMemory, RefusalStep, RefusedBatch},
     trouble::Trouble,
 };
 use parking_lot::Mutex;
+use proto::power::Transition;
 use tokio::time::Instant;
 
 /// How long members show one error at least while they wait.
@@ -29,35 +30,16 @@ struct Note {
     read_back: bool,
     /// When the upstream has heard that it is to end the transition early.
     withdrawal_heard: Option<Instant>,
-    refusals: Option<Arc<Mutex<Refusals>>>,
-}
-
-/// Refusals of transitions that were one.
-#[derive(Debug)]
-struct Refusals {
-    round: Round,
-    since: Instant,
-    /// Whether there were several nodes.
-    several: bool,
-    /// How often other nodes were probed because the upstream took none of those before.
-    probed_again: u32,
-}
-
-impl Refusals {
-    /// Whether those that are left are probed once more. A few nodes that are always refused do not stand for all, so
-    /// other ones are tried: at once where the upstream takes transitions of others, else after ever longer times.
-    fn is_probed_again(&self, others_taken: bool, now: Instant) -> bool {
-        let pause = REFUSED_ALONE.saturating_mul(1 << self.probed_again.min(16));
-        others_taken || now.saturating_duration_since(self.since) >= pause
-    }
+    /// Batch that the transition is a part of, once a part of it was refused.
+    batch: Option<Arc<Mutex<RefusedBatch>>>,
 }
 
 /// All notes, by the id of the transition.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: Mutex<HashMap<String, Note>>,
-    /// When the upstream last took a transition.
-    taken: Mutex<Option<Instant>>,
+    /// Nodes of refused transitions.
+    refusals: Mutex<RefusalMemory<String>>,
 }
 
 impl Notes {
@@ -154,39 +136,40 @@ impl Notes {
     }
 
     /// The upstream took the transition, and so may take those that were one with it.
-    pub(crate) fn taken(&self, id: &str, now: Instant) {
-        *self.taken.lock() = Some(now);
-        if let Some(refusals) = self.notes.lock().get(id).and_then(|note| note.refusals.clone()) {
-            refusals.lock().round.take();
+    pub(crate) fn taken(&self, transition: &Transition, now: Instant) {
+        let ids = transition.members.iter().map(|member| &member.id);
+        self.refusals.lock().take(ids, now.into_std());
+        if let Some(batch) = self.notes.lock().get(&transition.id).and_then(|note| note.batch.clone()) {
+            batch.lock().take();
         }
     }
 
-    /// The upstream refused the transition of so many `nodes`. Gives what to do about it.
-    pub(crate) fn refused(&self, id: &str, nodes: usize, now: Instant) -> Next {
-        let refusals = self.with(id, |note| {
-            let begin =
-                || Refusals { round: Round::default(), since: now, several: nodes > 1, probed_again: 0 };
-            Arc::clone(note.refusals.get_or_insert_with(|| Arc::new(Mutex::new(begin()))))
-        });
-        let mut refusals = refusals.lock();
-        let others_taken = self.taken.lock().is_some_and(|taken| taken >= refusals.since);
-        let lasting = now.saturating_duration_since(refusals.since) >= REFUSED_ALONE;
-        match refusals.round.refuse(nodes) {
-            Next::Undecided | Next::BlameUpstream if nodes <= 1 && others_taken => Next::BlameNode,
-            Next::Undecided | Next::BlameUpstream if !refusals.several && lasting => Next::BlameNode,
-            Next::BlameUpstream if nodes > 1 && refusals.is_probed_again(others_taken, now) => {
-                refusals.round = Round::default();
-                refusals.since = now;
-                refusals.probed_again = refusals.probed_again.saturating_add(1);
-                refusals.round.refuse(nodes)
-            }
-            next => next,
+    /// The upstream refused the transition. Gives what to do about it.
+    pub(crate) fn refused(&self, transition: &Transition, now: Instant) -> RefusalStep {
+        let batch = self.with(&transition.id, |note| Arc::clone(note.batch.get_or_insert_default()));
+        let (mut batch, mut refusals, now) = (batch.lock(), self.refusals.lock(), now.into_std());
+        let members = &transition.members;
+        refusals.refuse(members.iter().map(|member| (&member.id, member.generation)), now);
+        let Some(first) = members.first() else { return RefusalStep::BackOff };
+        let witness = refusals.witness(&first.id, batch.is_taken(), now);
+        let step = batch.next_step(members.len(), witness, now);
+        if let RefusalStep::Probe(_) = step {
+            // Each probe is judged by what the upstream takes from now on.
+            refusals.forget(members.iter().map(|member| &member.id));
         }
+        step
+    }
+
+    /// Number of the next split of a transition into probes and others.
+    pub(crate) fn next_round(&self) -> u32 {
+        self.refusals.lock().next_round()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proto::power::TransitionMember;
+
     use super::*;
 
     #[test]
@@ -207,6 +190,12 @@ mod tests {
         assert_eq!(notes.shown("t1"), Trouble::failed("no answer"));
     }
 
+    /// A transition of nodes that are named by the numbers.
+    fn transition(id: &str, nodes: std::ops::Range<u32>) -> Transition {
+        let member = |node| TransitionMember { id: format!("x{node}"), ..TransitionMember::default() };
+        Transition { id: id.to_owned(), members: nodes.map(member).collect(), ..Transition::default() }
+    }
+
     #[test]
     fn nodes_that_are_left_are_probed_again() {
         let start = Instant::now();
@@ -217,24 +206,48 @@ mod tests {
                 None,
                 vec![(1, "wait"), (59, "wait"), (60, "probe"), (61, "wait"), (179, "wait"), (180, "probe")],
             ),
-            ("others are taken", Some(2), vec![(1, "wait"), (3, "probe"), (4, "wait")]),
+            ("others are taken", Some(2), vec![(1, "wait"), (4, "probe"), (5, "wait")]),
         ] {
             let notes = Notes::default();
-            assert_eq!(notes.refused("all", 10, at(0)), Next::Probe, "{name}");
+            assert_eq!(notes.refused(&transition("all", 0..10), at(0)), RefusalStep::Probe(3), "{name}");
             notes.hand_down("all", ["p1", "p2", "p3", "left"]);
-            let mut probes = ["p1", "p2", "p3"].map(|probe| notes.refused(probe, 1, at(0)));
+            let probe = |id, node, second| notes.refused(&transition(id, node..node + 1), at(second));
+            let probe_all = |first, second| {
+                [("p1", first), ("p2", first + 1), ("p3", first + 2)]
+                    .map(|(id, node)| probe(id, node, second))
+            };
+            let mut probes = probe_all(0, 0);
             for (second, expected) in rows {
                 if let Some(taken_at) = taken_at.filter(|taken_at| *taken_at < second) {
-                    notes.taken("other", at(taken_at));
+                    notes.taken(&transition("other", 20..21), at(taken_at));
                 }
-                let next = notes.refused("left", 7, at(second));
-                let expected = if expected == "probe" { Next::Probe } else { Next::BlameUpstream };
+                let next = notes.refused(&transition("left", 3..10), at(second));
+                let expected = if expected == "probe" { RefusalStep::Probe(3) } else { RefusalStep::BackOff };
                 assert_eq!(next, expected, "{name}, {second} s");
-                if next == Next::Probe {
-                    probes = ["p1", "p2", "p3"].map(|probe| notes.refused(probe, 1, at(second)));
+                if next == RefusalStep::Probe(3) {
+                    probes = probe_all(3, second);
                 }
             }
-            assert_eq!(probes, [Next::Undecided, Next::Undecided, Next::BlameUpstream], "{name}");
+            assert_eq!(probes, [RefusalStep::BackOff; 3], "{name}");
+        }
+    }
+
+    #[test]
+    fn lone_node_is_blamed_unless_others_are_refused() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for (name, other_refused_at, expected) in
+            [("alone", None, RefusalStep::SetAside), ("not alone", Some(30), RefusalStep::BackOff)]
+        {
+            let notes = Notes::default();
+            let lone = transition("lone", 0..1);
+            for second in [0, 59] {
+                assert_eq!(notes.refused(&lone, at(second)), RefusalStep::BackOff, "{name}");
+            }
+            if let Some(second) = other_refused_at {
+                notes.refused(&transition("other", 1..2), at(second));
+            }
+            assert_eq!(notes.refused(&lone, at(60)), expected, "{name}");
         }
     }
 

@@ -282,8 +282,9 @@ pub(crate) enum ReadBack {
 }
 
 /// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost their
-/// nodes.
-pub(crate) fn read_back(transition: &Transition, record: &Accepted, window: &Window) -> ReadBack {
+/// nodes. An upstream that keeps no records has nothing else under the id either.
+pub(crate) fn read_back(transition: &Transition, record: Option<&Accepted>, window: &Window) -> ReadBack {
+    let Some(record) = record else { return ReadBack::Same };
     if record.action != convert::action(transition) || window.allows(record) == Some(false) {
         return ReadBack::Other;
     }

@@ -31,7 +31,7 @@ impl Actor {
             accepted_at: Some(time::to_wire(time::now())),
             ..convert::with_trouble(transition, None)
         };
-        self.notes.taken(&accepted.id, Instant::now());
+        self.notes.taken(&accepted, Instant::now());
         let clearances = if self.shows_error(&accepted) {
             convert::reports(&accepted, None).collect()
         } else {
@@ -109,6 +109,7 @@ impl Actor {
             upstream_id = transition.upstream_id,
             "transition abandoned"
         );
+        self.driver.give_up(&transition.upstream_id);
         self.show_results_again(&transition).await;
         let mut transition = transition;
         // Nobody's end is waited for any more.

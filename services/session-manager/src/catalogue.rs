@@ -1,4 +1,4 @@
-//! What is known about images beyond their files (BOS reference 6.7).
+//! Catalogue of images: facts about images beyond their files (BOS reference 6.7).
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use upstream::{Failure, Peer, Request};
 
-/// Architecture of an image that does not tell its own.
-const USUAL_ARCH: &str = "x86_64";
+/// Architecture of an image that states none.
+const DEFAULT_ARCH: &str = "x86_64";
 
-/// Who is asked about images.
+/// Source of facts about images.
 #[derive(Clone)]
-pub enum Catalogue {
-    /// Nobody.
+pub enum ImageCatalogue {
+    /// No catalogue.
     None,
-    /// The image management service, v3.
+    /// Image management service, v3.
     Ims(Peer),
 }
 
-/// The part of an answer that counts.
+/// The relevant part of an answer.
 #[derive(Deserialize)]
-struct Image {
+struct CatalogueEntry {
     arch: Option<String>,
 }
 
-impl Catalogue {
-    /// Who does not answer, in texts for people.
+impl ImageCatalogue {
+    /// Name of the service in texts for people.
     pub const NAME: &'static str = "IMS";
 
-    /// The catalogue that the settings name.
+    /// Creates the catalogue that the settings name.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
@@ -47,7 +47,7 @@ impl Catalogue {
         })
     }
 
-    /// Whether there is anybody to ask.
+    /// Whether a catalogue is configured.
     pub fn exists(&self) -> bool {
         match self {
             Self::None => false,
@@ -55,16 +55,16 @@ impl Catalogue {
         }
     }
 
-    /// What is known about the image of that id, as [`domain::image::ims_id`] gives it. The catalogue has
-    /// `deadline` to begin its answer. Where there is none, there are no images.
+    /// Returns the entry of the image with that id, as [`domain::image::ims_id`] computes it. The catalogue has
+    /// `deadline` to begin its answer. Without a catalogue every image is absent.
     ///
     /// # Errors
-    /// When it does not answer, or not with an image.
+    /// The catalogue does not answer, or answers with something else than an image.
     pub async fn image(&self, id: &str, deadline: Duration) -> Result<Listing, Failure> {
         let Self::Ims(ims) = self else { return Ok(Listing::Absent) };
         let path = format!("/images/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
-        match ims.json::<Image>(Request::get("image_get", path).answer_within(deadline)).await {
-            Ok(image) => Ok(Listing::Image { arch: image.arch.unwrap_or_else(|| USUAL_ARCH.to_owned()) }),
+        match ims.json::<CatalogueEntry>(Request::get("image_get", path).answer_within(deadline)).await {
+            Ok(image) => Ok(Listing::Image { arch: image.arch.unwrap_or_else(|| DEFAULT_ARCH.to_owned()) }),
             Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(Listing::Absent),
             Err(failure) => Err(failure),
         }

@@ -1,4 +1,4 @@
-//! Deletes complete sessions that were kept long enough (BOS reference 5.10), and the oldest when there are too many.
+//! Deletes complete sessions after their time to live (BOS reference 5.10), and the oldest ones beyond the limit.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -6,24 +6,24 @@ use chassis::{Fault, convert::time::now};
 use domain::session::{Progress, is_expired, next_expiry, surplus};
 use tokio::{sync::Notify, time::sleep};
 
-use crate::{record::SessionRecord, shared::Shared};
+use crate::{record::SessionRecord, shared::ManagerState};
 
-/// Pause after a write that was not taken, so that a database in trouble is not pestered.
+/// Pause after a failed write, so as not to burden a failing database.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Members that all complete sessions have together, some fifty megabytes.
+/// Limit for the members of all complete sessions together, some fifty megabytes.
 const MOST_MEMBERS: usize = 1_000_000;
 
-/// Deletes sessions when their time has come, for ever. `changed` tells that there are others now, or that
-/// they are kept for another time.
-pub(crate) async fn run(shared: Shared, changed: Arc<Notify>) -> anyhow::Result<()> {
-    // Until then nobody knows how long sessions are to be kept.
+/// Deletes sessions when they are due, for ever. `changed` is notified when sessions or their time to live have
+/// changed.
+pub(crate) async fn run(shared: ManagerState, changed: Arc<Notify>) -> anyhow::Result<()> {
+    // The time to live is unknown before the first options arrive.
     shared.options.reached(1).await;
     loop {
         let wait = match delete_expired(&shared).await {
             Ok(wait) => wait,
             Err(fault) => {
-                tracing::warn!(%fault, "complete sessions could not be deleted, trying again");
+                tracing::warn!(%fault, "cannot delete complete sessions, retrying");
                 Some(PAUSE)
             }
         };
@@ -37,17 +37,18 @@ pub(crate) async fn run(shared: Shared, changed: Arc<Notify>) -> anyhow::Result<
     }
 }
 
-/// Deletes what is due and says when the next one is, if any.
-async fn delete_expired(shared: &Shared) -> Result<Option<Duration>, Fault> {
-    let time_to_live = shared.options_seen()?.completed_session_ttl();
+/// Deletes due sessions and returns the time until the next one is due.
+async fn delete_expired(shared: &ManagerState) -> Result<Option<Duration>, Fault> {
+    let time_to_live = shared.cached_options()?.completed_session_ttl();
     let sessions = shared.sessions.view().all();
     let now = now();
     let surplus = surplus(sessions.iter().map(|record| &record.session), shared.most_complete, MOST_MEMBERS);
     let surplus: HashSet<String> = surplus.into_iter().map(|session| session.id.clone()).collect();
-    // Others have their own, and their own times.
+    // Each replica deletes the sessions that it owns, at its own times.
     let sessions: Vec<_> = sessions.into_iter().filter(|one| shared.custody.has(&one.key)).collect();
     let fence = shared.custody.fence_of_those(sessions.iter().map(|record| &*record.key));
-    let (custody, ours) = (shared.custody.clone(), fence.clone());
+    let custody = shared.custody.clone();
+    let ours = fence.clone();
     let is_due = move |record: &SessionRecord| {
         let session = &record.session;
         let is_surplus = session.progress == Progress::Complete && surplus.contains(&session.id);

@@ -1,7 +1,8 @@
-//! Asks the registry what still keeps a session, before the session is completed.
+//! Confirms with the registry that no component keeps a session, before the session is completed.
 //!
-//! The copy of the components says which sessions may be over. It does not suffice to complete one: it may be of a history
-//! that the registry or this service has lost, for example when a backup was restored under running services.
+//! The mirror of components shows which sessions may be over. The mirror alone does not suffice: it may show a
+//! history that the registry or this service has lost, for example after a backup was restored under running
+//! services.
 
 use std::time::Duration;
 
@@ -16,27 +17,27 @@ use proto::component::{
 };
 use tokio::time::timeout;
 
-/// How long the registry gets to list what keeps a session. That is little: a session that may be over has next to
-/// nothing left.
+/// Deadline of the registry for listing the components that keep a session. It is short, since a session that may be
+/// over has next to none.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The registry, which is asked. Clones share the connection.
+/// Client of the registry. Clones share the connection.
 #[derive(Clone)]
-pub(crate) struct Confirmation {
+pub(crate) struct RegistryConfirmation {
     registry: ComponentServiceClient<Channel>,
 }
 
-impl Confirmation {
-    /// Asks the registry behind that channel.
+impl RegistryConfirmation {
+    /// Creates a client for the registry behind `registry`.
     pub(crate) fn new(registry: Channel) -> Self {
         let registry = ComponentServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         Self { registry }
     }
 
-    /// Whether `keeps` is true of a component that the registry has enabled for `session`, or staged for it.
+    /// Whether `keeps` holds for a component that the registry has enabled for `session`, or staged for it.
     ///
     /// # Errors
-    /// When the registry does not say.
+    /// The registry does not answer.
     pub(crate) async fn is_kept(
         &self,
         session: &Session,
@@ -49,9 +50,12 @@ impl Confirmation {
         };
         let staged =
             ComponentFilter { staged_session: Some(session.name.clone()), ..ComponentFilter::default() };
-        let late = |_| Fault::unavailable("component registry", "it does not list the nodes of a session");
         for filter in [owned, staged] {
-            if timeout(PATIENCE, self.has(filter, &keeps)).await.map_err(late)?? {
+            let Ok(found) = timeout(PATIENCE, self.has(filter, &keeps)).await else {
+                let reason = "it does not list the nodes of a session";
+                return Err(Fault::unavailable("component registry", reason));
+            };
+            if found? {
                 return Ok(true);
             }
         }

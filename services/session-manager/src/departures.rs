@@ -1,8 +1,9 @@
-//! Has running sessions let go of nodes that have left their tenant (BOS reference 5.9).
+//! Releases nodes of running sessions that have left the tenant of their session (BOS reference 5.9).
 //!
-//! The tenant service does not report when nodes change hands, so it is polled as long as such sessions run. Nodes that
-//! have left for certain are disabled, so that nothing acts on them for a tenant that lost them, and the session ends
-//! when nothing else holds it. Sessions of a tenant that is not known, or whose service does not answer, run on.
+//! The tenant service does not report when nodes change hands, so it is polled while such sessions run. Nodes that
+//! have left for certain are disabled, so that no controller acts on them for the former tenant, and the session ends
+//! when no other component keeps it. All nodes have left a tenant that was deleted, and its sessions end with an
+//! error. Sessions continue while the service of their tenant does not answer.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -22,25 +23,26 @@ use tokio::time::sleep;
 
 use crate::{
     completion::is_owner,
+    dependency::MEMBERSHIP,
     record::SessionRecord,
-    setback::MEMBERSHIP,
-    shared::Shared,
-    tenants::{TenantNodes, in_doubt},
+    shared::ManagerState,
+    tenants::{HeldNodes, TenantNodes, in_doubt},
 };
 
-/// How long the registry gets for one answer.
+/// Deadline of the registry for one answer.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// Pause between polls while nodes are in doubt.
+/// Pause between polls while the membership of nodes is in doubt.
 const IN_DOUBT: Duration = Duration::from_secs(3);
 
-/// The error of a node that left the tenant of its session. It names nobody, because the next tenant can read it.
+/// Error of a node that left the tenant of its session. The text names no tenant, because the next tenant can read
+/// it.
 const LEFT: &str = "The node has left the tenant whose session was acting on it";
 
-/// Looks after the running sessions of tenants for ever.
-pub(crate) async fn run(shared: Shared, registry: Channel) -> anyhow::Result<()> {
+/// Polls the tenant service for the running sessions of tenants, for ever.
+pub(crate) async fn run(shared: ManagerState, registry: Channel) -> anyhow::Result<()> {
     let registry = ComponentServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
-    let watch = Departing { shared, registry };
+    let watch = DeparturePoller { shared, registry };
     watch.shared.options.reached(1).await;
     loop {
         let period = watch.shared.options.in_force().polling_period();
@@ -52,20 +54,20 @@ pub(crate) async fn run(shared: Shared, registry: Channel) -> anyhow::Result<()>
             },
         }
         let sessions = watch.running().into_iter();
-        join_all(sessions.map(|(tenant, sessions)| watch.look_at(tenant, sessions))).await;
+        join_all(sessions.map(|(tenant, sessions)| watch.check_tenant(tenant, sessions))).await;
     }
 }
 
-struct Departing {
-    shared: Shared,
+struct DeparturePoller {
+    shared: ManagerState,
     registry: ComponentServiceClient<Channel>,
 }
 
-/// A session of this replica, and the leases under which it may be changed.
+/// A session owned by this replica, with the fence for its changes.
 type OwnSession = (Arc<SessionRecord>, Fence);
 
-impl Departing {
-    /// The running sessions of this replica, for each tenant that has any.
+impl DeparturePoller {
+    /// Returns the running sessions owned by this replica, by tenant.
     fn running(&self) -> HashMap<Tenant, Vec<OwnSession>> {
         let mut running: HashMap<_, Vec<_>> = HashMap::new();
         for record in self.shared.sessions.view().all() {
@@ -79,26 +81,48 @@ impl Departing {
         running
     }
 
-    async fn look_at(&self, tenant: Tenant, sessions: Vec<OwnSession>) {
+    async fn check_tenant(&self, tenant: Tenant, sessions: Vec<OwnSession>) {
         if sessions.is_empty() {
             return;
         }
         if let Err(fault) = self.check(&tenant, sessions).await {
-            tracing::warn!(%fault, tenant = tenant.as_str(), "nodes of running sessions cannot be checked against the tenant");
+            tracing::warn!(%fault, tenant = tenant.as_str(), "cannot check tenant membership of running sessions");
         }
     }
 
     async fn check(&self, tenant: &Tenant, sessions: Vec<OwnSession>) -> Result<(), Fault> {
-        let Some(nodes) = self.shared.tenants.told(tenant).await? else { return Ok(()) };
+        let HeldNodes { nodes, error } = self.shared.tenants.held(tenant).await?;
+        let Some(nodes) = nodes else { return Ok(()) };
         for (record, fence) in sessions {
-            // Before that, the copy of the components does not show what the session did to its members.
+            // Until then the mirror of components does not include the assignment of the session's members.
             if self.shared.components.revision() < record.session.assigned_revision.max(1) {
                 continue;
             }
             let held = self.shared.members.held_by(&record.session);
-            self.follow(&record, departures(held, &nodes), &nodes, fence).await?;
+            let departures = departures(held, &nodes);
+            let error = error.clone().filter(|_| departures.is_certain());
+            let text = in_doubt(&nodes).filter(|_| departures.in_doubt);
+            self.note(&record, text, error, &fence).await?;
+            self.follow(&record, departures, &nodes, fence).await?;
         }
         Ok(())
+    }
+
+    /// Records the doubt about nodes of a session, and the error with which it will end. The error is on record before any
+    /// node is released: the session ends with its last node.
+    async fn note(
+        &self,
+        record: &SessionRecord,
+        in_doubt: Option<String>,
+        error: Option<String>,
+        fence: &Fence,
+    ) -> Result<(), Fault> {
+        let waiting_for = in_doubt.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
+        let is_recorded = error.is_none() || record.session.error == error;
+        if is_recorded && record.session.waiting_for == waiting_for {
+            return Ok(());
+        }
+        self.shared.note(record, waiting_for, error, fence.clone()).await
     }
 
     async fn follow(
@@ -108,11 +132,6 @@ impl Departing {
         nodes: &Arc<TenantNodes>,
         fence: Fence,
     ) -> Result<(), Fault> {
-        let text = in_doubt(nodes).filter(|_| departures.in_doubt);
-        let waiting_for = text.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
-        if record.session.waiting_for != waiting_for {
-            self.shared.note(record, waiting_for, fence.clone()).await?;
-        }
         if departures.only_staged
             && !is_owner(&self.shared, &record.session)
             && !self.is_kept(&record.session, nodes).await?
@@ -125,8 +144,8 @@ impl Departing {
         Ok(())
     }
 
-    /// Whether the registry itself says that something else than what departed nodes have staged keeps the session, or may
-    /// come to say so because commits were lost just now.
+    /// Whether the session is kept by more than the staged states of departed nodes according to the registry, or may
+    /// be soon because commits were lost just now.
     async fn is_kept(&self, session: &Session, nodes: &TenantNodes) -> Result<bool, Fault> {
         if self.shared.is_just_restored() {
             return Ok(true);
@@ -139,7 +158,7 @@ impl Departing {
         self.shared.confirmation.is_kept(session, keeps).await
     }
 
-    /// Disables those of `nodes` that the session still owns by the time the registry writes.
+    /// Disables the `nodes` that the session still owns when the registry writes.
     async fn release(&self, session: &Session, nodes: Vec<ComponentId>) -> Result<(), Fault> {
         tracing::warn!(
             session = session.name,

@@ -1,6 +1,5 @@
-//! Sorts sessions into the work that they need, from the ledger's own watch. A restart takes the same path as
-//! a change, so that nothing has to be remembered about what was under way. Every replica sorts all of them and
-//! works on its own.
+//! Queues sessions for the work that they need, from the ledger's own watch. A restart takes the same path as a
+//! change, so no work in progress has to be remembered. Every replica queues all sessions and works on its own ones.
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
@@ -9,22 +8,21 @@ use domain::session::Progress;
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 
-use crate::{record::SessionRecord, shared::Shared};
+use crate::{record::SessionRecord, shared::ManagerState};
 
-/// Where work goes.
+/// Work queues of this service.
 #[derive(Clone, Default)]
-pub(crate) struct Work {
-    /// Keys of pending sessions whose members are to be found.
+pub(crate) struct WorkQueues {
+    /// Keys of pending sessions that need their members.
     pub(crate) setup: WorkQueue<Arc<str>>,
     /// Keys of running sessions that may be over.
     pub(crate) completion: WorkQueue<Arc<str>>,
-    /// Complete sessions have changed, or the time that they are kept.
+    /// Notified when complete sessions or their time to live have changed.
     pub(crate) cleanup: Arc<Notify>,
 }
 
-/// Takes over sessions as they come to this replica, for ever: what the replica before was doing with them is taken up
-/// from what is stored, as after a restart.
-pub(crate) async fn take_over(shared: Shared, work: Work) -> anyhow::Result<Infallible> {
+/// Takes over the sessions that this replica acquires, for ever. Their work resumes from storage, as after a restart.
+pub(crate) async fn take_over(shared: ManagerState, work: WorkQueues) -> anyhow::Result<Infallible> {
     let mut takeovers = pin!(shared.custody.takeovers());
     loop {
         let Some(takeover) = takeovers.next().await else { return std::future::pending().await };
@@ -41,15 +39,15 @@ pub(crate) async fn take_over(shared: Shared, work: Work) -> anyhow::Result<Infa
 }
 
 /// Follows the ledger for ever.
-pub(crate) async fn run(shared: Shared, work: Work) -> anyhow::Result<()> {
+pub(crate) async fn run(shared: ManagerState, work: WorkQueues) -> anyhow::Result<()> {
     loop {
         let error = follow(&shared, &work).await;
-        tracing::warn!(%error, "cannot follow the sessions further, starting over");
+        tracing::warn!(%error, "session watch failed, restarting it");
         shared.members.forget_all();
     }
 }
 
-async fn follow(shared: &Shared, work: &Work) -> Fault {
+async fn follow(shared: &ManagerState, work: &WorkQueues) -> Fault {
     let watch = match shared.sessions.watch(0) {
         Ok(watch) => watch,
         Err(fault) => return fault,
@@ -64,11 +62,11 @@ async fn follow(shared: &Shared, work: &Work) -> Fault {
         sort(&batch, initial, shared, work);
         initial &= !batch.synced;
     }
-    Fault::Internal("a ledger's watch has ended".to_owned())
+    Fault::Internal("session watch ended".to_owned())
 }
 
-/// Sends every session of a batch where it belongs. `initial`: the batch tells what there was at the start.
-fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &Shared, work: &Work) {
+/// Queues every session of a batch. `initial`: the batch belongs to the initial list.
+fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &ManagerState, work: &WorkQueues) {
     for deletion in &batch.deleted {
         shared.members.forget(&deletion.key);
     }
@@ -76,8 +74,8 @@ fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &Shared, work: &Wor
         match record.session.progress {
             Progress::Pending => {
                 shared.members.forget(&record.key);
-                // One that waits has its time to be looked at again, and one that intends something is being
-                // set up, unless that was before a restart.
+                // A waiting session has a scheduled retry, and a session with an intent is being set up, unless the
+                // intent predates a restart.
                 if initial || record.session.waiting_for.is_empty() && record.intent.is_none() {
                     work.setup.mark([Arc::clone(&record.key)]);
                 }

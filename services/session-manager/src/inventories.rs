@@ -1,4 +1,4 @@
-//! Reads of the inventory, shared by the sessions that are set up at the same time.
+//! Reads of the inventory, shared by concurrent session setups.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,32 +7,32 @@ use domain::inventory::Inventory;
 use proto::inventory::{ListInventoryRequest, inventory_service_client::InventoryServiceClient};
 use tonic::Status;
 
-use crate::{answers::Answers, convert::inventory::Reader, setback::Setback};
+use crate::{convert::inventory::InventoryReader, dependency::DependencyError, single_flight::SingleFlight};
 
-/// Who cannot be asked, in texts for people.
+/// Name of the inventory in texts for people.
 const INVENTORY: &str = "inventory";
 
-/// Pictures of the machine, none older than the question that it answers.
-pub(crate) struct Inventories {
+/// Reads of the inventory that begin after the question they answer.
+pub(crate) struct InventoryReads {
     client: InventoryServiceClient<Channel>,
-    pictures: Answers<(), Arc<Inventory>>,
+    pictures: SingleFlight<(), Arc<Inventory>>,
 }
 
-impl Inventories {
-    /// Pictures taken through the registry behind `channel`.
+impl InventoryReads {
+    /// Creates a reader for the registry behind `channel`.
     pub(crate) fn new(channel: Channel) -> Self {
         let client = InventoryServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Self { client, pictures: Answers::new(Duration::ZERO) }
+        Self { client, pictures: SingleFlight::new(Duration::ZERO) }
     }
 
-    /// A picture that was begun after this call.
+    /// Returns an inventory whose read began after this call.
     ///
     /// # Errors
-    /// When the inventory is not told within `deadline` once it is asked.
-    pub(crate) async fn read(&self, deadline: Duration) -> Result<Arc<Inventory>, Setback> {
+    /// The registry does not return the whole inventory within `deadline`.
+    pub(crate) async fn read(&self, deadline: Duration) -> Result<Arc<Inventory>, DependencyError> {
         let take = || async {
             let picture = within(deadline, self.take()).await;
-            picture.map(Arc::new).map_err(|status| Setback::from_mesh(INVENTORY, status))
+            picture.map(Arc::new).map_err(|status| DependencyError::from_mesh(INVENTORY, status))
         };
         self.pictures.get((), take).await
     }
@@ -40,7 +40,7 @@ impl Inventories {
     async fn take(&self) -> Result<Inventory, Status> {
         let mut client = self.client.clone();
         let mut messages = client.list_inventory(ListInventoryRequest {}).await?.into_inner();
-        let mut reader = Reader::default();
+        let mut reader = InventoryReader::default();
         while let Some(message) = messages.message().await? {
             reader.read(message);
         }

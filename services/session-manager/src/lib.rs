@@ -1,17 +1,18 @@
-//! The session manager: session templates, sessions, and the saved status of sessions.
+//! The session manager: session templates, sessions, and saved session status.
 //!
-//! It owns these three and keeps them in its own database. From a template and the inventory it finds who the
-//! members of a session are and tells the component registry what they are to run; from the registry's watch it
-//! learns when none of them is left, and completes the session. What images hold and which nodes a tenant has
-//! it asks of the systems that know. It never acts on a node, and it neither asks nor decides how one fares.
+//! This service owns templates, sessions and saved status, in its own database. It selects the members of a session
+//! from the template and the inventory, and assigns their target states through the component registry. The watch of
+//! the registry shows when no member keeps the session any more, and the session is completed. Image stores and the
+//! tenant service are called for contents of images and nodes of tenants. This service never acts on a node and never
+//! evaluates a node's status.
 
-mod answers;
 pub mod catalogue;
 mod cleanup;
 mod completion;
 mod confirmation;
 mod convert;
 mod departures;
+mod dependency;
 mod feed;
 pub mod images;
 mod inventories;
@@ -21,9 +22,9 @@ mod record;
 mod registry;
 mod review;
 mod sessions;
-mod setback;
 mod setup;
 mod shared;
+mod single_flight;
 mod staging;
 mod store;
 mod templates;
@@ -46,39 +47,39 @@ use proto::{
     tenant::tenant_service_server::TenantServiceServer,
 };
 
-pub use setback::{Outage, Setback};
+pub use dependency::{DependencyError, DependencyOutage};
 
 use crate::{
-    confirmation::Confirmation,
-    feed::Work,
-    lookup::Lookup,
-    members::Members,
-    registry::Registry,
+    confirmation::RegistryConfirmation,
+    feed::WorkQueues,
+    lookup::ImageLookup,
+    members::SessionMembers,
+    registry::RegistryClient,
     sessions::SessionRpc,
-    setup::Peers,
-    shared::Shared,
-    staging::Staging,
+    setup::SetupPeers,
+    shared::ManagerState,
+    staging::StagingService,
     templates::TemplateRpc,
     tenants::{TenantRpc, Tenants},
 };
 
-/// Starts the session manager and serves it. It is ready once it has seen the options and every component;
-/// until then sessions stay pending and say so.
+/// Starts the session manager and serves it. It is ready once it has the options and all components; until then
+/// sessions stay pending and report the reason.
 ///
 /// # Errors
 /// Names the setting, the file or the database that cannot be used.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
-    let lookup = Arc::new(Lookup::new(settings)?);
-    let work = Work::default();
+    let lookup = Arc::new(ImageLookup::new(settings)?);
+    let work = WorkQueues::default();
     let shared = open(&context, &registry, &work).await?;
     let tenants = Arc::clone(&shared.tenants);
-    let peers = Peers::new(registry.clone(), Arc::clone(&tenants), settings)?;
+    let peers = SetupPeers::new(registry.clone(), Arc::clone(&tenants), settings)?;
 
     let mut server = Server::default();
     let sessions = SessionRpc {
-        staging: Staging::new(shared.clone(), registry.clone()),
+        staging: StagingService::new(shared.clone(), registry.clone()),
         lookup: Arc::clone(&lookup),
         shared: shared.clone(),
     };
@@ -89,7 +90,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(TenantServiceServer::new(TenantRpc { tenants }).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
-    // What they were doing at shutdown is dropped: every loop takes up its work from what is stored.
+    // Work in progress is dropped at shutdown: every loop resumes its work from storage.
     context
         .tasks
         .spawn_until_shutdown("session-setup", setup::run(shared.clone(), peers, work.setup.clone()));
@@ -110,8 +111,12 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     Ok(())
 }
 
-/// Opens what this service owns and starts the copies of what it follows.
-async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> anyhow::Result<Shared> {
+/// Opens the collections of this service and starts the mirrors of other services' collections.
+async fn open(
+    context: &Context,
+    registry: &chassis::Channel,
+    work: &WorkQueues,
+) -> anyhow::Result<ManagerState> {
     let settings = &context.settings;
     let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
     let database = chassis::database::connect_as::<store::Migrator>(&url, &context.settings.database).await?;
@@ -120,9 +125,10 @@ async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> an
     let templates = Ledger::open(context, database.clone()).await.context("session templates")?;
     let custody = Custody::new(Leases::start(context, "session-manager", &database).await?);
 
-    let members = Arc::new(Members::new(settings.sessions.complete_applied));
+    let members = Arc::new(SessionMembers::new(settings.sessions.complete_applied));
     let tenants = Arc::new(Tenants::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
-    let (followed, completion) = (Arc::clone(&members), work.completion.clone());
+    let followed = Arc::clone(&members);
+    let completion = work.completion.clone();
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
         completion.mark(followed.apply(changes));
     });
@@ -130,19 +136,19 @@ async fn open(context: &Context, registry: &chassis::Channel, work: &Work) -> an
     let options = Mirror::of_options(context, registry.clone(), move || cleanup.notify_one());
     let compatibility = Compatibility { strict_bos: settings.compat.strict_bos };
     let most_complete = context.settings.limits.complete_sessions as usize;
-    Ok(Shared {
+    Ok(ManagerState {
         sessions,
         left_out,
         templates,
         options,
         components,
-        registry: Registry::new(registry.clone()),
+        registry: RegistryClient::new(registry.clone()),
         members,
         tenants,
         compatibility,
         custody,
         most_complete,
         complete_applied: settings.sessions.complete_applied,
-        confirmation: Confirmation::new(registry.clone()),
+        confirmation: RegistryConfirmation::new(registry.clone()),
     })
 }

@@ -1,8 +1,8 @@
-//! Finds out what templates are judged by: what the store of images and their catalogue say (BOS reference 7.3, 7.4).
+//! Looks up the images of a template for its validation: image store and catalogue (BOS reference 7.3, 7.4).
 //!
-//! People wait for the verdict, so neither gets long: who does not answer in time is a finding. The images are read
-//! by a driver of their own, so that setups, which have more patience, and these looks do not learn from each other
-//! that the store is slow, or take each other's calls.
+//! Users wait for the result, so both calls have short deadlines, and a late answer is reported as a finding.
+//! Templates use an image driver of their own: setups wait longer, and neither should be held back by the other's
+//! open circuit or slots.
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
@@ -16,51 +16,51 @@ use futures_util::{StreamExt, future::join, stream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    answers::Answers,
-    catalogue::Catalogue,
-    images::Driver,
-    setback::{Outage, Setback},
+    catalogue::ImageCatalogue,
+    dependency::{DependencyError, DependencyOutage},
+    images::ImageDriver,
+    single_flight::SingleFlight,
 };
 
-/// How long each answer may take to begin: seconds are what a store that works needs at worst.
+/// Deadline for the beginning of each answer: a working store needs seconds at worst.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// How long all looks for one request may take, which is a bit more than the two answers that a look takes. Clients
-/// give up on a request after 30 s, and a tenant may have to be asked for before.
+/// Deadline for all lookups of one request, a bit more than two answers. Clients give up after 30 s, and the tenant
+/// service may have to be called first.
 const TOTAL: Duration = Duration::from_secs(7);
 
-/// Images of one request that are looked at at a time.
+/// Images of one request that are looked up concurrently.
 const AT_A_TIME: usize = 8;
 
-/// Who is asked about the images of templates.
-pub(crate) struct Lookup {
-    images: Driver,
-    catalogue: Catalogue,
-    /// Whether files of boot parameters are read too, and not only looked for.
+/// Sources for the validation of templates.
+pub(crate) struct ImageLookup {
+    images: ImageDriver,
+    catalogue: ImageCatalogue,
+    /// Whether boot parameter files are read, in addition to the check that they exist.
     with_parameters: bool,
-    /// By path of the manifest. As with setups, no answer is used for a later question.
-    contents: Answers<String, Result<Contents, Unreadable>>,
-    /// By id.
-    listings: Answers<String, Listing>,
+    /// Contents by path of the manifest. As with setups, an answer never serves a later question.
+    contents: SingleFlight<String, Result<Contents, Unreadable>>,
+    /// Catalogue entries by image id.
+    listings: SingleFlight<String, Listing>,
 }
 
-impl Lookup {
-    /// Those whom the settings name.
+impl ImageLookup {
+    /// Creates the sources that the settings name.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         Ok(Self {
-            images: Driver::new(settings)?,
-            catalogue: Catalogue::new(&settings.images)?,
-            // They are needed only for what BOS does not find.
+            images: ImageDriver::new(settings)?,
+            catalogue: ImageCatalogue::new(&settings.images)?,
+            // Only findings beyond those of BOS need the file.
             with_parameters: !settings.compat.strict_bos,
-            contents: Answers::new(Duration::ZERO),
-            listings: Answers::new(Duration::ZERO),
+            contents: SingleFlight::new(Duration::ZERO),
+            listings: SingleFlight::new(Duration::ZERO),
         })
     }
 
-    /// The findings about a template for a session of that `operation`.
+    /// Returns the findings about a template for a session of that `operation`.
     ///
     /// # Errors
     /// The first error, which hides all warnings.
@@ -74,7 +74,7 @@ impl Lookup {
         findings(template, operation, &known, rules)
     }
 
-    /// Looks at these images, all at the same time as far as that is decent.
+    /// Looks up images, with bounded concurrency.
     pub(crate) async fn known(&self, wanted: Wanted) -> Known {
         let until = Instant::now() + TOTAL;
         let contents = all(wanted.paths.into_iter().map(|path| async move {
@@ -91,31 +91,35 @@ impl Lookup {
 
     async fn contents(&self, path: &str, until: Instant) -> Result<Contents, Unreadable> {
         let look = || async {
-            let contents = self.images.look(path, self.with_parameters, ANSWER).await;
-            contents.map_err(Setback::Wait)
+            let contents = self.images.inspect(path, self.with_parameters, ANSWER).await;
+            contents.map_err(DependencyError::Retryable)
         };
         let contents = timeout_at(until, self.contents.get(path.to_owned(), look)).await;
         let contents = contents.unwrap_or_else(|_| Err(late(self.images.name())));
-        contents
-            .unwrap_or_else(|setback| Err(Unreadable::NotRead { path: path.to_owned(), why: setback.text() }))
+        contents.unwrap_or_else(|error| Err(Unreadable::NotRead { path: path.to_owned(), why: error.text() }))
     }
 
     async fn listing(&self, id: &str, until: Instant) -> Listing {
         let look = || async {
             let listing = self.catalogue.image(id, ANSWER).await;
-            listing.map_err(|failure| Setback::Wait(Outage::from_upstream(Catalogue::NAME, failure)))
+            listing.map_err(|failure| {
+                DependencyError::Retryable(DependencyOutage::from_upstream(ImageCatalogue::NAME, failure))
+            })
         };
         let listing = timeout_at(until, self.listings.get(id.to_owned(), look)).await;
-        let listing = listing.unwrap_or_else(|_| Err(late(Catalogue::NAME)));
-        listing.unwrap_or_else(|setback| Listing::Silent(setback.text()))
+        let listing = listing.unwrap_or_else(|_| Err(late(ImageCatalogue::NAME)));
+        listing.unwrap_or_else(|error| Listing::Silent(error.text()))
     }
 }
 
-/// The answers to these questions.
+/// Awaits the lookups, with bounded concurrency.
 async fn all<V>(asking: impl Iterator<Item = impl Future<Output = (String, V)>>) -> BTreeMap<String, V> {
     stream::iter(asking).buffer_unordered(AT_A_TIME).collect().await
 }
 
-fn late(what: &'static str) -> Setback {
-    Setback::Wait(Outage { what, error: format!("{what} gave no whole answer within {} s", TOTAL.as_secs()) })
+fn late(what: &'static str) -> DependencyError {
+    DependencyError::Retryable(DependencyOutage {
+        what,
+        error: format!("{what} gave no whole answer within {} s", TOTAL.as_secs()),
+    })
 }

@@ -1,4 +1,4 @@
-//! The session manager as a process of its own.
+//! The session manager as a separate process.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! Which components have to do with which session, kept as components change.
+//! Index of components by session, updated with each change of a component.
 //!
-//! The work per change is that of the change: nothing here looks at every component or every session.
+//! The cost of an update depends on the change alone: no update iterates over all components or all sessions.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,38 +18,36 @@ use parking_lot::Mutex;
 
 use crate::record::SessionRecord;
 
-/// The components of every session, and what keeps each running session from being over.
+/// The components of every session, and the stakes that keep each running session.
 #[derive(Default)]
-pub(crate) struct Members {
-    index: Mutex<Index>,
+pub(crate) struct SessionMembers {
+    index: Mutex<MemberIndex>,
 }
 
 #[derive(Default)]
-struct Index {
-    /// Whether a stage that was applied and is kept holds its session no longer.
+struct MemberIndex {
+    /// Whether an applied stage that is kept releases its session.
     complete_applied: bool,
-    /// Components by each session that they name, as their owner or in their staged state. Whether a session
-    /// of that name exists does not matter: it may be told later.
+    /// Components by session name, as owner or in their staged state. The session may not exist, or may arrive later.
     named: HashMap<String, HashMap<ComponentId, Arc<Component>>>,
-    /// Running sessions by name and key; those of different tenants may have the same name.
-    running: HashMap<String, BTreeMap<Arc<str>, Running>>,
+    /// Running sessions by name and key; sessions of different tenants may have the same name.
+    running: HashMap<String, BTreeMap<Arc<str>, RunningSession>>,
     /// Name of each running session by its key.
     names: HashMap<Arc<str>, String>,
 }
 
-struct Running {
+struct RunningSession {
     session: Session,
     stakes: Stakes,
 }
 
-impl Members {
-    /// No components and no sessions yet. With `complete_applied` a stage that was applied and is kept holds its
-    /// session no longer.
+impl SessionMembers {
+    /// Creates an empty index. With `complete_applied` an applied stage that is kept releases its session.
     pub(crate) fn new(complete_applied: bool) -> Self {
-        Self { index: Mutex::new(Index { complete_applied, ..Index::default() }) }
+        Self { index: Mutex::new(MemberIndex { complete_applied, ..MemberIndex::default() }) }
     }
 
-    /// Takes in changes of components. Gives the keys of the running sessions that nothing keeps any more.
+    /// Applies changes of components. Returns the keys of running sessions that no component keeps any more.
     pub(crate) fn apply(&self, changes: &[Change<Component>]) -> Vec<Arc<str>> {
         let mut index = self.index.lock();
         let mut over = Vec::new();
@@ -59,50 +57,54 @@ impl Members {
         over
     }
 
-    /// Follows a running session from now on, in place of what was known under its key.
+    /// Follows a running session, and replaces the entry of its key.
     pub(crate) fn follow(&self, record: &SessionRecord) {
         let mut index = self.index.lock();
         index.forget(&record.key);
         index.follow(record);
     }
 
-    /// Follows the session of that key no longer.
+    /// Stops following the session of that key.
     pub(crate) fn forget(&self, key: &str) {
         self.index.lock().forget(key);
     }
 
-    /// Follows no session any more.
+    /// Stops following all sessions.
     pub(crate) fn forget_all(&self) {
         let mut index = self.index.lock();
         index.running.clear();
         index.names.clear();
     }
 
-    /// What keeps the running session of that key, if it is followed.
+    /// Returns the stakes of a followed session.
     pub(crate) fn stakes(&self, key: &str) -> Option<Stakes> {
         let index = self.index.lock();
         let running = index.running.get(index.names.get(key)?)?;
         running.get(key).map(|running| running.stakes)
     }
 
-    /// The components that name that session, in no order.
+    /// Returns the components that name that session, in no order.
     pub(crate) fn named(&self, session: &str) -> Vec<Arc<Component>> {
         let index = self.index.lock();
         index.named.get(session).into_iter().flat_map(HashMap::values).cloned().collect()
     }
 
-    /// The components in which `session` has a stake, in no order.
+    /// Returns the components in which `session` has a stake, in no order.
     pub(crate) fn held_by(&self, session: &Session) -> Vec<(ComponentId, Stake)> {
         let index = self.index.lock();
         let named = index.named.get(&session.name).into_iter().flat_map(HashMap::values);
-        let stake = |one| stake(one, session, index.complete_applied);
-        named.filter_map(|one| Some((one.id.clone(), stake(one)?))).collect()
+        let mut held = Vec::new();
+        for one in named {
+            held.extend(stake(one, session, index.complete_applied).map(|stake| (one.id.clone(), stake)));
+        }
+        held
     }
 }
 
-impl Index {
+impl MemberIndex {
     fn apply(&mut self, change: &Change<Component>, over: &mut Vec<Arc<str>>) {
-        let (before, after) = (change.previous.as_ref(), change.current.as_ref());
+        let before = change.previous.as_ref();
+        let after = change.current.as_ref();
         let mut names: Vec<&str> = before.into_iter().chain(after).flat_map(|one| sessions(one)).collect();
         names.sort_unstable();
         names.dedup();
@@ -112,8 +114,8 @@ impl Index {
             for (key, running) in self.running.get_mut(name).into_iter().flatten() {
                 let was_kept = !running.stakes.is_complete();
                 let session = &running.session;
-                let stake = |one: Option<&Arc<Component>>| stake(one?, session, complete_applied);
-                let (old, new) = (stake(before), stake(after));
+                let old = before.and_then(|one| stake(one, session, complete_applied));
+                let new = after.and_then(|one| stake(one, session, complete_applied));
                 running.stakes.change(old, new);
                 if was_kept && running.stakes.is_complete() {
                     over.push(Arc::clone(key));
@@ -122,7 +124,7 @@ impl Index {
         }
     }
 
-    /// Has the component under `name` exactly if it names that session now.
+    /// Indexes the component under `name` if and only if it names that session now.
     fn place(&mut self, name: &str, before: Option<&Arc<Component>>, after: Option<&Arc<Component>>) {
         if let Some(after) = after.filter(|after| sessions(after).any(|session| session == name)) {
             let components = self.named.entry(name.to_owned()).or_default();
@@ -136,7 +138,7 @@ impl Index {
         }
     }
 
-    /// Counts from this index and not from the mirror, which may already have what is applied here next.
+    /// Counts the stakes in this index; the mirror may already include the next change to this index.
     fn follow(&mut self, record: &SessionRecord) {
         let session = record.session.clone();
         let components = self.named.get(&session.name).into_iter().flat_map(HashMap::values);
@@ -144,7 +146,7 @@ impl Index {
             components.filter_map(|component| stake(component, &session, self.complete_applied)).collect();
         self.names.insert(Arc::clone(&record.key), session.name.clone());
         let namesakes = self.running.entry(session.name.clone()).or_default();
-        namesakes.insert(Arc::clone(&record.key), Running { session, stakes });
+        namesakes.insert(Arc::clone(&record.key), RunningSession { session, stakes });
     }
 
     fn forget(&mut self, key: &str) {
@@ -157,7 +159,7 @@ impl Index {
     }
 }
 
-/// The sessions that a component names.
+/// Returns the sessions that a component names.
 fn sessions(component: &Component) -> impl Iterator<Item = &str> {
     let staged = component.staged_state.as_ref().and_then(|staged| staged.session.as_deref());
     [component.session_name(), staged.unwrap_or_default()].into_iter().filter(|name| !name.is_empty())
@@ -184,7 +186,7 @@ mod tests {
         })
     }
 
-    /// A session whose id is tenant and name.
+    /// A session whose id is its tenant and name.
     fn record(tenant: &str, name: &str) -> SessionRecord {
         let wish = NewSession {
             name: name.to_owned(),
@@ -201,9 +203,9 @@ mod tests {
         )
     }
 
-    /// Applies changes one by one, each given as a component's new state or the id of one that is deleted, and
-    /// tells after each what keeps the sessions and which ones nothing keeps any more.
-    fn check(members: &Members, changes: &[(&str, Result<Arc<Component>, &str>)]) -> String {
+    /// Applies changes one by one; each is the new state of a component, or the id of a deleted one. Reports the
+    /// stakes of the sessions after each change, and the sessions that are over.
+    fn check(members: &SessionMembers, changes: &[(&str, Result<Arc<Component>, &str>)]) -> String {
         let mut held: HashMap<String, Arc<Component>> = HashMap::new();
         let mut rows = String::new();
         for (label, change) in changes {
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn counts_follow_changes() {
-        let members = Members::default();
+        let members = SessionMembers::default();
         members.follow(&record("", "s"));
         members.follow(&record("a", "s"));
         expect![[r#"
@@ -259,12 +261,12 @@ mod tests {
             ],
         ));
         assert_eq!(members.named("other").len(), 2);
-        assert!(members.index.lock().named.len() == 1, "names that nobody bears any more are kept");
+        assert!(members.index.lock().named.len() == 1, "unused session names are kept");
     }
 
     #[test]
-    fn a_session_that_is_followed_late_counts_what_was_there() {
-        let members = Members::default();
+    fn a_late_session_counts_existing_components() {
+        let members = SessionMembers::default();
         let changes = [
             component("n0", true, "s", "/s", ""),
             component("n1", false, "s", "/s", ""),

@@ -1,4 +1,4 @@
-//! What the ledgers of this service keep.
+//! Records in the ledgers of this service.
 
 use std::sync::Arc;
 
@@ -11,65 +11,64 @@ use domain::{
 };
 use proto::{component::AssignSessionRequest, session::SessionStatus};
 
-/// Between tenant and name in a key. It sorts before everything that tenants are made of, so that keys are in
-/// the order of tenant and name, and no name has it, so that the last one in a key ends the tenant.
+/// Separator of tenant and name in a key. It sorts before every character of a tenant, so that keys are in the order
+/// of tenant and name. Names never contain it, so that the last separator in a key ends the tenant.
 const SEPARATOR: char = '\t';
 
-/// Key of what a tenant, or nobody, has under a name.
+/// Returns the key of a record of that tenant, or of no tenant.
 pub(crate) fn key(tenant: &Tenant, name: &str) -> Arc<str> {
     format!("{}{SEPARATOR}{name}", tenant.as_str()).into()
 }
 
-/// Key of what a call asks for.
+/// Returns the key that a call names.
 ///
 /// # Errors
-/// [`Fault::NotFound`] of `kind` when nothing can have such a tenant or name.
+/// [`Fault::NotFound`] of `kind` if no record can have such a tenant or name.
 pub(crate) fn wanted_key(kind: &str, tenant: &str, name: &str) -> Result<Arc<str>, Fault> {
     let absent = |_| Fault::not_found(kind, name);
     check_name("name", name).map_err(absent)?;
     Ok(key(&Tenant::parse(tenant).map_err(absent)?, name))
 }
 
-/// A session with what it is about to assign and the status that was saved for it. They are one record: what
-/// completes or deletes the session does the same to the others, whatever crashes, and a later session of that
-/// name never inherits them.
+/// A session, with the intent of its assignment and its saved status. All three are one record: a completion or
+/// deletion of the session covers them whatever crashes, and a later session of the same name never inherits them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SessionRecord {
     /// Key within the kind.
     pub(crate) key: Arc<str>,
     /// The session.
     pub(crate) session: Session,
-    /// What a pending session assigns to its members, once that is known; it may have been assigned already.
+    /// Assignment of a pending session, once it is planned; it may have been sent already.
     pub(crate) intent: Option<Arc<AssignSessionRequest>>,
-    /// The extended status when it was last saved, if ever.
+    /// Extended status as last saved, if ever.
     pub(crate) saved_status: Option<SessionStatus>,
-    /// Whom the session leaves alone, while that is new; none: what was written before holds. It is read from the
-    /// database when somebody asks.
+    /// Nodes that the session leaves out, if this record changes them; none: unchanged. The database returns them on
+    /// request.
     pub(crate) left_out: Option<Arc<[LeftOut]>>,
 }
 
 impl SessionRecord {
-    /// A record of nothing but the session.
+    /// Creates a record with the session alone.
     pub(crate) fn new(session: Session) -> Self {
         let key = key(&session.tenant, &session.name);
         Self { key, session, intent: None, saved_status: None, left_out: None }
     }
 
-    /// The record with the session as it has become. One that is not pending intends nothing any more: made
-    /// pending once more, it looks for its members anew.
+    /// Replaces the session. A session that is not pending loses its intent: if it becomes pending again, its members
+    /// are selected again.
     pub(crate) fn with(self, session: Session) -> Self {
         let intent = self.intent.filter(|_| session.progress == Progress::Pending);
         Self { session, intent, ..self }
     }
 
-    /// The saved status of a session that is over: its members may serve others by now. That of any other
-    /// session is only how it once was.
+    /// Returns the saved status of a complete session, whose members may belong to other sessions by now. The saved
+    /// status of any other session is outdated.
     pub(crate) fn final_status(&self) -> Option<&SessionStatus> {
         self.saved_status.as_ref().filter(|_| self.session.progress == Progress::Complete)
     }
 
-    /// Whether this is still the session of that `id`, and as far as `progress`. A name may have changed hands
-    /// while somebody thought about its session.
+    /// Whether the record still holds the session of that `id` with that `progress`. A later session may have the
+    /// same name.
     pub(crate) fn is_still(&self, id: &str, progress: Progress) -> bool {
         self.session.id == id && self.session.progress == progress
     }
@@ -101,7 +100,7 @@ pub(crate) struct TemplateRecord {
 }
 
 impl TemplateRecord {
-    /// The record of a template.
+    /// Creates the record of a template.
     pub(crate) fn new(template: SessionTemplate) -> Self {
         Self { key: key(&template.tenant, &template.name), template }
     }

@@ -1,4 +1,4 @@
-//! The calls about sessions (BOS reference 2.9).
+//! Calls about sessions (BOS reference 2.9).
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ use uuid::Uuid;
 
 use crate::{
     convert,
-    lookup::Lookup,
+    lookup::ImageLookup,
     record::{SessionRecord, TemplateRecord, wanted_key},
-    shared::Shared,
-    staging::Staging,
-    store::Sessions,
+    shared::ManagerState,
+    staging::StagingService,
+    store::SessionTable,
 };
 
-/// Sessions in one message of a list. Each may name every node of the machine.
+/// Sessions in one message of a list. Each session may name every node of the machine.
 const PAGE: usize = 32;
 
 pub(crate) struct SessionRpc {
-    pub(crate) shared: Shared,
-    pub(crate) lookup: Arc<Lookup>,
-    pub(crate) staging: Staging,
+    pub(crate) shared: ManagerState,
+    pub(crate) lookup: Arc<ImageLookup>,
+    pub(crate) staging: StagingService,
 }
 
 #[tonic::async_trait]
@@ -138,7 +138,7 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<Self::ListLeftOutMembersStream>, Status> {
         let wire::ListLeftOutMembersRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name).await?;
-        let visible = self.shared.tenants.left(&record.session.tenant).await?;
+        let visible = self.shared.tenants.former_nodes(&record.session.tenant).await?;
         let left_out = self.shared.left_out.of(&record.session.id).await?.into_iter();
         let seen = left_out.map(move |one| one.seen(visible.as_deref().map(|nodes| &nodes.elements)));
         let messages = seen.flat_map(convert::session::left_out_to_wire);
@@ -154,8 +154,8 @@ impl SessionService for SessionRpc {
         let status = match record.final_status() {
             Some(status) => status.clone(),
             None => {
-                let visible = self.shared.tenants.left(&record.session.tenant).await?;
-                self.shared.registry.shown_by(&self.shared.components).await?;
+                let visible = self.shared.tenants.former_nodes(&record.session.tenant).await?;
+                self.shared.registry.wait_for_mirror(&self.shared.components).await?;
                 self.shared.status(&record.session, &visible)
             }
         };
@@ -168,9 +168,10 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<wire::SaveSessionStatusResponse>, Status> {
         let wire::SaveSessionStatusRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name).await?;
-        let visible = self.shared.tenants.left(&record.session.tenant).await?;
-        self.shared.registry.shown_by(&self.shared.components).await?;
-        let (key, shared) = (Arc::clone(&record.key), self.shared.clone());
+        let visible = self.shared.tenants.former_nodes(&record.session.tenant).await?;
+        self.shared.registry.wait_for_mirror(&self.shared.components).await?;
+        let key = Arc::clone(&record.key);
+        let shared = self.shared.clone();
         let save = self.shared.sessions.write(move |draft| {
             let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
             let status = shared.status(&record.session, &visible);
@@ -199,9 +200,9 @@ impl SessionRpc {
 
     async fn create(&self, request: wire::CreateSessionRequest) -> Result<wire::Session, Fault> {
         let wish = convert::session::wish_from_wire(request)?;
-        self.shared.tenants.told(&wish.tenant).await?;
+        self.shared.tenants.nodes_in_time(&wish.tenant).await?;
         let options = self.shared.registry.options().await?;
-        // Ids of this version sort by the time they were made, which tells the later of two sessions.
+        // Ids of this version sort by creation time, which decides the later one of two sessions.
         let created =
             session::create(wish, &options, self.shared.compatibility, Uuid::now_v7().to_string(), now())?;
         self.shared.templates.fresh().await?;
@@ -239,7 +240,7 @@ impl SessionRpc {
         Ok(wire::Session { revision, ..answer })
     }
 
-    /// Refuses a template that the session cannot use; mere warnings are logged (BOS reference 7.1).
+    /// Rejects a template that the session cannot use, and logs warnings (BOS reference 7.1).
     async fn check(
         &self,
         session: &Session,
@@ -251,7 +252,7 @@ impl SessionRpc {
             tracing::warn!(
                 session = session.name,
                 limit,
-                "the limit may name nodes by number, which takes none"
+                "session limit has numeric node ids, which match no node"
             );
         }
         let rules = Rules { options, compatibility: self.shared.compatibility };
@@ -259,13 +260,13 @@ impl SessionRpc {
         let warnings = warnings
             .map_err(|finding| Invalid::new("", format!("Session template fails check: {finding}")))?;
         for finding in warnings {
-            tracing::warn!(session = session.name, %finding, "a session may not do as wished");
+            tracing::warn!(session = session.name, %finding, "session template has warnings");
         }
         Ok(())
     }
 }
 
-impl Watched for Sessions {
+impl Watched for SessionTable {
     type Message = wire::WatchSessionsResponse;
 
     fn message(batch: &Batch<SessionRecord>) -> Self::Message {

@@ -1,50 +1,50 @@
-//! Sets up pending sessions: finds their members and gives them what they are to run (BOS reference 5.4).
+//! Sets up pending sessions: selects their members and assigns their target states (BOS reference 5.4).
 //!
-//! What a session is going to assign is written down before it is assigned, and from then on it is that and
-//! nothing else, whatever becomes of template, inventory and images: a setup that was cut off goes on with the
-//! same members. Assigning under the same session id what is assigned already changes nothing, and the
-//! session's own record is what changes last.
+//! The intent of a session is stored before it is assigned, and is final from then on, whatever becomes of template,
+//! inventory and images: an interrupted setup resumes with the same members. A repeated assignment under the same
+//! session id changes nothing, and the session's own record changes last.
 
 mod peers;
 mod plan;
 mod schedule;
-mod told;
+mod wait_notice;
 
 use std::{ops::Deref, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{Fault, convert::time::now, failpoint, lease::Fence, work::WorkQueue};
-use domain::{
-    id::ComponentId,
-    session::{self, Progress, Session},
-};
+use domain::session::{self, Progress, Session};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
-pub(crate) use peers::Peers;
+pub(crate) use peers::SetupPeers;
 
 use crate::{
+    dependency::{DATABASE, DependencyError, DependencyOutage, REGISTRY},
     record::SessionRecord,
-    setback::{DATABASE, Outage, REGISTRY, Setback},
     setup::{
-        peers::Assigned,
+        peers::AssignedMembers,
         plan::choose,
-        schedule::{Outcome, Schedule},
-        told::Told,
+        schedule::{SetupOutcome, SetupSchedule},
+        wait_notice::WaitNotice,
     },
-    shared::Shared,
+    shared::ManagerState,
 };
 
-/// Sessions that are taken from the queue at a time.
+/// Sessions that are taken from the queue at once.
 const BATCH: usize = 64;
 
-/// Sets up the sessions in `queue`, for ever. All that are pending are under way at the same time, so that no
-/// number of sessions with a silent upstream holds up another: what a session that waits for an answer holds is
-/// little more than the names of its members.
-pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>) -> anyhow::Result<()> {
-    let setup = Setup { shared, peers };
-    let mut schedule = Schedule::new(queue);
+/// Sets up the sessions in `queue`, for ever. All pending sessions are set up concurrently, so that no number of
+/// sessions with a silent upstream delays another: a waiting setup holds little more than the names of the session's
+/// members.
+pub(crate) async fn run(
+    shared: ManagerState,
+    peers: SetupPeers,
+    queue: WorkQueue<Arc<str>>,
+) -> anyhow::Result<()> {
+    let setup = SessionSetup { shared, peers };
+    let mut schedule = SetupSchedule::new(queue);
     let mut under_way = JoinSet::new();
     loop {
         tokio::select! {
@@ -54,9 +54,10 @@ pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>
                         continue;
                     }
                     let setup = setup.clone();
-                    let (told, failures) = (schedule.told(&key), schedule.failures(&key));
+                    let notice = schedule.notice(&key);
+                    let failures = schedule.failures(&key);
                     under_way.spawn(async move {
-                        let outcome = setup.set_up(&key, told, failures).await;
+                        let outcome = setup.set_up(&key, notice, failures).await;
                         (key, outcome)
                     }.in_current_span());
                 }
@@ -69,13 +70,13 @@ pub(crate) async fn run(shared: Shared, peers: Peers, queue: WorkQueue<Arc<str>>
     }
 }
 
-/// A session as it was when its setup began, and under what it may be changed.
-struct Seen {
+/// A session at the beginning of its setup, with the fence for its changes.
+struct SeenSession {
     record: Arc<SessionRecord>,
     fence: Fence,
 }
 
-impl Deref for Seen {
+impl Deref for SeenSession {
     type Target = SessionRecord;
 
     fn deref(&self) -> &SessionRecord {
@@ -84,102 +85,106 @@ impl Deref for Seen {
 }
 
 #[derive(Clone)]
-struct Setup {
-    shared: Shared,
-    peers: Peers,
+struct SessionSetup {
+    shared: ManagerState,
+    peers: SetupPeers,
 }
 
-impl Setup {
-    async fn set_up(&self, key: &Arc<str>, told: Option<Told>, failures: u32) -> Outcome {
-        // Sessions that come to this replica are marked when they have been taken over.
-        let Some(fence) = self.shared.custody.fence([&**key]) else { return Outcome::Settled };
-        let Some(record) = self.shared.sessions.view().get(key) else { return Outcome::Settled };
-        let record = Seen { record, fence };
+impl SessionSetup {
+    async fn set_up(&self, key: &Arc<str>, notice: Option<WaitNotice>, failures: u32) -> SetupOutcome {
+        // Sessions acquired by this replica are queued after the take-over.
+        let Some(fence) = self.shared.custody.fence([&**key]) else { return SetupOutcome::Settled };
+        let Some(record) = self.shared.sessions.view().get(key) else { return SetupOutcome::Settled };
+        let record = SeenSession { record, fence };
         let session = &record.session;
         if session.progress != Progress::Pending {
-            return Outcome::Settled;
+            return SetupOutcome::Settled;
         }
         let (written, outcome) = match self.assign(&record, failures).await {
-            Ok(assigned) => (self.start(&record, assigned).await, Outcome::Settled),
-            Err(Setback::Fail(error)) => {
+            Ok(assigned) => (self.start(&record, assigned).await, SetupOutcome::Settled),
+            Err(DependencyError::Fatal(error)) => {
                 let failed = self.shared.fail(&record, error, record.fence.clone());
-                (failed.await, Outcome::Settled)
+                (failed.await, SetupOutcome::Settled)
             }
-            Err(Setback::Wait(outage)) => self.tell(&record, &outage, told.clone()).await,
+            Err(DependencyError::Retryable(outage)) => {
+                self.report_wait(&record, &outage, notice.clone()).await
+            }
         };
         match written {
             Ok(()) => outcome,
             Err(Fault::Stale { .. }) => {
-                tracing::info!(session = session.name, "another replica goes on with a session");
-                Outcome::Settled
+                tracing::info!(session = session.name, "session now owned by another replica");
+                SetupOutcome::Settled
             }
             Err(fault) => {
-                tracing::warn!(session = session.name, %fault, "a session could not be written, trying again");
-                Outcome::Waits(told)
+                tracing::warn!(session = session.name, %fault, "cannot write session, retrying");
+                SetupOutcome::Waits(notice)
             }
         }
     }
 
-    /// Assigns what the session intends, which is found and written down first unless that was done before.
-    async fn assign(&self, record: &Seen, failures: u32) -> Result<Assigned, Setback> {
+    /// Assigns the intent of the session; the intent is planned and stored first unless it exists.
+    async fn assign(&self, record: &SeenSession, failures: u32) -> Result<AssignedMembers, DependencyError> {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
                 let planned = self.plan(record).await;
-                planned.map_err(|setback| setback.followed(self.shared.compatibility, failures))?
+                planned.map_err(|error| error.in_compatibility(self.shared.compatibility, failures))?
             }
         };
-        // A call cannot be fenced: whoever slept leaves it to the replica that has the session now.
+        // A call cannot be fenced: if our lease has expired since the write, the call is left to the replica that
+        // owns the session now.
         if !self.shared.custody.is_current(&record.fence) {
-            return Err(Setback::from_mesh(DATABASE, Fault::stale("session-manager")));
+            return Err(DependencyError::from_mesh(DATABASE, Fault::stale("session-manager")));
         }
         self.peers.assign(&intent).await
     }
 
-    /// Finds what is going to be assigned, and writes it down with whom the session leaves alone. The latter are
-    /// written down also where nobody else is left.
-    async fn plan(&self, record: &Seen) -> Result<Arc<AssignSessionRequest>, Setback> {
+    /// Plans and stores the intent and the left-out nodes. The left-out nodes are stored also if no member is left.
+    async fn plan(&self, record: &SeenSession) -> Result<Arc<AssignSessionRequest>, DependencyError> {
         let choice = choose(&self.shared, &self.peers, &record.session).await?;
         let left_out = Some(Arc::clone(&choice.left_out));
         match choice.plan(&self.peers, &record.session).await {
             Ok(intent) => {
                 let intent = Arc::new(intent);
                 let intended = Some(Arc::clone(&intent));
-                let intend = |pending| SessionRecord { intent: intended, left_out, ..pending };
-                self.note(record, intend).await?;
+                self.note(record, |pending| SessionRecord { intent: intended, left_out, ..pending }).await?;
                 failpoint::pass(format_args!("session.intended"));
                 Ok(intent)
             }
-            Err(Setback::Fail(error)) => {
+            Err(DependencyError::Fatal(error)) => {
                 self.note(record, |pending| SessionRecord { left_out, ..pending }).await?;
-                Err(Setback::Fail(error))
+                Err(DependencyError::Fatal(error))
             }
-            Err(Setback::Wait(outage)) => Err(Setback::Wait(outage)),
+            Err(DependencyError::Retryable(outage)) => Err(DependencyError::Retryable(outage)),
         }
     }
 
-    /// Writes down what was found. Peers may have taken long to answer, and who deleted the session meanwhile wants
-    /// no node to be touched.
+    /// Stores the result of the plan. Peers may have taken long to answer, and a session that was deleted meanwhile
+    /// must not touch a node.
     async fn note(
         &self,
-        seen: &Seen,
+        seen: &SeenSession,
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
-    ) -> Result<(), Setback> {
+    ) -> Result<(), DependencyError> {
         let written = self.change(seen, change).await;
-        match written.map_err(|fault| Setback::from_mesh(DATABASE, fault))? {
+        match written.map_err(|fault| DependencyError::from_mesh(DATABASE, fault))? {
             true => Ok(()),
-            false => Err(Setback::Fail("it was deleted or ended while it was set up".to_owned())),
+            false => Err(DependencyError::Fatal("it was deleted or ended while it was set up".to_owned())),
         }
     }
 
-    /// Lets the session run with its members.
-    async fn start(&self, seen: &Seen, assigned: Assigned) -> Result<(), Fault> {
-        let Assigned { members, revision } = assigned;
-        // A running session may have as many members as there are components, whose ids are in memory already.
-        let known =
-            |id: ComponentId| self.shared.components.get(id.as_str()).map_or(id, |one| one.id.clone());
-        let members: Vec<_> = members.into_iter().map(known).collect();
-        tracing::info!(session = seen.session.name, members = members.len(), "session runs");
+    /// Marks the session as running with its members.
+    async fn start(&self, seen: &SeenSession, assigned: AssignedMembers) -> Result<(), Fault> {
+        let AssignedMembers { members, revision } = assigned;
+        // The ids of all components are in memory already; a running session, which may have as many members, shares
+        // them.
+        let components = &self.shared.components;
+        let members: Vec<_> = members
+            .into_iter()
+            .map(|id| components.get(id.as_str()).map_or(id, |one| one.id.clone()))
+            .collect();
+        tracing::info!(session = seen.session.name, members = members.len(), "session running");
         let run = move |pending: SessionRecord| {
             let session = session::run(pending.session.clone(), members, revision);
             SessionRecord { left_out: None, ..pending }.with(session)
@@ -189,28 +194,34 @@ impl Setup {
         Ok(())
     }
 
-    /// Tells people what the session waits for, unless its record says so already.
-    async fn tell(&self, seen: &Seen, outage: &Outage, told: Option<Told>) -> (Result<(), Fault>, Outcome) {
+    /// Writes the outage that the session waits for to its record, unless the record has it already.
+    async fn report_wait(
+        &self,
+        seen: &SeenSession,
+        outage: &DependencyOutage,
+        notice: Option<WaitNotice>,
+    ) -> (Result<(), Fault>, SetupOutcome) {
         let shown = &seen.session.waiting_for;
-        let Some(next) = Told::next(told.as_ref(), shown, outage, (now(), Instant::now())) else {
-            return (Ok(()), Outcome::Waits(told));
+        let Some(next) = WaitNotice::next(notice.as_ref(), shown, outage, (now(), Instant::now())) else {
+            return (Ok(()), SetupOutcome::Waits(notice));
         };
         let waiting_for = next.text.clone();
-        tracing::warn!(session = seen.session.name, waiting_for, "a session has to wait");
+        tracing::warn!(session = seen.session.name, waiting_for, "session waiting");
         let wait = move |pending: SessionRecord| {
             let session = Session { waiting_for, ..pending.session.clone() };
             pending.with(session)
         };
-        (self.change(seen, wait).await.map(drop), Outcome::Waits(Some(next)))
+        (self.change(seen, wait).await.map(drop), SetupOutcome::Waits(Some(next)))
     }
 
-    /// Changes the session that was seen if it is still there and pending, and tells whether it is.
+    /// Changes the session if it still exists and is pending, and returns whether it does.
     async fn change(
         &self,
-        seen: &Seen,
+        seen: &SeenSession,
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
     ) -> Result<bool, Fault> {
-        let (key, id) = (Arc::clone(&seen.key), seen.session.id.clone());
+        let key = Arc::clone(&seen.key);
+        let id = seen.session.id.clone();
         let write = self.shared.sessions.write_fenced(seen.fence.clone(), move |draft| {
             let newest = draft.get(&key).filter(|newest| newest.is_still(&id, Progress::Pending));
             let still = newest.map(Arc::unwrap_or_clone);

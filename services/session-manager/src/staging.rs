@@ -1,9 +1,8 @@
-//! Lets components run what sessions staged for them (BOS reference 2.7, 5.14).
+//! Applies the states that sessions staged for components (BOS reference 2.7, 5.14).
 //!
-//! The registry has the newest records and applies what they hold, in one transaction for however many components.
-//! What the sessions are that staged it is known here. So the registry is asked with what is known, names the
-//! sessions that it has to know more about, and is asked again; a second time is enough, unless somebody stages
-//! something else in between.
+//! The registry has the newest records and applies their staged states, in one transaction for any number of
+//! components. This service knows the sessions. So the registry is called with the known sessions, returns the names
+//! of unknown ones, and is called again; two calls suffice, unless another state is staged in between.
 
 use std::time::Duration;
 
@@ -19,36 +18,35 @@ use proto::{
 
 use crate::{
     convert::staging::staged_session,
-    setback::{MEMBERSHIP, REGISTRY},
-    shared::Shared,
+    dependency::{MEMBERSHIP, REGISTRY},
+    shared::ManagerState,
     tenants::in_doubt,
 };
 
-/// How long the registry gets for one answer. The gateway waits for half a minute in all.
+/// Deadline of the registry for one answer. The gateway waits for half a minute in all.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// How often the registry is asked. With every further time somebody has staged another session's state meanwhile.
+/// Most calls of the registry. Each further call means that another session has staged a state meanwhile.
 const ROUNDS: usize = 5;
 
-/// Applies what is staged.
-pub(crate) struct Staging {
-    shared: Shared,
+/// Client that applies staged states.
+pub(crate) struct StagingService {
+    shared: ManagerState,
     registry: ReportServiceClient<Channel>,
 }
 
-impl Staging {
-    /// With the registry behind `channel`.
-    pub(crate) fn new(shared: Shared, channel: Channel) -> Self {
+impl StagingService {
+    /// Creates a client for the registry behind `channel`.
+    pub(crate) fn new(shared: ManagerState, channel: Channel) -> Self {
         let registry = ReportServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
         Self { shared, registry }
     }
 
-    /// Applies what is staged for components. Those that `tenant` does not have are ignored, whether they exist or
-    /// not.
+    /// Applies the staged states of components. Components outside `tenant` are ignored, whether they exist or not.
     ///
     /// # Errors
-    /// [`Fault::NotFound`] when there is no such tenant, also for no components at all; [`Fault::Unavailable`] when
-    /// somebody who has to be asked does not answer.
+    /// [`Fault::NotFound`] if the tenant does not exist, also for an empty list; [`Fault::Unavailable`] if a
+    /// dependency does not answer.
     pub(crate) async fn apply(
         &self,
         request: wire::ApplyStagedRequest,
@@ -59,7 +57,7 @@ impl Staging {
             let reason = format!("has {} items but may have at most {MOST_APPLIED}", component_ids.len());
             return Err(Invalid::new("component_ids", reason).into());
         }
-        let nodes = self.shared.tenants.told(&tenant).await?;
+        let nodes = self.shared.tenants.nodes_in_time(&tenant).await?;
         if let Some(nodes) = nodes.as_deref()
             && component_ids.iter().any(|id| nodes.in_doubt.contains_key(id.as_str()))
         {
@@ -89,14 +87,14 @@ impl Staging {
             if answer.unknown.is_empty() {
                 return Ok(answer);
             }
-            // Another replica may have stored the session that staged them.
+            // Another replica may have stored the session of the staged state.
             self.shared.sessions.fresh().await?;
             request.sessions.extend(self.look_up(tenant, answer.unknown)?);
         }
         Err(Fault::unavailable(REGISTRY, "what is staged keeps changing"))
     }
 
-    /// What sessions are to `tenant`.
+    /// Resolves the references of staged states for `tenant`.
     fn look_up(
         &self,
         tenant: &Tenant,
@@ -112,7 +110,7 @@ impl Staging {
     }
 }
 
-/// A connection does not know what is at its other end.
+/// Names the registry in the fault: a connection does not know the service at its other end.
 fn from_registry(fault: Fault) -> Fault {
     match fault {
         Fault::Unavailable { what, reason } if what == "service" => Fault::unavailable(REGISTRY, reason),

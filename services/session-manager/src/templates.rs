@@ -1,4 +1,4 @@
-//! The calls about session templates (BOS reference 2.8).
+//! Calls about session templates (BOS reference 2.8).
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,30 +22,30 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     convert,
-    lookup::Lookup,
+    lookup::ImageLookup,
     record::{TemplateRecord, wanted_key},
-    review::Stored,
-    shared::Shared,
+    review::StoredTemplate,
+    shared::ManagerState,
 };
 
-/// Templates in one message of a list. Each may list tens of thousands of nodes.
+/// Templates in one message of a list. Each template may list tens of thousands of nodes.
 const PAGE: usize = 32;
 
-/// Until when a change is decided again because others gave the template another image meanwhile. The last look at
-/// images may take a few seconds more, and clients give up after 30 s.
+/// Time after which a change of a template is not retried, if concurrent changes keep adding images. The last lookup
+/// may take a few seconds more, and clients give up after 30 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(crate) struct TemplateRpc {
-    pub(crate) shared: Shared,
-    pub(crate) lookup: Arc<Lookup>,
-    pub(crate) reviews: mpsc::Sender<Stored>,
+    pub(crate) shared: ManagerState,
+    pub(crate) lookup: Arc<ImageLookup>,
+    pub(crate) reviews: mpsc::Sender<StoredTemplate>,
 }
 
-/// A change of a template, decided on what was known.
-enum Decision {
-    /// It was made.
-    Made(Stored),
-    /// Nobody can tell before these images were looked up.
+/// Decision about the change of a template.
+enum TemplateDecision {
+    /// The change was made.
+    Made(StoredTemplate),
+    /// The decision needs a lookup of these images first.
     Unknown(Wanted),
 }
 
@@ -151,7 +151,7 @@ impl TemplateRpc {
     ) -> Result<wire::SessionTemplate, Fault> {
         let template = convert::template::from_wire(template)?;
         check_limits(&template)?;
-        self.shared.tenants.told(&template.tenant).await?;
+        self.shared.tenants.nodes_in_time(&template.tenant).await?;
         let template = prepare(template)?;
         let options = self.shared.registry.options().await?;
         let known = self.lookup.known(Wanted::by(template.boot_sets.values()).in_catalogue()).await;
@@ -169,8 +169,8 @@ impl TemplateRpc {
         Ok(self.answer(stored, revision))
     }
 
-    /// Images are looked up before the change is written, which may therefore meet a template that others have changed
-    /// meanwhile. What is decided is decided on the newest.
+    /// Images are looked up before the change is written, and the template may change meanwhile. So the transaction
+    /// decides on the newest template, and retries if that has other images.
     async fn update(&self, change: wire::SessionTemplate) -> Result<wire::SessionTemplate, Fault> {
         let key = wanted_key(TemplateRecord::KIND, &change.tenant, &change.name)?;
         let name = change.name.clone();
@@ -179,23 +179,27 @@ impl TemplateRpc {
         let mut known = self.lookup.known(Wanted::default()).await;
         let until = Instant::now() + PATIENCE;
         loop {
-            let (key, name, patch) = (Arc::clone(&key), name.clone(), patch.clone());
-            let (options, compatibility, seen) = (options.clone(), self.shared.compatibility, known.clone());
+            let key = Arc::clone(&key);
+            let name = name.clone();
+            let patch = patch.clone();
+            let options = options.clone();
+            let compatibility = self.shared.compatibility;
+            let seen = known.clone();
             let write = self.shared.templates.write(move |draft| {
                 let stored = draft.get(&key).ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &name))?;
                 let rules = Rules { options: &options, compatibility };
                 let decision = decide_change(&stored.template, patch, &seen, rules)?;
-                if let Decision::Made(stored) = &decision {
+                if let TemplateDecision::Made(stored) = &decision {
                     draft.put(TemplateRecord::new(stored.template.clone()));
                 }
                 Ok(decision)
             });
             match write.await? {
-                (Decision::Made(stored), revision) => return Ok(self.answer(stored, revision)),
-                (Decision::Unknown(wanted), _) if Instant::now() < until => {
+                (TemplateDecision::Made(stored), revision) => return Ok(self.answer(stored, revision)),
+                (TemplateDecision::Unknown(wanted), _) if Instant::now() < until => {
                     known.add(self.lookup.known(wanted).await);
                 }
-                (Decision::Unknown(_), _) => {
+                (TemplateDecision::Unknown(_), _) => {
                     let reason = "others give it new images all the time";
                     return Err(Fault::unavailable(TemplateRecord::KIND, reason));
                 }
@@ -203,31 +207,31 @@ impl TemplateRpc {
         }
     }
 
-    /// The template as it was stored. Its images are looked at later, unless too much is stored at a time.
-    fn answer(&self, stored: Stored, revision: u64) -> wire::SessionTemplate {
+    /// Returns the stored template, and queues the review of its images unless too many templates are queued.
+    fn answer(&self, stored: StoredTemplate, revision: u64) -> wire::SessionTemplate {
         let answer = convert::template::to_wire(&stored.template);
         if !stored.names.is_empty()
             && let Err(full) = self.reviews.try_send(stored)
         {
-            tracing::debug!(reason = %full, "the images of a template are not looked at");
+            tracing::debug!(reason = %full, "template images not reviewed, the queue is full");
         }
         wire::SessionTemplate { revision, ..answer }
     }
 }
 
-/// What is to be stored if the template of `before` becomes `after`, which was prepared.
+/// Decides the change of a template from `before` to `after`, which was prepared.
 fn decide(
     before: &SessionTemplate,
     after: SessionTemplate,
     known: &Known,
     rules: Rules<'_>,
-) -> Result<Stored, Fault> {
+) -> Result<StoredTemplate, Fault> {
     let names = with_new_images(before, &after);
     let warnings = catalogue_findings(&after, &names, known, rules);
     for finding in warnings.map_err(Finding::refusal)? {
-        tracing::warn!(%finding, "a template is stored that may not do as wished");
+        tracing::warn!(%finding, "stored template has warnings");
     }
-    Ok(Stored { template: finish(after, rules.options.reject_nids)?, names })
+    Ok(StoredTemplate { template: finish(after, rules.options.reject_nids)?, names })
 }
 
 fn decide_change(
@@ -235,7 +239,7 @@ fn decide_change(
     patch: TemplatePatch,
     known: &Known,
     rules: Rules<'_>,
-) -> Result<Decision, Fault> {
+) -> Result<TemplateDecision, Fault> {
     let merged = merge(before.clone(), patch);
     check_limits(&merged)?;
     let after = prepare(merged)?;
@@ -243,7 +247,7 @@ fn decide_change(
     let new = after.boot_sets.iter().filter(|(name, _)| changed.contains(*name)).map(|(_, set)| set);
     let unknown = known.lacks(Wanted::by(new).in_catalogue());
     if unknown != Wanted::default() {
-        return Ok(Decision::Unknown(unknown));
+        return Ok(TemplateDecision::Unknown(unknown));
     }
-    decide(before, after, known, rules).map(Decision::Made)
+    decide(before, after, known, rules).map(TemplateDecision::Made)
 }

@@ -1,4 +1,4 @@
-//! Which nodes a tenant has (BOS reference 6.6, 9).
+//! Nodes of tenants (BOS reference 6.6, 9).
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,94 +27,100 @@ use tokio::sync::Notify;
 use upstream::{Peer, Request};
 
 use crate::{
-    answers::Answers,
-    members::Members,
-    setback::{MEMBERSHIP, Outage, Setback},
-    store::Sessions,
+    dependency::{DependencyError, DependencyOutage, MEMBERSHIP},
+    members::SessionMembers,
+    single_flight::SingleFlight,
+    store::SessionTable,
 };
 
 mod rpc;
 
 pub(crate) use rpc::TenantRpc;
 
-/// Who does not answer, in texts for people.
+/// Name of the tenant service in texts for people.
 const TENANTS: &str = "tenant service";
 
-/// The kind of resource that a tenant is.
+/// Kind of resource in faults.
 const TENANT: &str = "tenant";
 
-/// How long an answer is used, so that requests and sessions that follow one another need one call. Nodes change
-/// hands by hand, which takes longer.
+/// Longest time for which an answer is reused, so that requests and sessions in quick succession need one call. Nodes
+/// are moved between tenants by hand, which takes longer.
 const AGE: Duration = Duration::from_secs(3);
 
-/// How long a caller waits. The gateway waits for longer and would not know whom it waits for.
+/// Longest wait of a caller. The gateway waits longer, and its error would not name the tenant service.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who is asked about tenants.
+/// Source of tenants.
 #[derive(Clone)]
-enum Driver {
-    /// Nobody: every tenant may use every node.
+enum TenantDriver {
+    /// No source: every tenant may use every node.
     None,
-    /// The tenant and partition management service.
+    /// Tenant and partition management service.
     Tapms(Peer),
 }
 
-/// The nodes of a tenant as far as they are confirmed.
+/// The nodes of a tenant, as far as they are confirmed.
 pub(crate) type TenantNodes = ConfirmedSet<ComponentId>;
 
-/// The nodes that somebody may use; `None`: every node.
+/// Nodes that a caller may use; `None`: every node.
 pub(crate) type Nodes = Option<Arc<TenantNodes>>;
 
-/// The nodes of tenants, for many setups and callers at a time.
+/// The nodes of a tenant among those that its running sessions hold.
+pub(crate) struct HeldNodes {
+    pub(crate) nodes: Nodes,
+    /// Error with which the sessions end, because the tenant does not exist any more.
+    pub(crate) error: Option<String>,
+}
+
+/// Nodes of tenants, for many setups and callers at a time.
 pub(crate) struct Tenants {
-    driver: Driver,
-    nodes: Answers<Tenant, Arc<TenantNodes>>,
-    /// The set of each tenant that was believed last, in which the next answer is checked for absences.
+    driver: TenantDriver,
+    nodes: SingleFlight<Tenant, Arc<TenantNodes>>,
+    /// Last accepted set of each tenant; absences in the next answer are relative to it.
     believed: Mutex<HashMap<Tenant, Arc<TenantNodes>>>,
-    sessions: Ledger<Sessions>,
-    members: Arc<Members>,
-    /// An answer has put nodes in doubt.
+    sessions: Ledger<SessionTable>,
+    members: Arc<SessionMembers>,
+    /// Notified when an answer puts nodes in doubt.
     doubted: Notify,
 }
 
-/// The part of an answer that counts. Lists that are empty may be left out; a tenant without status is one that
-/// nobody has given its nodes to yet.
+/// The relevant part of an answer. Empty lists may be omitted; a tenant without status has no nodes yet.
 #[derive(Deserialize)]
-struct Answer {
-    status: Status,
+struct TapmsTenant {
+    status: TapmsStatus,
 }
 
 #[derive(Deserialize)]
-struct Status {
-    tenantresources: Option<Vec<Resource>>,
+struct TapmsStatus {
+    tenantresources: Option<Vec<TapmsResource>>,
 }
 
 #[derive(Deserialize)]
-struct Resource {
+struct TapmsResource {
     xnames: Option<Vec<String>>,
 }
 
 impl Tenants {
-    /// Tenants as the settings say who knows them. The nodes that hold running `sessions` are expected in the answers.
+    /// Creates the source that the settings name. The nodes that hold running `sessions` are expected in its answers.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
     pub(crate) fn new(
         settings: &settings::Tenants,
-        sessions: Ledger<Sessions>,
-        members: Arc<Members>,
+        sessions: Ledger<SessionTable>,
+        members: Arc<SessionMembers>,
     ) -> anyhow::Result<Self> {
         let driver = match settings.driver {
-            TenantsDriver::None => Driver::None,
+            TenantsDriver::None => TenantDriver::None,
             TenantsDriver::Tapms => {
                 let peer = Peer::new("TAPMS", &settings.tapms).context("tenants.tapms")?;
                 peer.check_credentials("tenants.tapms");
-                Driver::Tapms(peer)
+                TenantDriver::Tapms(peer)
             }
         };
         Ok(Self {
             driver,
-            nodes: Answers::new(AGE),
+            nodes: SingleFlight::new(AGE),
             believed: Mutex::default(),
             sessions,
             members,
@@ -122,36 +128,37 @@ impl Tenants {
         })
     }
 
-    /// The nodes that `tenant` may use, those in doubt included.
+    /// Returns the nodes that `tenant` may use, including nodes in doubt.
     ///
     /// # Errors
-    /// [`Setback::Wait`] when nobody tells, [`Setback::Fail`] when there is no such tenant.
-    pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Nodes, Setback> {
+    /// [`DependencyError::Retryable`] if the service does not answer, [`DependencyError::Fatal`] if the tenant does
+    /// not exist.
+    pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Nodes, DependencyError> {
         match &self.driver {
-            Driver::Tapms(tapms) if !tenant.is_none() => {
+            TenantDriver::Tapms(tapms) if !tenant.is_none() => {
                 let ask = || async {
                     match ask(tapms, tenant.as_str()).await? {
                         Some(nodes) => Ok(self.believe(tenant, SetAnswer::Elements(nodes))),
                         None => {
                             self.believe(tenant, SetAnswer::NoSuchSet);
-                            Err(Setback::Fail(format!("tenant '{}' does not exist", tenant.as_str())))
+                            Err(DependencyError::Fatal(no_such_tenant(tenant)))
                         }
                     }
                 };
                 self.nodes.get(tenant.clone(), ask).await.map(Some)
             }
-            Driver::Tapms(_) | Driver::None => Ok(None),
+            TenantDriver::Tapms(_) | TenantDriver::None => Ok(None),
         }
     }
 
-    /// As [`Self::nodes`], for callers that begin something on nodes: they wait until no node is in doubt.
+    /// Returns the nodes like [`Self::nodes`], for callers that start work on nodes: no node may be in doubt.
     ///
     /// # Errors
-    /// As [`Self::nodes`]; [`Setback::Wait`] also while nodes are in doubt.
-    pub(crate) async fn confirmed_nodes(&self, tenant: &Tenant) -> Result<Nodes, Setback> {
+    /// See [`Self::nodes`]; [`DependencyError::Retryable`] also while nodes are in doubt.
+    pub(crate) async fn confirmed_nodes(&self, tenant: &Tenant) -> Result<Nodes, DependencyError> {
         let nodes = self.nodes(tenant).await?;
         match nodes.as_deref().and_then(in_doubt) {
-            Some(error) => Err(Setback::Wait(Outage { what: MEMBERSHIP, error })),
+            Some(error) => Err(DependencyError::Retryable(DependencyOutage { what: MEMBERSHIP, error })),
             None => Ok(nodes),
         }
     }
@@ -194,15 +201,16 @@ impl Tenants {
         believed
     }
 
-    /// The same for somebody who waits for it.
+    /// Returns the nodes like [`Self::nodes`], for a caller that waits for them.
     ///
     /// # Errors
-    /// [`Fault::NotFound`] when there is no such tenant, [`Fault::Unavailable`] when nobody tells in time.
-    pub(crate) async fn told(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
+    /// [`Fault::NotFound`] if the tenant does not exist, [`Fault::Unavailable`] if the service does not answer in
+    /// time.
+    pub(crate) async fn nodes_in_time(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
         match tokio::time::timeout(PATIENCE, self.nodes(tenant)).await {
             Ok(Ok(nodes)) => Ok(nodes),
-            Ok(Err(Setback::Fail(_))) => Err(Fault::not_found(TENANT, tenant.as_str())),
-            Ok(Err(Setback::Wait(outage))) => Err(Fault::unavailable(outage.what, outage.error)),
+            Ok(Err(DependencyError::Fatal(_))) => Err(Fault::not_found(TENANT, tenant.as_str())),
+            Ok(Err(DependencyError::Retryable(outage))) => Err(Fault::unavailable(outage.what, outage.error)),
             Err(_) => {
                 let reason = format!("TAPMS gave no answer within {} s", PATIENCE.as_secs());
                 Err(Fault::unavailable(TENANTS, reason))
@@ -210,34 +218,56 @@ impl Tenants {
         }
     }
 
-    /// As [`Self::told`], for nodes that a tenant had once: one that is gone has none.
+    /// Returns the nodes like [`Self::nodes_in_time`], for nodes that running sessions hold: all of them have left a
+    /// tenant that does not exist.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`] when nobody tells in time.
-    pub(crate) async fn left(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
-        match self.told(tenant).await {
+    /// [`Fault::Unavailable`] if the service does not answer in time.
+    pub(crate) async fn held(&self, tenant: &Tenant) -> Result<HeldNodes, Fault> {
+        match self.nodes_in_time(tenant).await {
+            Ok(nodes) => Ok(HeldNodes { nodes, error: None }),
+            Err(Fault::NotFound { .. }) => {
+                let nodes = self.believed.lock().get(tenant).cloned().unwrap_or_default();
+                Ok(HeldNodes { nodes: Some(nodes), error: Some(no_such_tenant(tenant)) })
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Returns the nodes like [`Self::nodes_in_time`], for nodes that a tenant had once: a deleted tenant has no
+    /// nodes.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] if the service does not answer in time.
+    pub(crate) async fn former_nodes(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
+        match self.nodes_in_time(tenant).await {
             Err(Fault::NotFound { .. }) => Ok(Some(Arc::default())),
-            told => told,
+            nodes => nodes,
         }
     }
 }
 
-/// The nodes of the tenant as the service answers; `None`: there is no such tenant.
-async fn ask(tapms: &Peer, name: &str) -> Result<Option<BTreeSet<ComponentId>>, Setback> {
-    // No path leads to a tenant with such a name, however it is encoded.
+/// Error of sessions whose tenant does not exist.
+fn no_such_tenant(tenant: &Tenant) -> String {
+    format!("tenant '{}' does not exist", tenant.as_str())
+}
+
+/// Requests the nodes of a tenant; `None`: the tenant does not exist.
+async fn ask(tapms: &Peer, name: &str) -> Result<Option<BTreeSet<ComponentId>>, DependencyError> {
+    // No path addresses a tenant with such a name, however it is encoded.
     if [".", ".."].contains(&name) {
         return Ok(None);
     }
     let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
-    // A tenant may be in trouble of its own, for example while it is being made.
-    match tapms.json::<Answer>(Request::get("tenant_get", path).about(name)).await {
+    // A tenant has its own circuit: the service may fail for a single tenant, for example during its creation.
+    match tapms.json::<TapmsTenant>(Request::get("tenant_get", path).about(name)).await {
         Ok(answer) => Ok(Some(nodes(answer))),
         Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(None),
-        Err(failure) => Err(Setback::Wait(Outage::from_upstream(TENANTS, failure))),
+        Err(failure) => Err(DependencyError::Retryable(DependencyOutage::from_upstream(TENANTS, failure))),
     }
 }
 
-/// The text about nodes in doubt, for people; `None`: there are none.
+/// Returns the text about nodes in doubt, for people; `None`: no node is in doubt.
 pub(crate) fn in_doubt(nodes: &TenantNodes) -> Option<String> {
     let since = bos_time::text(nodes.in_doubt_since()?);
     let missing = nodes.in_doubt.len();
@@ -246,8 +276,8 @@ pub(crate) fn in_doubt(nodes: &TenantNodes) -> Option<String> {
     ))
 }
 
-/// The nodes of all resources together. What has no possible id is no node of anybody.
-fn nodes(answer: Answer) -> BTreeSet<ComponentId> {
+/// Returns the nodes of all resources. A name without a valid id is skipped.
+fn nodes(answer: TapmsTenant) -> BTreeSet<ComponentId> {
     let resources = answer.status.tenantresources.into_iter().flatten();
     let names = resources.flat_map(|resource| resource.xnames.unwrap_or_default());
     names.filter_map(|name| ComponentId::parse(&name).ok()).collect()

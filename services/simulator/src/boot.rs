@@ -1,23 +1,23 @@
-//! What the boot script server and the image store hold.
+//! Contents of the simulated boot script server and image store.
 
 use std::{sync::Arc, time::Duration};
 
 use proto::simulation::GetImageResponse;
 
-/// How often a node reports when its command line does not say: the default of `component_actual_state_ttl`, 4 h.
+/// Period of a node's reports if its command line names none: the default of `component_actual_state_ttl`, 4 h.
 const UPDATE_FREQUENCY: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// What a node finds on its kernel command line and tells others (BOS reference 8).
+/// Boot data that a node reads from its kernel command line (BOS reference 8).
 #[derive(Debug, PartialEq, Eq)]
 pub struct BootData {
-    /// Names the boot data it was given.
+    /// Token of the boot data.
     pub token: Arc<str>,
-    /// How long after a report the next one follows.
+    /// Pause between two reports.
     pub report_period: Duration,
 }
 
 impl BootData {
-    /// Takes boot data in: the server makes up a token for it and puts it on the command line.
+    /// Accepts boot data: the server generates a token and appends it to the command line.
     pub fn accept(params: &str) -> Self {
         let token = uuid::Uuid::new_v4().to_string();
         Self::on(&format!("{params} bss_referral_token={token}"))
@@ -32,14 +32,14 @@ impl BootData {
     }
 }
 
-/// Value of the first word `name=value`; words with more than one `=` do not count.
+/// Returns the value of the first word `name=value`; words with more than one `=` do not count.
 fn word<'a>(command_line: &'a str, name: &str) -> Option<&'a str> {
-    let value =
-        |word: &'a str| word.strip_prefix(name)?.strip_prefix('=').filter(|value| !value.contains('='));
-    command_line.split(' ').find_map(value)
+    command_line
+        .split(' ')
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('=').filter(|value| !value.contains('=')))
 }
 
-/// A number and one of the units s, m, h, d, w. Zero counts as unreadable, or a node would report without pause.
+/// Parses a number with one of the units s, m, h, d, w. Zero is invalid, or a node would report without pause.
 fn duration(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let seconds = match unit {
@@ -54,7 +54,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(u64::from(number) * seconds))
 }
 
-/// The image behind a manifest path. Every image of every bucket exists; only the shape of the path is judged.
+/// Returns the image at a manifest path. Every image of every bucket exists; only the shape of the path is checked.
 pub(crate) fn image(path: &str) -> Option<GetImageResponse> {
     let folder = path.strip_suffix("/manifest.json")?;
     let (bucket, image) = folder.strip_prefix("s3://")?.split_once('/')?;
@@ -66,7 +66,7 @@ pub(crate) fn image(path: &str) -> Option<GetImageResponse> {
         kernel: object("kernel"),
         initrd: object("initrd"),
         rootfs: object("rootfs"),
-        // A checksum in a real store; here the name says as much about the contents.
+        // A real store has a checksum; here the name identifies the content as well.
         rootfs_etag: Some(format!("{image}-1")),
         boot_parameters: Some("console=ttyS0,115200 ip=dhcp".to_owned()),
     })

@@ -1,28 +1,28 @@
-//! Injected faults: which kinds there are, how they are asked for, and which nodes get them.
+//! Injected faults: their kinds, their notation, and the choice of faulty nodes.
 
 use std::str::FromStr;
 
 use rand::{SeedableRng, rngs::SmallRng, seq::SliceRandom};
 
-/// What is wrong with a node.
+/// Kind of a node's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// Never turns on.
+    /// The node never turns on.
     StuckOff,
-    /// A soft power-off has no effect; forcing it works.
+    /// A soft power-off has no effect; a forced one works.
     IgnoresGracefulOff,
-    /// Boots, but never says so.
+    /// The node boots but never reports.
     NeverReports,
-    /// Its configuration always ends as failed.
+    /// The configuration of the node always fails.
     ConfigurationFails,
 }
 
 impl Fault {
-    /// Every kind, in the order in which a fraction is spread over them.
+    /// All kinds, in the order in which a fraction is spread over them.
     pub const ALL: [Self; 4] =
         [Self::StuckOff, Self::IgnoresGracefulOff, Self::NeverReports, Self::ConfigurationFails];
 
-    /// The word for it in settings, flags and the simulation API.
+    /// Word in settings, flags and the simulation API.
     pub fn word(self) -> &'static str {
         match self {
             Self::StuckOff => "stuck-off",
@@ -32,30 +32,30 @@ impl Fault {
         }
     }
 
-    /// The kind of fault that a word names.
+    /// Returns the kind with that word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.word() == word)
     }
 }
 
-/// Why faults cannot be injected as asked.
+/// Reason why faults cannot be injected.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum BadFaults {
-    /// A name that no kind of fault has.
+pub enum FaultsError {
+    /// An unknown kind of fault.
     #[error("{0:?} is not a fault; the faults are {known}", known = Fault::ALL.map(Fault::word).join(", "))]
     UnknownFault(String),
-    /// A word that is neither a fraction nor `name=number`.
+    /// Text that is neither a fraction nor `name=number`.
     #[error("{0:?} is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01")]
     NotAmount(String),
-    /// A number that is neither a count nor a fraction.
+    /// Amount that is neither a count nor a fraction.
     #[error("{fault}={amount:?}: must be a count of nodes or a fraction such as 0.1")]
     BadAmount {
-        /// The kind it was given for.
+        /// Kind of the amount.
         fault: &'static str,
-        /// The number as it was written.
+        /// Amount as it was written.
         amount: String,
     },
-    /// The fleet is too small.
+    /// More faults than nodes.
     #[error("{wanted} nodes are to have a fault and the fleet has {nodes}")]
     TooMany {
         /// Sum over all kinds.
@@ -65,28 +65,28 @@ pub enum BadFaults {
     },
 }
 
-/// How many nodes have which fault.
+/// Amounts of faulty nodes by kind of fault.
 ///
-/// Written as a fraction of the fleet (`0.05`), which is spread evenly over all kinds, or as a list of kinds with a
-/// count or a fraction each (`stuck-off=2,never-reports=0.01`). In a list, a number with a point is a fraction.
+/// The text form is a fraction of the fleet (`0.05`), spread evenly over all kinds, or a list of kinds with a count
+/// or a fraction each (`stuck-off=2,never-reports=0.01`). In a list, a number with a point is a fraction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Faults {
-    /// Fraction of the fleet, over all kinds in turn.
+    /// Fraction of the fleet, spread over all kinds in turn.
     Spread(f64),
-    /// Each kind by itself.
-    Each(Vec<(Fault, Amount)>),
+    /// Amount for each kind.
+    Each(Vec<(Fault, FaultAmount)>),
 }
 
-/// How many nodes.
+/// Amount of faulty nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Amount {
-    /// So many nodes.
+pub enum FaultAmount {
+    /// Number of nodes.
     Count(usize),
-    /// So much of the fleet, from 0 to 1, rounded up: a fraction above zero is always felt.
+    /// Fraction of the fleet from 0 to 1, rounded up: a fraction above zero always has an effect.
     Fraction(f64),
 }
 
-impl Amount {
+impl FaultAmount {
     fn of(self, nodes: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -96,9 +96,9 @@ impl Amount {
 }
 
 impl FromStr for Faults {
-    type Err = BadFaults;
+    type Err = FaultsError;
 
-    fn from_str(text: &str) -> Result<Self, BadFaults> {
+    fn from_str(text: &str) -> Result<Self, FaultsError> {
         let text = text.trim();
         if text.is_empty() {
             return Ok(Self::Each(Vec::new()));
@@ -110,23 +110,23 @@ impl FromStr for Faults {
     }
 }
 
-fn one(item: &str) -> Result<(Fault, Amount), BadFaults> {
+fn one(item: &str) -> Result<(Fault, FaultAmount), FaultsError> {
     let (name, amount) = item.split_once('=').ok_or_else(|| unknown_or_bare(item))?;
     let fault =
-        Fault::from_word(name.trim()).ok_or_else(|| BadFaults::UnknownFault(name.trim().to_owned()))?;
+        Fault::from_word(name.trim()).ok_or_else(|| FaultsError::UnknownFault(name.trim().to_owned()))?;
     let amount = amount.trim();
     let parsed = match amount.contains('.') {
-        true => fraction(amount).map(Amount::Fraction),
-        false => amount.parse().ok().map(Amount::Count),
+        true => fraction(amount).map(FaultAmount::Fraction),
+        false => amount.parse().ok().map(FaultAmount::Count),
     };
-    let bad = || BadFaults::BadAmount { fault: fault.word(), amount: amount.to_owned() };
+    let bad = || FaultsError::BadAmount { fault: fault.word(), amount: amount.to_owned() };
     parsed.map(|amount| (fault, amount)).ok_or_else(bad)
 }
 
-fn unknown_or_bare(item: &str) -> BadFaults {
+fn unknown_or_bare(item: &str) -> FaultsError {
     match Fault::from_word(item.trim()) {
-        Some(fault) => BadFaults::BadAmount { fault: fault.word(), amount: String::new() },
-        None => BadFaults::NotAmount(item.trim().to_owned()),
+        Some(fault) => FaultsError::BadAmount { fault: fault.word(), amount: String::new() },
+        None => FaultsError::NotAmount(item.trim().to_owned()),
     }
 }
 
@@ -135,12 +135,12 @@ fn fraction(text: &str) -> Option<f64> {
 }
 
 impl Faults {
-    /// Gives the fault of every node of a fleet, by position. The same seed picks the same nodes, and no node gets
+    /// Returns the fault of every node of a fleet, by position. The same seed picks the same nodes, and no node gets
     /// two faults.
-    pub fn assign(&self, nodes: usize, seed: u64) -> Result<Vec<Option<Fault>>, BadFaults> {
+    pub fn assign(&self, nodes: usize, seed: u64) -> Result<Vec<Option<Fault>>, FaultsError> {
         let wanted = self.count(nodes);
         if wanted > nodes {
-            return Err(BadFaults::TooMany { wanted, nodes });
+            return Err(FaultsError::TooMany { wanted, nodes });
         }
         let faults = self.list(nodes);
         let mut order: Vec<usize> = (0..nodes).collect();
@@ -152,17 +152,17 @@ impl Faults {
         Ok(assigned)
     }
 
-    /// How many of so many nodes are to have a fault.
+    /// Returns the number of faulty nodes in a fleet of that size.
     fn count(&self, nodes: usize) -> usize {
         match self {
-            Self::Spread(fraction) => Amount::Fraction(*fraction).of(nodes),
+            Self::Spread(fraction) => FaultAmount::Fraction(*fraction).of(nodes),
             Self::Each(kinds) => {
                 kinds.iter().fold(0, |count, (_, amount)| count.saturating_add(amount.of(nodes)))
             }
         }
     }
 
-    /// One fault for each of them.
+    /// Returns the kinds of all faults, one for each faulty node.
     fn list(&self, nodes: usize) -> Vec<Fault> {
         match self {
             Self::Spread(_) => Fault::ALL.into_iter().cycle().take(self.count(nodes)).collect(),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_as_many_nodes_a_fault_as_were_asked_for() {
+    fn assigns_the_requested_number_of_faults() {
         let rows = [
             ("0", 96),
             ("0.05", 96),

@@ -1,4 +1,4 @@
-//! The machine in real time: calls go in, one task lets its time pass, and whoever subscribed hears of changes.
+//! The fleet in real time: a task advances the simulated time, and subscribers receive changes.
 
 use std::{
     collections::HashSet,
@@ -30,75 +30,77 @@ use crate::{
     node::{Node, PowerCommand, WantedConfiguration},
     reporter::Report,
     topology::NODE,
-    transitions::{Task, Transition, Transitions},
+    transitions::{MemberResult, RecordedTransition, TransitionLog},
 };
 
-/// Messages that a subscriber may be behind before it is told to start over. Most have one node, so this is the
+/// Messages by which a subscriber may lag before it has to start over. Most messages have one node, so this is the
 /// burst of a large fleet and less than a megabyte.
 const BACKLOG: usize = 4096;
 
-/// Nodes in one message to subscribers: well below the 4 MiB that gRPC clients take unless told otherwise.
+/// Nodes in one message to subscribers: well below the default limit of gRPC clients, 4 MiB.
 const BATCH: usize = 1000;
 
-/// Things that are done under one lock when much is due at once, so that calls get their turn in between.
+/// Most events that are handled under one lock, so that calls get their turn in between.
 const MOST_AT_ONCE: usize = 4096;
 
-/// What a fleet is made of.
-pub(crate) struct Blueprint {
+/// Parts of a fleet.
+pub(crate) struct FleetBlueprint {
     pub(crate) hardware: Vec<Hardware>,
     pub(crate) groups: Vec<Group>,
     pub(crate) timing: Timing,
-    /// By position among the nodes, other hardware left out.
+    /// Faults by position among the nodes, without other hardware.
     pub(crate) faults: Vec<Option<Fault>>,
-    /// Whether the nodes are up at the start, with some image of unknown origin.
+    /// Whether the nodes are up at the start, with an image of unknown origin.
     pub(crate) up: bool,
 }
 
-/// A node that the fleet does not have.
+/// Id that no node of the fleet has.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{0} is not a node of the fleet")]
 pub(crate) struct UnknownNode(pub(crate) String);
 
-/// The simulated fleet and the upstreams that know it.
-pub(crate) struct Fleet {
+/// The simulated fleet, with its simulated upstreams.
+pub(crate) struct SimulatedFleet {
     hardware: Vec<Hardware>,
     groups: Vec<Group>,
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<FleetState>,
     rescheduled: Notify,
     power: broadcast::Sender<WatchPowerResponse>,
     configurations: broadcast::Sender<WatchConfigurationsResponse>,
     reports: mpsc::UnboundedSender<Report>,
 }
 
-struct State {
+struct FleetState {
     machine: Machine,
-    transitions: Transitions,
-    /// Nodes that the power service does not reach.
+    transitions: TransitionLog,
+    /// Nodes that the power service cannot reach.
     unreachable: HashSet<String>,
-    /// Nodes of which transitions are taken and not performed yet.
+    /// Nodes whose transitions are accepted but not executed yet.
     held: HashSet<String>,
-    /// Commands that wait until their node is not held any more: transition, command, position of the node.
+    /// Commands of held nodes: transition, command, position of the node.
     late: Vec<(String, PowerCommand, usize)>,
 }
 
-/// The members of the inventory that can be turned on.
+/// Returns the hardware that can be turned on.
 pub(crate) fn nodes(hardware: &[Hardware]) -> impl Iterator<Item = &Hardware> {
     hardware.iter().filter(|piece| piece.r#type == NODE)
 }
 
-impl Fleet {
-    /// A fleet at the beginning of its time. Nodes that booted send what they report to `reports`, which holds at most
-    /// one report for each boot.
-    pub(crate) fn new(blueprint: Blueprint, reports: mpsc::UnboundedSender<Report>) -> Self {
-        let Blueprint { hardware, groups, timing, faults, up } = blueprint;
+impl SimulatedFleet {
+    /// Creates a fleet at time zero. Booted nodes send their reports to `reports`, which holds at most one report per
+    /// boot.
+    pub(crate) fn new(blueprint: FleetBlueprint, reports: mpsc::UnboundedSender<Report>) -> Self {
+        let FleetBlueprint { hardware, groups, timing, faults, up } = blueprint;
         let node = |(index, (piece, fault)): (usize, (&Hardware, Option<Fault>))| {
             Node::new(piece.id.as_str().into(), timing.pace(index), fault, piece.locked, up)
         };
         let nodes = nodes(&hardware).zip(faults).enumerate().map(node).collect();
-        let (transitions, unreachable) = (Transitions::default(), HashSet::new());
-        let (held, late) = (HashSet::new(), Vec::new());
-        let state = State { machine: Machine::new(nodes), transitions, unreachable, held, late };
+        let transitions = TransitionLog::default();
+        let unreachable = HashSet::new();
+        let held = HashSet::new();
+        let late = Vec::new();
+        let state = FleetState { machine: Machine::new(nodes), transitions, unreachable, held, late };
         Self {
             hardware,
             groups,
@@ -111,7 +113,7 @@ impl Fleet {
         }
     }
 
-    /// Lets time pass until `shutdown`.
+    /// Advances the simulated time until `shutdown`.
     pub(crate) async fn run(&self, shutdown: CancellationToken) {
         loop {
             let next = self.advance().map(|due| self.started + due);
@@ -123,7 +125,7 @@ impl Fleet {
         }
     }
 
-    /// Does what is due and answers when there is more to do.
+    /// Handles due events and returns the time of the next one.
     fn advance(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         let changes = state.machine.advance(self.started.elapsed(), MOST_AT_ONCE);
@@ -131,8 +133,8 @@ impl Fleet {
         state.machine.next_due()
     }
 
-    /// Tells subscribers. Called with the lock held, or an older reading could overtake a newer one. A send fails only
-    /// when nobody listens, which is nobody's loss.
+    /// Sends changes to subscribers. The caller holds the lock, or an older reading could overtake a newer one. A
+    /// send fails only if there are no subscribers, which is harmless.
     fn publish(&self, machine: &Machine, changes: Changes) {
         if self.power.receiver_count() > 0 {
             for batch in changes.power.chunks(BATCH) {
@@ -167,12 +169,12 @@ impl Fleet {
         self.configurations.subscribe()
     }
 
-    /// Power of `ids`, or of every node if there are none. Unknown ones are left out.
+    /// Returns the power of `ids`, or of every node if `ids` is empty. Unknown ids are skipped.
     pub(crate) fn power(&self, ids: &[String]) -> Vec<NodePower> {
         self.read(ids, power)
     }
 
-    /// Configuration of `ids`, or of every node if there are none. Unknown ones are left out.
+    /// Returns the configuration of `ids`, or of every node if `ids` is empty. Unknown ids are skipped.
     pub(crate) fn configurations(&self, ids: &[String]) -> Vec<NodeConfiguration> {
         self.read(ids, configuration)
     }
@@ -186,35 +188,42 @@ impl Fleet {
         positions.into_iter().map(|position| read(&state.machine.nodes()[position])).collect()
     }
 
-    /// Accepts a transition for all of `ids` or, if one of them is unknown, for none, and gives its id.
+    /// Accepts a transition of all `ids` and returns its id, or refuses the whole transition if one of them is
+    /// unknown.
     pub(crate) fn start_transition(
         &self,
         command: PowerCommand,
         ids: &[String],
     ) -> Result<String, UnknownNode> {
         let mut state = self.state.lock();
-        let position = |id: &String| state.machine.position(id).ok_or_else(|| UnknownNode(id.clone()));
-        let positions = ids.iter().map(position).collect::<Result<Vec<_>, _>>()?;
-        let ids = |positions: &[usize], machine: &Machine| {
-            positions.iter().map(|&position| Arc::clone(&machine.nodes()[position].id)).collect::<Vec<_>>()
-        };
+        let mut positions = Vec::with_capacity(ids.len());
+        for id in ids {
+            positions.push(state.machine.position(id).ok_or_else(|| UnknownNode(id.clone()))?);
+        }
         let is_reached =
             |position: &usize| !state.unreachable.contains(&*state.machine.nodes()[*position].id);
         let (reached, unreached): (Vec<_>, Vec<_>) = positions.iter().copied().partition(is_reached);
-        let (members, unreached) = (ids(&positions, &state.machine), ids(&unreached, &state.machine));
+        let members = ids_of(&positions, &state.machine);
+        let unreached = ids_of(&unreached, &state.machine);
         let id = uuid::Uuid::new_v4().to_string();
         let created_at = SystemTime::now();
         let is_held = |position: &usize| state.held.contains(&*state.machine.nodes()[*position].id);
         let (late, reached): (Vec<_>, Vec<_>) = reached.into_iter().partition(is_held);
         state.late.extend(late.into_iter().map(|position| (id.clone(), command, position)));
-        state.transitions.push(Transition { id: id.clone(), command, members, unreached, created_at });
+        state.transitions.push(RecordedTransition {
+            id: id.clone(),
+            command,
+            members,
+            unreached,
+            created_at,
+        });
         let changes = state.machine.command(self.started.elapsed(), command, &reached);
         self.publish(&state.machine, changes);
         self.rescheduled.notify_one();
         Ok(id)
     }
 
-    /// From now on the power service reaches a node, or does not.
+    /// Sets whether the power service reaches a node.
     pub(crate) fn set_reachable(&self, id: &str, reachable: bool) {
         let mut state = self.state.lock();
         if reachable {
@@ -224,7 +233,8 @@ impl Fleet {
         }
     }
 
-    /// From now on transitions of these nodes are taken and performed later. Performs what was put off for others.
+    /// Holds the transitions of these nodes: they are accepted and executed later. Executes the pending commands of
+    /// other nodes.
     pub(crate) fn hold(&self, held: HashSet<String>) {
         let mut state = self.state.lock();
         let machine = &state.machine;
@@ -239,31 +249,32 @@ impl Fleet {
         self.rescheduled.notify_one();
     }
 
-    /// What became of a transition on each of its nodes; none if it was forgotten.
-    pub(crate) fn tasks(&self, transition: &str) -> Option<Vec<(Arc<str>, Task)>> {
+    /// Returns the result of a transition on each of its nodes; none if the transition was dropped.
+    pub(crate) fn tasks(&self, transition: &str) -> Option<Vec<(Arc<str>, MemberResult)>> {
         let state = self.state.lock();
-        let (transition, now) = (state.transitions.get(transition)?, SystemTime::now());
+        let transition = state.transitions.get(transition)?;
+        let now = SystemTime::now();
         let task = |id: &Arc<str>| {
             let position = state.machine.position(id)?;
             let is_on = state.machine.nodes()[position].is_on();
             let is_late = state.late.iter().any(|(late, _, at)| *late == transition.id && *at == position);
-            let task = if is_late { Task::Pending } else { transition.task(id, is_on, now) };
+            let task = if is_late { MemberResult::Pending } else { transition.task(id, is_on, now) };
             Some((Arc::clone(id), task))
         };
         Some(transition.members.iter().filter_map(task).collect())
     }
 
-    /// The transition of that id; none if it was forgotten.
-    pub(crate) fn transition(&self, id: &str) -> Option<Transition> {
+    /// Returns the transition of that id; none if it was dropped.
+    pub(crate) fn transition(&self, id: &str) -> Option<RecordedTransition> {
         self.state.lock().transitions.get(id).cloned()
     }
 
-    pub(crate) fn transitions_since(&self, since: SystemTime) -> Vec<Transition> {
+    pub(crate) fn transitions_since(&self, since: SystemTime) -> Vec<RecordedTransition> {
         self.state.lock().transitions.since(since)
     }
 
-    /// Sets what the hosts boot the next time they turn on, and gives the token that names it. Unknown hosts are
-    /// passed over: the real server keeps data for any host.
+    /// Sets the boot data for the next power-on of the hosts, and returns its token. Unknown hosts are skipped: the
+    /// real server keeps data for any host.
     pub(crate) fn put_boot_parameters(&self, request: &PutBootParametersRequest) -> String {
         let data = Arc::new(BootData::accept(&request.params));
         let machine = &mut self.state.lock().machine;
@@ -272,7 +283,7 @@ impl Fleet {
         data.token.to_string()
     }
 
-    /// Tells the configuration service about `ids`. Unknown ones are passed over, as the real service does.
+    /// Sets the wanted configuration of `ids`. Unknown ids are skipped, as in the real service.
     pub(crate) fn configure(&self, wanted: &WantedConfiguration, ids: &[String]) {
         let mut state = self.state.lock();
         let positions = known(&state.machine, ids);
@@ -283,12 +294,18 @@ impl Fleet {
 
     pub(crate) fn faults(&self) -> Vec<NodeFault> {
         let state = self.state.lock();
-        let fault = |node: &Node| {
-            let fault = node.fault?.word().to_owned();
-            Some(NodeFault { id: node.id.to_string(), fault })
-        };
-        state.machine.nodes().iter().filter_map(fault).collect()
+        let mut faults = Vec::new();
+        for node in state.machine.nodes() {
+            faults.extend(
+                node.fault.map(|fault| NodeFault { id: node.id.to_string(), fault: fault.word().to_owned() }),
+            );
+        }
+        faults
     }
+}
+
+fn ids_of(positions: &[usize], machine: &Machine) -> Vec<Arc<str>> {
+    positions.iter().map(|&position| Arc::clone(&machine.nodes()[position].id)).collect()
 }
 
 fn known(machine: &Machine, ids: &[String]) -> Vec<usize> {
@@ -320,18 +337,18 @@ mod tests {
     use crate::{faults::Faults, topology};
 
     struct Stage {
-        fleet: Arc<Fleet>,
+        fleet: Arc<SimulatedFleet>,
         reports: mpsc::UnboundedReceiver<Report>,
         ids: Vec<String>,
         _running: tokio_util::task::AbortOnDropHandle<()>,
     }
 
-    /// A fleet without delays whose time passes.
+    /// A fleet without delays, with advancing time.
     fn stage(nodes: u32, faults: &str) -> Stage {
         let hardware = topology::generate(nodes);
         let faults: Faults = faults.parse().expect("the test's own text");
         let (reports, inbox) = mpsc::unbounded_channel();
-        let blueprint = Blueprint {
+        let blueprint = FleetBlueprint {
             groups: topology::groups(&hardware),
             timing: Timing::new(1, 0.0).expect("no delay is allowed"),
             faults: faults.assign(hardware.len(), 1).expect("the fleet is large enough"),
@@ -339,7 +356,7 @@ mod tests {
             hardware,
         };
         let ids = blueprint.hardware.iter().map(|node| node.id.clone()).collect();
-        let fleet = Arc::new(Fleet::new(blueprint, reports));
+        let fleet = Arc::new(SimulatedFleet::new(blueprint, reports));
         let running = fleet.clone();
         let running = tokio::spawn(async move { running.run(CancellationToken::new()).await });
         Stage { fleet, reports: inbox, ids, _running: tokio_util::task::AbortOnDropHandle::new(running) }
@@ -358,8 +375,8 @@ mod tests {
         token
     }
 
-    /// What the fleet looks like: how many nodes have which power and configuration.
-    fn summary(fleet: &Fleet) -> String {
+    /// Numbers of nodes by power and configuration.
+    fn summary(fleet: &SimulatedFleet) -> String {
         let mut counts = BTreeMap::new();
         for (power, configuration) in fleet.power(&[]).into_iter().zip(fleet.configurations(&[])) {
             let state = (power.reading().as_str_name(), configuration.status);
@@ -368,8 +385,8 @@ mod tests {
         format!("{counts:?}")
     }
 
-    /// Waits until the fleet looks as expected.
-    async fn settles(fleet: &Fleet, expected: &str) {
+    /// Waits for the expected summary.
+    async fn settles(fleet: &SimulatedFleet, expected: &str) {
         let mut changes = fleet.watch_configurations();
         let settled = async {
             while summary(fleet) != expected {
@@ -396,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn faults_spoil_as_many_nodes_as_were_asked_for() {
+    async fn the_requested_number_of_nodes_is_faulty() {
         let mut stage = stage(96, "stuck-off=2,ignores-graceful-off=3,never-reports=4,configuration-fails=5");
         boot(&stage);
         let expected = r#"{("POWER_READING_OFF", "pending"): 2, ("POWER_READING_ON", "configured"): 89, ("POWER_READING_ON", "failed"): 5}"#;
@@ -410,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn subscribers_hear_of_every_node_and_of_nothing_past() {
+    async fn subscribers_receive_every_later_change() {
         let stage = stage(2500, "0");
         stage.fleet.start_transition(PowerCommand::On, &stage.ids[..1]).expect("known");
         let mut first = stage.fleet.watch_power();
@@ -430,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transition_with_an_unknown_node_is_refused_as_a_whole() {
+    async fn a_transition_with_an_unknown_node_is_refused_whole() {
         let stage = stage(4, "0");
         let ids = [stage.ids[0].clone(), "x9c0s0b0n0".to_owned()];
         let refused = stage.fleet.start_transition(PowerCommand::On, &ids).expect_err("one is unknown");

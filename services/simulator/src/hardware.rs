@@ -1,29 +1,29 @@
-//! How long the hardware of each node takes for what it does.
+//! Durations of each node's hardware.
 
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-/// The durations of one node. They are properties of the node, not of the occasion: a slow node is slow every time, so
-/// a run with the same seed can be repeated whatever order the calls come in.
+/// Durations of one node. They are properties of the node, not of the event: a slow node is slow every time, so a run
+/// with the same seed can be repeated whatever the order of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// From a soft power-off until the node is off.
+    /// Time from a soft power-off until the node is off.
     pub soft_off: Duration,
-    /// From a forced power-off until the node is off.
+    /// Time from a forced power-off until the node is off.
     pub force_off: Duration,
-    /// From a power-on until the node is on.
+    /// Time from a power-on until the node is on.
     pub power_on: Duration,
-    /// From on until the operating system is up.
+    /// Time from on until the operating system is up.
     pub boot: Duration,
-    /// From the start of a configuration until its end.
+    /// Time from the start of a configuration until its end.
     pub configuration: Duration,
 }
 
-/// A time factor that no clock can follow.
+/// Time factor out of range.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not a time factor; it must be from 0 (no delay) to {most}", most = Timing::SLOWEST)]
-pub struct BadSpeed(f64);
+pub struct SpeedError(f64);
 
 /// Draws the durations of nodes.
 #[derive(Clone, Debug)]
@@ -35,16 +35,17 @@ pub struct Timing {
 impl Timing {
     const SLOWEST: f64 = 1000.0;
 
-    /// `speed` is a factor on every duration: 1 is as slow as real hardware, 0 has no delay.
+    /// Creates a generator; `speed` is a factor on every duration: 1 is as slow as real hardware, 0 has no delay.
     ///
     /// # Errors
-    /// When it is negative, not a number, or beyond what clocks can follow.
-    pub fn new(seed: u64, speed: f64) -> Result<Self, BadSpeed> {
-        if (0.0..=Self::SLOWEST).contains(&speed) { Ok(Self { seed, speed }) } else { Err(BadSpeed(speed)) }
+    /// The factor is negative, not a number, or beyond the range of clocks.
+    pub fn new(seed: u64, speed: f64) -> Result<Self, SpeedError> {
+        if (0.0..=Self::SLOWEST).contains(&speed) { Ok(Self { seed, speed }) } else { Err(SpeedError(speed)) }
     }
 
-    /// The durations of the node at position `index` of the fleet. The distributions are what large machines show: a
-    /// long tail in shutting down and booting, where services hang and firmware retries, and none in the power rails.
+    /// Returns the durations of the node at position `index` of the fleet. The distributions are those of large
+    /// machines: a long tail in shutdowns and boots, where services hang and firmware retries, and none in the power
+    /// rails.
     pub fn pace(&self, index: usize) -> Pace {
         // An odd constant spreads neighbouring indexes over all seeds, or the fleet of seed 2 would be the fleet of
         // seed 1 moved by one node.
@@ -72,7 +73,7 @@ fn lognormal(rng: &mut SmallRng, p50: f64, p99: f64) -> f64 {
 
 /// Draws from the standard normal distribution (Box and Muller).
 fn normal(rng: &mut SmallRng) -> f64 {
-    // One minus, because the logarithm of zero is no number and zero can be drawn.
+    // The logarithm needs a number above zero, and zero can be drawn.
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
@@ -114,7 +115,9 @@ mod tests {
 
     #[test]
     fn the_factor_scales_every_duration() {
-        let (real, tenth, none) = (&paces(1, 1.0)[0], &paces(1, 0.1)[0], &paces(1, 0.0)[0]);
+        let real = &paces(1, 1.0)[0];
+        let tenth = &paces(1, 0.1)[0];
+        let none = &paces(1, 0.0)[0];
         assert!((real.boot.as_secs_f64() / tenth.boot.as_secs_f64() - 10.0).abs() < 1e-3);
         assert_eq!(
             [none.soft_off, none.force_off, none.power_on, none.boot, none.configuration],

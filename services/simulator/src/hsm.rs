@@ -1,7 +1,8 @@
-//! Files as the hardware state manager (HSM) answers: `GET /hsm/v2/State/Components` and `GET /hsm/v2/groups`.
+//! Files in the form of answers of the hardware state manager (HSM): `GET /hsm/v2/State/HsmComponents` and `GET
+//! /hsm/v2/groups`.
 //!
-//! Exports differ between releases, so members that are not needed may be absent and members that are not known are
-//! passed over. What is there must have the right shape; an error says where it has not.
+//! Exports differ between releases, so members that are not needed may be absent, and unknown members are ignored.
+//! Known members must have the right shape; an error names the place of a wrong one.
 
 use std::{collections::HashSet, fs, io, path::Path};
 
@@ -10,63 +11,63 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::topology::{self, NODE};
 
-/// Why a file of the hardware inventory cannot be used.
+/// Reason why an inventory file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum HsmFileError {
     /// The file cannot be read at all.
     #[error("{file}: cannot be read")]
     Unreadable {
-        /// Path as it was given.
+        /// Path as in the settings.
         file: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The text is not JSON, or a member does not have the shape that HSM gives it.
     #[error("{file}: line {line} column {column}: {reason}")]
     Malformed {
-        /// Path as it was given.
+        /// Path as in the settings.
         file: String,
         /// Counted from 1.
         line: usize,
         /// Counted from 1.
         column: usize,
-        /// Begins with the path of the member, such as `Components[3].NID`, where there is one.
+        /// Reason, after the path of the member, such as `Components[3].NID`, if there is one.
         reason: String,
     },
-    /// Well-formed, but contradicts itself.
+    /// A well-formed file that contradicts itself.
     #[error("{file}: {path}: {reason}")]
     Contradictory {
-        /// Path as it was given.
+        /// Path as in the settings.
         file: String,
         /// Path of the member, such as `Components[3].ID`.
         path: String,
-        /// What is wrong with it.
+        /// Reason of the contradiction.
         reason: String,
     },
 }
 
-/// Reads the answer to `GET /hsm/v2/State/Components` from a file.
-pub fn read_inventory(path: &Path) -> Result<Vec<Hardware>, Unusable> {
+/// Reads the answer to `GET /hsm/v2/State/HsmComponents` from a file.
+pub fn read_inventory(path: &Path) -> Result<Vec<Hardware>, HsmFileError> {
     parse_inventory(&path.display().to_string(), &read(path)?)
 }
 
 /// Reads the answer to `GET /hsm/v2/groups` from a file.
-pub fn read_groups(path: &Path) -> Result<Vec<Group>, Unusable> {
+pub fn read_groups(path: &Path) -> Result<Vec<Group>, HsmFileError> {
     parse_groups(&path.display().to_string(), &read(path)?)
 }
 
-fn read(path: &Path) -> Result<String, Unusable> {
+fn read(path: &Path) -> Result<String, HsmFileError> {
     fs::read_to_string(path)
-        .map_err(|source| Unusable::Unreadable { file: path.display().to_string(), source })
+        .map_err(|source| HsmFileError::Unreadable { file: path.display().to_string(), source })
 }
 
-/// Takes the text of an answer to `GET /hsm/v2/State/Components`; `file` names it in errors.
-pub fn parse_inventory(file: &str, text: &str) -> Result<Vec<Hardware>, Unusable> {
-    let components = parse::<Components>(file, text)?.components;
+/// Parses an answer to `GET /hsm/v2/State/HsmComponents`; `file` names the text in errors.
+pub fn parse_inventory(file: &str, text: &str) -> Result<Vec<Hardware>, HsmFileError> {
+    let components = parse::<HsmComponents>(file, text)?.components;
     let mut seen = HashSet::new();
     for (index, component) in components.iter().enumerate() {
         if !seen.insert(component.id.0.as_str()) {
-            return Err(Unusable::Contradictory {
+            return Err(HsmFileError::Contradictory {
                 file: file.to_owned(),
                 path: format!("Components[{index}].ID"),
                 reason: format!("{} is listed twice", component.id.0),
@@ -76,13 +77,13 @@ pub fn parse_inventory(file: &str, text: &str) -> Result<Vec<Hardware>, Unusable
     Ok(components.into_iter().map(Hardware::from).collect())
 }
 
-/// Takes the text of an answer to `GET /hsm/v2/groups`; `file` names it in errors.
-pub fn parse_groups(file: &str, text: &str) -> Result<Vec<Group>, Unusable> {
+/// Parses an answer to `GET /hsm/v2/groups`; `file` names the text in errors.
+pub fn parse_groups(file: &str, text: &str) -> Result<Vec<Group>, HsmFileError> {
     let groups: Vec<LabelledGroup> = parse(file, text)?;
     Ok(groups.into_iter().map(Group::from).collect())
 }
 
-fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Unusable> {
+fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, HsmFileError> {
     let mut input = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut input).map_err(|error| {
         // A lone point is the whole document, a question mark a member whose name was not read yet.
@@ -94,21 +95,22 @@ fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Unusable> {
     Ok(value)
 }
 
-fn malformed(file: &str, path: Option<&str>, error: &serde_json::Error) -> Unusable {
-    let (line, column) = (error.line(), error.column());
+fn malformed(file: &str, path: Option<&str>, error: &serde_json::Error) -> HsmFileError {
+    let line = error.line();
+    let column = error.column();
     let text = error.to_string();
     let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
     let reason = path.map_or_else(|| reason.to_owned(), |path| format!("{path}: {reason}"));
-    Unusable::Malformed { file: file.to_owned(), line, column, reason }
+    HsmFileError::Malformed { file: file.to_owned(), line, column, reason }
 }
 
-/// The first `nodes` nodes of the made-up machine as HSM would list them, a component a line.
+/// Returns the first `nodes` nodes of the generated machine in the form of HSM, one component per line.
 pub fn inventory_json(nodes: u32) -> String {
-    let components = topology::generate(nodes).into_iter().map(Component::from);
+    let components = topology::generate(nodes).into_iter().map(HsmComponent::from);
     format!("{{\"Components\":[\n{}\n]}}\n", lines(components))
 }
 
-/// The groups of the made-up machine with `nodes` nodes as HSM would list them, a group a line.
+/// Returns the groups of the generated machine with `nodes` nodes in the form of HSM, one group per line.
 pub fn groups_json(nodes: u32) -> String {
     let groups = topology::groups(&topology::generate(nodes)).into_iter().map(LabelledGroup::from);
     format!("[\n{}\n]\n", lines(groups))
@@ -120,16 +122,16 @@ fn lines(items: impl Iterator<Item = impl Serialize>) -> String {
 }
 
 #[derive(Deserialize)]
-struct Components {
+struct HsmComponents {
     #[serde(rename = "Components")]
-    components: Vec<Component>,
+    components: Vec<HsmComponent>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Component {
+struct HsmComponent {
     #[serde(rename = "ID")]
-    id: Id,
+    id: HardwareId,
     r#type: Option<String>,
     #[serde(skip_deserializing)]
     state: &'static str,
@@ -141,7 +143,7 @@ struct Component {
     #[serde(skip_serializing_if = "Option::is_none")]
     sub_role: Option<String>,
     #[serde(rename = "NID")]
-    nid: Option<Nid>,
+    nid: Option<NodeNumber>,
     #[serde(skip_deserializing)]
     net_type: &'static str,
     arch: Option<String>,
@@ -150,8 +152,8 @@ struct Component {
     locked: Option<bool>,
 }
 
-impl From<Component> for Hardware {
-    fn from(component: Component) -> Self {
+impl From<HsmComponent> for Hardware {
+    fn from(component: HsmComponent) -> Self {
         let implied = || if topology::is_node(&component.id.0) { NODE.to_owned() } else { String::new() };
         Self {
             r#type: component.r#type.unwrap_or_else(implied),
@@ -166,17 +168,17 @@ impl From<Component> for Hardware {
     }
 }
 
-impl From<Hardware> for Component {
+impl From<Hardware> for HsmComponent {
     fn from(hardware: Hardware) -> Self {
         Self {
-            id: Id(hardware.id),
+            id: HardwareId(hardware.id),
             r#type: Some(hardware.r#type),
             state: "Off",
             flag: "OK",
             enabled: Some(hardware.enabled),
             role: Some(hardware.role).filter(|role| !role.is_empty()),
             sub_role: Some(hardware.sub_role).filter(|role| !role.is_empty()),
-            nid: Some(Nid(hardware.nid)),
+            nid: Some(NodeNumber(hardware.nid)),
             net_type: "Sling",
             arch: Some(hardware.arch),
             class: "Mountain",
@@ -185,12 +187,12 @@ impl From<Hardware> for Component {
     }
 }
 
-/// Name of a piece of hardware, within the limits that component ids have (BOS reference 2.3).
+/// Id of a piece of hardware, within the limits of component ids (BOS reference 2.3).
 #[derive(Deserialize, Serialize)]
 #[serde(try_from = "String")]
-struct Id(String);
+struct HardwareId(String);
 
-impl TryFrom<String> for Id {
+impl TryFrom<String> for HardwareId {
     type Error = &'static str;
 
     fn try_from(id: String) -> Result<Self, Self::Error> {
@@ -201,12 +203,12 @@ impl TryFrom<String> for Id {
     }
 }
 
-/// Numeric id of a node. HSM writes -1 where it has none; here that is 0.
+/// Number of a node. HSM writes -1 for none; here none is 0.
 #[derive(Deserialize, Serialize)]
 #[serde(try_from = "i64")]
-struct Nid(u32);
+struct NodeNumber(u32);
 
-impl TryFrom<i64> for Nid {
+impl TryFrom<i64> for NodeNumber {
     type Error = &'static str;
 
     fn try_from(nid: i64) -> Result<Self, Self::Error> {
@@ -221,12 +223,12 @@ struct LabelledGroup {
     description: String,
     #[serde(skip_deserializing)]
     tags: [String; 0],
-    members: Members,
+    members: GroupMembers,
 }
 
 #[derive(Deserialize, Serialize)]
-struct Members {
-    ids: Option<Vec<Id>>,
+struct GroupMembers {
+    ids: Option<Vec<HardwareId>>,
 }
 
 impl From<LabelledGroup> for Group {
@@ -242,7 +244,7 @@ impl From<Group> for LabelledGroup {
             description: format!("chassis row {}", group.label),
             label: group.label,
             tags: [],
-            members: Members { ids: Some(group.ids.into_iter().map(Id).collect()) },
+            members: GroupMembers { ids: Some(group.ids.into_iter().map(HardwareId).collect()) },
         }
     }
 }
@@ -253,7 +255,10 @@ mod tests {
 
     use super::*;
 
-    fn outcomes<T: std::fmt::Debug>(texts: &[&str], parse: impl Fn(&str) -> Result<T, Unusable>) -> String {
+    fn outcomes<T: std::fmt::Debug>(
+        texts: &[&str],
+        parse: impl Fn(&str) -> Result<T, HsmFileError>,
+    ) -> String {
         let outcome = |text: &&str| match parse(text) {
             Ok(value) => format!("{value:?}\n"),
             Err(error) => format!("error: {error}\n"),
@@ -299,7 +304,7 @@ mod tests {
         ];
         expect![[r#"
             error: hsm.json: line 1 column 0: EOF while parsing a value
-            error: hsm.json: line 1 column 2: invalid length 0, expected struct Components with 1 element
+            error: hsm.json: line 1 column 2: invalid length 0, expected struct HsmComponents with 1 element
             error: hsm.json: line 2 column 23: Components[0]: trailing comma
             error: hsm.json: line 3 column 31: Components[1].NID: invalid type: string "2", expected i64
             error: hsm.json: line 1 column 30: Components[0]: missing field `ID`
@@ -348,10 +353,10 @@ mod tests {
         assert_eq!(parse_groups("", &groups_json(300)).expect("own format"), topology::groups(&hardware));
     }
 
-    /// The defaults of the demo are files that people can look at and start from; they must stay what `--nodes 96`
-    /// generates.
+    /// The default files of the demo are meant as starting points for users, and must stay equal to the output of
+    /// `--nodes 96`.
     #[test]
-    fn the_files_of_the_demo_are_the_generated_fleet_of_96() {
+    fn the_demo_files_equal_the_generated_fleet_of_96() {
         expect_file!["../../all-in-one/demo/inventory.json"].assert_eq(&inventory_json(96));
         expect_file!["../../all-in-one/demo/groups.json"].assert_eq(&groups_json(96));
     }

@@ -1,11 +1,12 @@
-//! The simulated fleet: nodes that turn on and off, boot, report and get configured as real ones do, and the upstreams
-//! that a real machine has around them: hardware inventory, power, boot scripts, configuration, images.
+//! The simulated fleet: nodes that turn on and off, boot, report and get configured like real ones, and the upstreams
+//! of a real machine: hardware inventory, power, boot scripts, configuration, images.
 //!
-//! Owns what the hardware would own and keeps it in memory: a restart is a new machine. It knows nothing of components
-//! or sessions; it meets the mesh as hardware does, through the calls of the drivers and through reports over REST.
+//! The simulator owns the state of the hardware and keeps it in memory: a restart begins with a new machine. The
+//! simulator does not know components or sessions; it meets the mesh like hardware, through the calls of drivers and
+//! through reports over REST.
 //!
-//! The hardware itself ([`machine`], [`node`], [`hardware`], [`boot`], [`reporter`]) is public, so that whoever plays
-//! the real upstreams over HTTP plays them round the same machine.
+//! The hardware itself ([`machine`], [`node`], [`hardware`], [`boot`], [`reporter`]) is public, so that HTTP fakes of
+//! the real upstreams can use the same machine.
 
 pub mod boot;
 pub mod faults;
@@ -31,7 +32,7 @@ use tokio::sync::mpsc;
 
 pub use crate::{faults::Faults, rpc::FleetRpc};
 use crate::{
-    fleet::{Blueprint, Fleet},
+    fleet::{FleetBlueprint, SimulatedFleet},
     hardware::Timing,
     reporter::{Report, Reporter},
 };
@@ -57,16 +58,17 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     Ok(())
 }
 
-/// Lets the time of the fleet that the settings describe pass. Gives what answers for it, and what its nodes report: at
-/// most one report for each boot.
+/// Creates the fleet of the settings and advances its time. Returns the service and the reports of its nodes: at most
+/// one report per boot.
 ///
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
 pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedReceiver<Report>)> {
     let (reports, inbox) = mpsc::unbounded_channel();
-    let fleet = Arc::new(Fleet::new(blueprint(&context.settings.simulator)?, reports));
+    let fleet = Arc::new(SimulatedFleet::new(blueprint(&context.settings.simulator)?, reports));
     let shutdown = context.tasks.shutdown();
-    let (running, until) = (Arc::clone(&fleet), shutdown.clone());
+    let running = Arc::clone(&fleet);
+    let until = shutdown.clone();
     context.tasks.spawn("fleet", async move {
         running.run(until).await;
         Ok(())
@@ -74,11 +76,11 @@ pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedRece
     Ok((FleetRpc { fleet, shutdown }, inbox))
 }
 
-fn blueprint(settings: &settings::Simulator) -> anyhow::Result<Blueprint> {
+fn blueprint(settings: &settings::Simulator) -> anyhow::Result<FleetBlueprint> {
     let (hardware, groups) = inventory(settings)?;
     let nodes = fleet::nodes(&hardware).count();
     let faults: Faults = settings.faults.parse().context("simulator.faults")?;
-    Ok(Blueprint {
+    Ok(FleetBlueprint {
         timing: Timing::new(settings.seed, settings.speed).context("simulator.speed")?,
         faults: faults.assign(nodes, settings.seed).context("simulator.faults")?,
         up: is_on(&settings.initial_power)?,
@@ -87,7 +89,7 @@ fn blueprint(settings: &settings::Simulator) -> anyhow::Result<Blueprint> {
     })
 }
 
-/// From files where they are given. A fleet from a file has no groups but those of a file.
+/// Reads hardware and groups from files if they are set. A fleet from a file has only the groups of a file.
 fn inventory(settings: &settings::Simulator) -> anyhow::Result<(Vec<Hardware>, Vec<Group>)> {
     let hardware = match settings.inventory.as_str() {
         "" => generated(settings.nodes)?,
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_is_generated_with_its_groups_or_taken_from_a_file() {
+    fn a_fleet_is_generated_or_read_from_a_file() {
         let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../all-in-one/demo/inventory.json");
         let generated = blueprint(&with(|s| s.nodes = 96)).expect("generated");
         let read = blueprint(&with(|s| s.inventory = demo.into())).expect("read");

@@ -1,4 +1,4 @@
-//! All nodes and what is due when. Time is what the caller says it is, so a whole boot can be run in no time.
+//! All nodes and their scheduled events. The caller passes the time, so a whole boot can be simulated in no time.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,18 +9,18 @@ use std::{
 use crate::{
     boot::BootData,
     faults::Fault,
-    node::{Node, PowerCommand, Step, Timer, WantedConfiguration},
+    node::{Node, NodeStep, NodeTimer, PowerCommand, WantedConfiguration},
     reporter::Report,
 };
 
-/// What a call or the passing of time brought about.
+/// Effects of a call or of the passing of time.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Positions of nodes whose power changed, each once.
     pub power: Vec<usize>,
     /// Positions of nodes whose configuration changed, each once.
     pub configuration: Vec<usize>,
-    /// Reports that nodes want to make now.
+    /// Reports that nodes send now.
     pub reports: Vec<Report>,
     /// Positions of nodes whose operating system came up.
     pub booted: Vec<usize>,
@@ -31,13 +31,13 @@ pub struct Changes {
 pub struct Machine {
     nodes: Vec<Node>,
     positions: HashMap<Arc<str>, usize>,
-    /// By time; the number keeps apart what is due at the same time, in the order it was asked for.
-    agenda: BTreeMap<(Duration, u64), (usize, Timer)>,
+    /// Scheduled events by time; the number keeps the order of events at the same time.
+    agenda: BTreeMap<(Duration, u64), (usize, NodeTimer)>,
     sequence: u64,
 }
 
 impl Machine {
-    /// A machine of these nodes at the beginning of its time. A node's position is its place in `nodes`.
+    /// Creates a machine of these nodes at time zero. The position of a node is its index in `nodes`.
     pub fn new(nodes: Vec<Node>) -> Self {
         let positions =
             nodes.iter().enumerate().map(|(position, node)| (node.id.clone(), position)).collect();
@@ -49,34 +49,34 @@ impl Machine {
         &self.nodes
     }
 
-    /// Where the node of this id is; none if the machine does not have it.
+    /// Returns the position of the node of this id; none if the machine does not have it.
     pub fn position(&self, id: &str) -> Option<usize> {
         self.positions.get(id).copied()
     }
 
-    /// Tells the nodes at `positions` to turn on or off; what comes of it takes its time.
+    /// Turns the nodes at `positions` on or off; the effect takes time.
     pub fn command(&mut self, now: Duration, command: PowerCommand, positions: &[usize]) -> Changes {
         self.each(now, positions, |node| node.command(command))
     }
 
-    /// Tells the configuration service about the nodes at `positions`.
+    /// Sets the wanted configuration of the nodes at `positions`.
     pub fn configure(&mut self, now: Duration, wanted: &WantedConfiguration, positions: &[usize]) -> Changes {
         self.each(now, positions, |node| node.configure(wanted))
     }
 
-    /// Gives or takes a fault. What the node is in the middle of goes on as it began.
+    /// Sets or clears a fault. An operation in progress continues unchanged.
     pub fn set_fault(&mut self, position: usize, fault: Option<Fault>) {
         self.nodes[position].fault = fault;
     }
 
-    /// Sets what the nodes at `positions` boot the next time they turn on.
+    /// Sets the boot data for the next power-on of the nodes at `positions`.
     pub fn set_boot_data(&mut self, data: &Arc<BootData>, positions: &[usize]) {
         for &position in positions {
             self.nodes[position].set_boot_data(data.clone());
         }
     }
 
-    fn each(&mut self, now: Duration, positions: &[usize], tell: impl Fn(&mut Node) -> Step) -> Changes {
+    fn each(&mut self, now: Duration, positions: &[usize], tell: impl Fn(&mut Node) -> NodeStep) -> Changes {
         let mut changes = Changes::default();
         for &position in positions {
             let step = tell(&mut self.nodes[position]);
@@ -85,7 +85,7 @@ impl Machine {
         changes.once_each()
     }
 
-    /// Does what is due by `now`, at most `most` things, the earliest first.
+    /// Handles the events that are due by `now`, at most `most` of them, the earliest first.
     pub fn advance(&mut self, now: Duration, most: usize) -> Changes {
         let mut changes = Changes::default();
         for _ in 0..most {
@@ -97,12 +97,12 @@ impl Machine {
         changes.once_each()
     }
 
-    /// When the next thing is due.
+    /// Returns the time of the next event.
     pub fn next_due(&self) -> Option<Duration> {
         self.agenda.first_key_value().map(|((due, _), _)| *due)
     }
 
-    fn note(&mut self, now: Duration, position: usize, step: Step, changes: &mut Changes) {
+    fn note(&mut self, now: Duration, position: usize, step: NodeStep, changes: &mut Changes) {
         if step.power_changed {
             changes.power.push(position);
         }
@@ -157,7 +157,7 @@ mod tests {
     }
     use Tell::*;
 
-    /// What one node does when it is told things at given seconds, a line per second in which something changes.
+    /// Transcript of one node with commands at given seconds, one line per second with a change.
     struct Story {
         machine: Machine,
         lines: String,
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The story of a node that does what it does until nothing is left to do.
+    /// Runs the script until no event is left, and returns the transcript.
     fn story(fault: Option<Fault>, up: bool, script: &[(u64, Tell)]) -> String {
         let mut story = Story::new(fault, up);
         for &(second, tell) in script {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn boots_what_was_prepared_when_it_turned_on() {
+    fn boots_the_data_prepared_at_its_power_on() {
         let script = [(0, Boot("t1")), (0, On), (9, Boot("t2")), (11, Boot("t3"))];
         expect![[r#"
             10  on
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn off_takes_back_an_on_that_was_not_confirmed() {
+    fn off_cancels_an_unconfirmed_on() {
         let script = [(0, On), (5, SoftOff), (20, On), (25, ForceOff), (40, On)];
         expect![[r#"
             50  on
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn configures_a_node_that_is_up_as_soon_as_it_may() {
+    fn configures_a_running_node_as_soon_as_allowed() {
         let script = [
             (0, Configure("c1", false, true)),
             (10, Configure("c1", true, false)),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_shows_in_what_it_spoils_and_nowhere_else() {
+    fn a_fault_affects_only_its_own_step() {
         let script = [&BOOT[..], &[(400, SoftOff), (500, ForceOff)]].concat();
         let told = |fault: Fault| format!("{}\n{}", fault.word(), story(Some(fault), false, &script));
         expect![[r#"
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_stuck_off_can_be_on_at_first() {
+    fn a_node_stuck_off_can_be_on_first() {
         let script = [(0, SoftOff), (100, On)];
         expect![[r#"
             30  off
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn does_no_more_at_once_than_it_is_let() {
+    fn handles_at_most_the_given_number_of_events() {
         let pace = Pace { power_on: Duration::ZERO, ..PACE };
         let node = |index: usize| Node::new(index.to_string().into(), pace.clone(), None, false, false);
         let mut machine = Machine::new((0..10).map(node).collect());

@@ -1,4 +1,4 @@
-//! The simulated fleet as a process of its own.
+//! The simulated fleet as a separate process.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! One simulated node: what it does when it is told something and when its time has come. No clock, no lock, no
-//! network: a node answers what changed and what it will do later.
+//! A simulated node: its reactions to commands and to its timers. The node has no clock, no lock and no network: it
+//! returns its changes and its next timer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,10 +7,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{boot::BootData, faults::Fault, hardware::Pace, reporter::Report};
 
-/// What the power upstream can be asked to do with a node.
+/// Command of the power service to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerCommand {
-    /// Turn it on.
+    /// Turn the node on.
     On,
     /// Ask the operating system to shut down.
     SoftOff,
@@ -18,48 +18,48 @@ pub enum PowerCommand {
     ForceOff,
 }
 
-/// What a node does by itself when its time has come.
+/// Event of a node's timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum NodeEvent {
     TurnedOn,
     TurnedOff,
     Booted,
     ConfigurationEnded,
 }
 
-/// An appointment of a node with itself.
+/// Timer of a node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer {
-    pub(crate) due: Due,
+pub(crate) struct NodeTimer {
+    pub(crate) due: NodeEvent,
     pub(crate) after: Duration,
     turn: u32,
 }
 
-/// What came of telling a node something.
+/// Effect of a command or a timer.
 #[derive(Debug, Default)]
-pub(crate) struct Step {
+pub(crate) struct NodeStep {
     pub(crate) power_changed: bool,
     pub(crate) configuration_changed: bool,
     pub(crate) booted: bool,
-    pub(crate) timer: Option<Timer>,
+    pub(crate) timer: Option<NodeTimer>,
     pub(crate) report: Option<Report>,
 }
 
-/// How far the configuration service is with a node. The words are the service's (BOS reference 6.4).
+/// Progress of a node's configuration. The words are those of the service (BOS reference 6.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigurationStatus {
-    /// Nothing is wanted.
+    /// No configuration is wanted.
     Unconfigured,
-    /// Something is wanted and was not applied yet.
+    /// The wanted configuration was not applied yet.
     Pending,
-    /// What is wanted was applied.
+    /// The wanted configuration was applied.
     Configured,
-    /// What is wanted could not be applied.
+    /// The wanted configuration could not be applied.
     Failed,
 }
 
 impl ConfigurationStatus {
-    /// The service's word for it.
+    /// Word of the configuration service.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unconfigured => "unconfigured",
@@ -70,29 +70,29 @@ impl ConfigurationStatus {
     }
 }
 
-/// What the configuration service is told about a node.
+/// Wanted configuration of a node.
 #[derive(Clone, Debug)]
 pub struct WantedConfiguration {
-    /// What is to be applied; empty: nothing.
+    /// Name of the configuration; empty: none.
     pub name: Arc<str>,
-    /// Whether it may be applied now.
+    /// Whether the configuration may be applied now.
     pub enabled: bool,
-    /// Whether to forget what was applied, so that it is applied again.
+    /// Whether to drop the record of the applied configuration, so that it is applied again.
     pub clear_state: bool,
 }
 
-/// One thing that a node is about to do. What replaces it, or takes it back, makes the earlier timer void.
+/// The next event of a node. Replacing or cancelling the event voids its earlier timer.
 #[derive(Debug, Default)]
-struct Plan {
-    pending: Option<Due>,
+struct PlannedEvent {
+    pending: Option<NodeEvent>,
     turn: u32,
 }
 
-impl Plan {
-    fn set(&mut self, due: Due, after: Duration) -> Option<Timer> {
+impl PlannedEvent {
+    fn set(&mut self, due: NodeEvent, after: Duration) -> Option<NodeTimer> {
         self.turn += 1;
         self.pending = Some(due);
-        Some(Timer { due, after, turn: self.turn })
+        Some(NodeTimer { due, after, turn: self.turn })
     }
 
     fn cancel(&mut self) {
@@ -100,8 +100,8 @@ impl Plan {
         self.pending = None;
     }
 
-    /// Whether `timer` still stands; if so it is used up.
-    fn take(&mut self, timer: Timer) -> bool {
+    /// Consumes `timer`, and returns whether it is still valid.
+    fn take(&mut self, timer: NodeTimer) -> bool {
         let stands = self.turn == timer.turn && self.pending == Some(timer.due);
         if stands {
             self.pending = None;
@@ -111,120 +111,123 @@ impl Plan {
 }
 
 #[derive(Debug)]
-enum Running {
+enum BootStage {
     Off,
-    /// On and not up: with the boot data it found when it turned on, if any.
+    /// The node is on but not up, with its boot data at power-on, if there was any.
     Starting(Option<Arc<BootData>>),
-    /// The operating system is up. Dropping the guard, as turning off does, ends its report.
+    /// The operating system is up. Dropping the guard, as at power-off, ends the node's reports.
     Up {
-        /// What it booted; none if nobody here gave it.
+        /// Boot data of this boot; none for an image of unknown origin.
         boot: Option<Arc<BootData>>,
         _reporting: Option<DropGuard>,
     },
 }
 
-/// One node and what the upstreams hold about it.
+/// A node, with the data of the upstreams about it.
 #[derive(Debug)]
 pub struct Node {
-    /// Location name.
+    /// Id of the node.
     pub id: Arc<str>,
-    /// What is wrong with it, if anything.
+    /// Fault of the node.
     pub fault: Option<Fault>,
-    /// Locked in the inventory: transitions are accepted for it and have no effect, as with the real power upstream.
+    /// Lock in the inventory: transitions of the node are accepted and have no effect, as with the real power
+    /// service.
     locked: bool,
     pace: Pace,
-    running: Running,
-    motion: Plan,
+    running: BootStage,
+    motion: PlannedEvent,
     boot_data: Option<Arc<BootData>>,
     configuration: Arc<str>,
     configuration_status: ConfigurationStatus,
     configuration_enabled: bool,
-    configuring: Plan,
+    configuring: PlannedEvent,
 }
 
 impl Node {
-    /// A node that is off, or up with an image that nobody here gave it.
+    /// Creates a node that is off, or up with an image of unknown origin.
     pub fn new(id: Arc<str>, pace: Pace, fault: Option<Fault>, locked: bool, up: bool) -> Self {
         Self {
             id,
             fault,
             locked,
             pace,
-            running: if up { Running::Up { boot: None, _reporting: None } } else { Running::Off },
-            motion: Plan::default(),
+            running: if up { BootStage::Up { boot: None, _reporting: None } } else { BootStage::Off },
+            motion: PlannedEvent::default(),
             boot_data: None,
             configuration: "".into(),
             configuration_status: ConfigurationStatus::Unconfigured,
             configuration_enabled: false,
-            configuring: Plan::default(),
+            configuring: PlannedEvent::default(),
         }
     }
 
-    /// Whether it has power.
+    /// Whether the node has power.
     pub fn is_on(&self) -> bool {
-        !matches!(self.running, Running::Off)
+        !matches!(self.running, BootStage::Off)
     }
 
-    /// Whether its operating system is up.
+    /// Whether the operating system is up.
     pub fn is_up(&self) -> bool {
-        matches!(self.running, Running::Up { .. })
+        matches!(self.running, BootStage::Up { .. })
     }
 
-    /// What it runs, if it is up with something that it was given here.
+    /// Returns the boot data of the running system, if its origin is known.
     pub fn booted_with(&self) -> Option<&BootData> {
         match &self.running {
-            Running::Up { boot, .. } => boot.as_deref(),
-            Running::Off | Running::Starting(_) => None,
+            BootStage::Up { boot, .. } => boot.as_deref(),
+            BootStage::Off | BootStage::Starting(_) => None,
         }
     }
 
-    /// Whether the configuration service may work on it.
+    /// Whether the configuration service may configure the node.
     pub fn configuration_enabled(&self) -> bool {
         self.configuration_enabled
     }
 
-    /// What the configuration service works towards, and how far it is.
+    /// Returns the wanted configuration and its progress.
     pub fn configuration(&self) -> (&str, ConfigurationStatus) {
         (&self.configuration, self.configuration_status)
     }
 
-    /// What the node will boot the next time it turns on.
+    /// Sets the boot data for the next power-on.
     pub(crate) fn set_boot_data(&mut self, data: Arc<BootData>) {
         self.boot_data = Some(data);
     }
 
-    pub(crate) fn command(&mut self, command: PowerCommand) -> Step {
+    pub(crate) fn command(&mut self, command: PowerCommand) -> NodeStep {
         if self.locked {
-            return Step::default();
+            return NodeStep::default();
         }
         let timer = match (command, self.is_on()) {
             (PowerCommand::On, false) => self.turn_on(),
             (PowerCommand::On, true) => None,
             (PowerCommand::SoftOff, true) => self.shut_down(),
-            (PowerCommand::ForceOff, true) => self.motion.set(Due::TurnedOff, self.pace.force_off),
+            (PowerCommand::ForceOff, true) => self.motion.set(NodeEvent::TurnedOff, self.pace.force_off),
             (PowerCommand::SoftOff | PowerCommand::ForceOff, false) => {
                 self.motion.cancel();
                 None
             }
         };
-        Step { timer, ..Step::default() }
+        NodeStep { timer, ..NodeStep::default() }
     }
 
-    /// Being told again does not start it over.
-    fn turn_on(&mut self) -> Option<Timer> {
+    /// Begins a power-on; a repeated command does not restart it.
+    fn turn_on(&mut self) -> Option<NodeTimer> {
         let refused = self.fault == Some(Fault::StuckOff) || self.motion.pending.is_some();
-        if refused { None } else { self.motion.set(Due::TurnedOn, self.pace.power_on) }
+        if refused { None } else { self.motion.set(NodeEvent::TurnedOn, self.pace.power_on) }
     }
 
-    /// Being told again does not start it over. A node that shuts down does not finish booting first.
-    fn shut_down(&mut self) -> Option<Timer> {
-        let refused =
-            self.fault == Some(Fault::IgnoresGracefulOff) || self.motion.pending == Some(Due::TurnedOff);
-        if refused { None } else { self.motion.set(Due::TurnedOff, self.pace.soft_off) }
+    /// Begins a shutdown; a repeated command does not restart it. A node that shuts down does not finish booting
+    /// first.
+    fn shut_down(&mut self) -> Option<NodeTimer> {
+        let refused = self.fault == Some(Fault::IgnoresGracefulOff)
+            || self.motion.pending == Some(NodeEvent::TurnedOff);
+        if refused { None } else { self.motion.set(NodeEvent::TurnedOff, self.pace.soft_off) }
     }
 
-    /// The configuration service forgets what it applied when told to or when it is to apply something else.
-    pub(crate) fn configure(&mut self, wanted: &WantedConfiguration) -> Step {
+    /// Sets the wanted configuration. The record of the applied configuration is dropped on request, or if the name
+    /// changes.
+    pub(crate) fn configure(&mut self, wanted: &WantedConfiguration) -> NodeStep {
         let before = (self.configuration.clone(), self.configuration_status);
         if wanted.clear_state || self.configuration != wanted.name {
             self.configuring.cancel();
@@ -239,69 +242,73 @@ impl Node {
             self.configuring.cancel();
         }
         let changed = before != (self.configuration.clone(), self.configuration_status);
-        Step { configuration_changed: changed, timer: self.start_configuring(), ..Step::default() }
+        NodeStep { configuration_changed: changed, timer: self.start_configuring(), ..NodeStep::default() }
     }
 
-    fn start_configuring(&mut self) -> Option<Timer> {
+    fn start_configuring(&mut self) -> Option<NodeTimer> {
         let starts = self.configuration_enabled
             && self.configuration_status == ConfigurationStatus::Pending
             && self.configuring.pending.is_none()
-            && matches!(self.running, Running::Up { .. });
-        if starts { self.configuring.set(Due::ConfigurationEnded, self.pace.configuration) } else { None }
+            && matches!(self.running, BootStage::Up { .. });
+        if starts {
+            self.configuring.set(NodeEvent::ConfigurationEnded, self.pace.configuration)
+        } else {
+            None
+        }
     }
 
-    /// What the node does when a timer of its own runs out. A timer that was overtaken does nothing.
-    pub(crate) fn run_out(&mut self, timer: Timer) -> Step {
+    /// Handles an expired timer. A void timer has no effect.
+    pub(crate) fn run_out(&mut self, timer: NodeTimer) -> NodeStep {
         let plan = match timer.due {
-            Due::TurnedOn | Due::TurnedOff | Due::Booted => &mut self.motion,
-            Due::ConfigurationEnded => &mut self.configuring,
+            NodeEvent::TurnedOn | NodeEvent::TurnedOff | NodeEvent::Booted => &mut self.motion,
+            NodeEvent::ConfigurationEnded => &mut self.configuring,
         };
         if !plan.take(timer) {
-            return Step::default();
+            return NodeStep::default();
         }
         match timer.due {
-            Due::TurnedOn => self.turned_on(),
-            Due::TurnedOff => self.turned_off(),
-            Due::Booted => self.booted(),
-            Due::ConfigurationEnded => self.configuration_ended(),
+            NodeEvent::TurnedOn => self.turned_on(),
+            NodeEvent::TurnedOff => self.turned_off(),
+            NodeEvent::Booted => self.booted(),
+            NodeEvent::ConfigurationEnded => self.configuration_ended(),
         }
     }
 
-    /// Without boot data there is nothing to load: the node stays on and never comes up.
-    fn turned_on(&mut self) -> Step {
-        self.running = Running::Starting(self.boot_data.clone());
+    /// Turns the node on. Without boot data the node stays on and never boots.
+    fn turned_on(&mut self) -> NodeStep {
+        self.running = BootStage::Starting(self.boot_data.clone());
         let timer = match self.boot_data {
-            Some(_) => self.motion.set(Due::Booted, self.pace.boot),
+            Some(_) => self.motion.set(NodeEvent::Booted, self.pace.boot),
             None => None,
         };
-        Step { power_changed: true, timer, ..Step::default() }
+        NodeStep { power_changed: true, timer, ..NodeStep::default() }
     }
 
-    fn turned_off(&mut self) -> Step {
-        self.running = Running::Off;
+    fn turned_off(&mut self) -> NodeStep {
+        self.running = BootStage::Off;
         self.configuring.cancel();
-        Step { power_changed: true, ..Step::default() }
+        NodeStep { power_changed: true, ..NodeStep::default() }
     }
 
-    /// The node reports what it booted and lets itself be configured, as its two agents do.
-    fn booted(&mut self) -> Step {
+    /// Boots the node: it reports its boot data and enables its configuration, like the two agents of a real node.
+    fn booted(&mut self) -> NodeStep {
         let data = match &mut self.running {
-            Running::Starting(data) => data.take(),
-            Running::Off | Running::Up { .. } => None,
+            BootStage::Starting(data) => data.take(),
+            BootStage::Off | BootStage::Up { .. } => None,
         };
         let ended = CancellationToken::new();
         let reports = data.clone().filter(|_| self.fault != Some(Fault::NeverReports));
         let report = reports.map(|boot| Report { id: self.id.clone(), boot, ended: ended.clone() });
-        self.running = Running::Up { boot: data, _reporting: Some(ended.drop_guard()) };
+        self.running = BootStage::Up { boot: data, _reporting: Some(ended.drop_guard()) };
         self.configuration_enabled = true;
-        Step { booted: true, timer: self.start_configuring(), report, ..Step::default() }
+        NodeStep { booted: true, timer: self.start_configuring(), report, ..NodeStep::default() }
     }
 
-    fn configuration_ended(&mut self) -> Step {
+    fn configuration_ended(&mut self) -> NodeStep {
         self.configuration_status = match self.fault {
             Some(Fault::ConfigurationFails) => ConfigurationStatus::Failed,
             _ => ConfigurationStatus::Configured,
         };
-        Step { configuration_changed: true, ..Step::default() }
+        NodeStep { configuration_changed: true, ..NodeStep::default() }
     }
 }

@@ -1,8 +1,8 @@
-//! The report that every booted node makes over REST: which boot data it was started with (BOS reference 8).
+//! Reports of booted nodes over REST, with the token of their boot data (BOS reference 8).
 //!
-//! A report is repeated until it is taken, and again after a period, until the node turns off. Real nodes do so each
-//! by itself; here one task does it for all, with so few requests under way that ten thousand nodes that boot at once
-//! do not use up the sockets of the machine.
+//! A report is repeated until it is accepted, and again after a period, until the node turns off. Real nodes report
+//! each by itself; here one task sends all reports, with so few concurrent requests that ten thousand nodes that boot
+//! at once do not use up the sockets of the machine.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,57 +16,57 @@ use tokio_util::sync::CancellationToken;
 
 use crate::boot::BootData;
 
-/// Most requests under way. The gateway takes a report in about a millisecond, so more would only queue there.
+/// Most concurrent requests. The gateway handles a report in about a millisecond, so more would only queue there.
 const MOST_UNDER_WAY: usize = 64;
 
-/// A gateway that takes a request and never answers must not hold its place for ever.
+/// Deadline of a request: a gateway that accepts a request and never answers must not hold its slot for ever.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What a node has to say, for as long as its boot lasts.
+/// Report of a node, valid for one boot.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Location name of the node.
+    /// Id of the node.
     pub id: Arc<str>,
-    /// What it booted.
+    /// Boot data of the report.
     pub boot: Arc<BootData>,
-    /// Cancelled when the node turned off.
+    /// Cancelled when the node turns off.
     pub ended: CancellationToken,
 }
 
-/// Makes the reports of all nodes.
+/// Sends the reports of all nodes.
 pub struct Reporter {
     client: reqwest::Client,
     gateway: String,
     speed: f64,
 }
 
-struct Waiting {
+struct PendingReport {
     report: Report,
     refusals: u32,
 }
 
 impl Reporter {
-    /// `gateway` is the address of the gateway, `speed` the factor on pauses between attempts.
+    /// Creates a reporter for the address `gateway`, with the factor `speed` on pauses between attempts.
     ///
     /// # Errors
-    /// When the HTTP client cannot be set up.
+    /// The HTTP client cannot be created.
     pub fn new(gateway: &str, speed: f64) -> reqwest::Result<Self> {
-        // Nodes reach the gateway over the network of the machine, where no proxy for the world outside stands between.
+        // Nodes reach the gateway over the network of the machine, without a proxy.
         let client = reqwest::Client::builder().no_proxy();
         let client = client.pool_max_idle_per_host(MOST_UNDER_WAY).timeout(DEADLINE).build()?;
         Ok(Self { client, gateway: gateway.trim_end_matches('/').to_owned(), speed })
     }
 
-    /// Makes the reports that arrive until `shutdown`.
+    /// Sends the reports that arrive until `shutdown`.
     pub async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>, shutdown: CancellationToken) {
-        let mut waiting = Queue::default();
+        let mut waiting = ReportQueue::default();
         let mut under_way = FuturesUnordered::new();
         loop {
             let next = waiting.first_due().filter(|_| under_way.len() < MOST_UNDER_WAY);
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 Some(report) = reports.recv() => {
-                    waiting.push(Instant::now(), Waiting { report, refusals: 0 });
+                    waiting.push(Instant::now(), PendingReport { report, refusals: 0 });
                 }
                 Some((due, again)) = under_way.next() => waiting.push(due, again),
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
@@ -76,17 +76,17 @@ impl Reporter {
         }
     }
 
-    /// Sends a report, and answers when the node wants to be heard again.
-    async fn attempt(&self, waiting: Waiting) -> (Instant, Waiting) {
-        let Waiting { report, refusals } = waiting;
+    /// Sends a report, and returns the time of the node's next report.
+    async fn attempt(&self, waiting: PendingReport) -> (Instant, PendingReport) {
+        let PendingReport { report, refusals } = waiting;
         let (pause, refusals) = match self.send(&report).await {
             Ok(()) => (report.boot.report_period, 0),
             Err(reason) => {
-                tracing::debug!(component = %report.id, refusals, reason, "boot report not taken");
+                tracing::debug!(component = %report.id, refusals, reason, "gateway refused boot report");
                 (pause(refusals + 1, self.speed), refusals + 1)
             }
         };
-        (Instant::now() + pause, Waiting { report, refusals })
+        (Instant::now() + pause, PendingReport { report, refusals })
     }
 
     async fn send(&self, report: &Report) -> Result<(), String> {
@@ -94,14 +94,14 @@ impl Reporter {
         let body = json!({"id": *report.id, "actual_state": {"bss_token": *report.boot.token}});
         let answer = self.client.patch(url).json(&body).send().await.map_err(|error| error.to_string())?;
         let status = answer.status();
-        // Read to the end, or the connection cannot be used again.
+        // The answer is read to its end, so that the connection can be reused.
         let text = answer.text().await.map_err(|error| error.to_string())?;
         if status.is_success() { Ok(()) } else { Err(format!("{status}: {text}")) }
     }
 }
 
-/// Pause before the next attempt after so many refusals: what a node waits, but never so little that a fleet without
-/// delays asks the gateway as fast as it can answer.
+/// Returns the pause after that many refusals: the pause of a real node, but never so short that a fleet without
+/// delays floods the gateway.
 fn pause(refusals: u32, speed: f64) -> Duration {
     let node = Duration::from_secs(u64::from(refusals.saturating_mul(2).min(30)));
     let least = Duration::from_millis(20 << refusals.saturating_sub(1).min(6)).min(Duration::from_secs(1));
@@ -109,13 +109,13 @@ fn pause(refusals: u32, speed: f64) -> Duration {
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: BTreeMap<(Instant, u64), Waiting>,
+struct ReportQueue {
+    waiting: BTreeMap<(Instant, u64), PendingReport>,
     sequence: u64,
 }
 
-impl Queue {
-    fn push(&mut self, due: Instant, waiting: Waiting) {
+impl ReportQueue {
+    fn push(&mut self, due: Instant, waiting: PendingReport) {
         self.sequence += 1;
         self.waiting.insert((due, self.sequence), waiting);
     }
@@ -124,8 +124,8 @@ impl Queue {
         self.waiting.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// The first whose node is still up.
-    fn pop(&mut self) -> Option<Waiting> {
+    /// Removes the first report whose node is still up.
+    fn pop(&mut self) -> Option<PendingReport> {
         let (_, first) = self.waiting.pop_first()?;
         Some(first).filter(|first| !first.report.ended.is_cancelled())
     }
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays the gateway: refuses each node a number of times and notes what it was told.
+    /// A fake gateway: refuses each node a number of times and records the reports.
     #[derive(Default)]
     struct Gateway {
         refusals: usize,
@@ -213,7 +213,7 @@ mod tests {
     const NEVER: Duration = Duration::from_secs(3600);
 
     #[tokio::test]
-    async fn a_report_is_repeated_until_it_is_taken() {
+    async fn a_report_is_repeated_until_it_is_accepted() {
         let stage = stage(3).await;
         stage.reports.send(report("x1000c0s0b0n0", NEVER)).expect("running");
         expect![[r#"x1000c0s0b0n0 {"actual_state":{"bss_token":"t1"},"id":"x1000c0s0b0n0"}"#]]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fleet_that_boots_at_once_comes_in_turn() {
+    async fn a_fleet_that_boots_at_once_reports_in_turn() {
         let stage = stage(1).await;
         for index in 0..1000 {
             stage.reports.send(report(&format!("n{index}"), NEVER)).expect("running");
@@ -234,7 +234,8 @@ mod tests {
     #[tokio::test]
     async fn a_node_reports_again_until_it_turns_off() {
         let stage = stage(0).await;
-        let (stays, leaves) = (report("stays", Duration::from_millis(5)), report("leaves", Duration::ZERO));
+        let stays = report("stays", Duration::from_millis(5));
+        let leaves = report("leaves", Duration::ZERO);
         leaves.ended.cancel();
         stage.reports.send(leaves).expect("running");
         stage.reports.send(stays).expect("running");
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_as_those_of_a_node_and_keep_a_floor() {
+    fn pauses_grow_like_those_of_a_node() {
         let row = |speed| [1, 2, 3, 8, 15, 16, 1000].map(|refusals| pause(refusals, speed).as_millis());
         let rows = [1.0, 0.02, 0.0].map(|speed| format!("{speed}: {:?}\n", row(speed)));
         expect![[r#"

@@ -1,4 +1,4 @@
-//! The fleet as a gRPC service: reads requests, asks the fleet, writes answers.
+//! gRPC service of the fleet: parse, call, map.
 
 use std::{collections::HashSet, sync::Arc, time::SystemTime};
 
@@ -24,35 +24,35 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     boot,
-    fleet::Fleet,
+    fleet::SimulatedFleet,
     node::{PowerCommand, WantedConfiguration},
-    transitions::{Task, Transition},
+    transitions::{MemberResult, RecordedTransition},
 };
 
 /// Pieces of hardware in one message of a listing.
 const PAGE: usize = 1000;
 
-/// Answers calls about the fleet until shutdown, which ends its streams. Clones answer for the same fleet.
+/// Serves the fleet until shutdown, which ends all streams. Clones serve the same fleet.
 #[derive(Clone)]
 pub struct FleetRpc {
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) fleet: Arc<SimulatedFleet>,
     pub(crate) shutdown: CancellationToken,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 impl FleetRpc {
-    /// From now on the power service reaches a node, or does not: then what it is told to do with it fails.
+    /// Sets whether the power service reaches a node; transitions of an unreachable node fail.
     pub fn set_reachable(&self, id: &str, reachable: bool) {
         self.fleet.set_reachable(id, reachable);
     }
 
-    /// From now on the power service takes transitions of these nodes and performs them once they are not named any more.
+    /// Holds the transitions of these nodes: they are accepted, and executed once a later call no longer names them.
     pub fn hold(&self, held: HashSet<String>) {
         self.fleet.hold(held);
     }
 
-    /// A subscriber that fell behind is told so and has to subscribe and read everything again.
+    /// Streams changes. A lagging subscriber gets an error, and has to subscribe and read everything again.
     fn watch<T: Clone + Send + 'static>(&self, changes: broadcast::Receiver<T>) -> Response<Stream<T>> {
         let changes = BroadcastStream::new(changes).map(|change| {
             change.map_err(|_| Status::out_of_range("too far behind; subscribe and read again"))
@@ -132,7 +132,7 @@ impl FleetService for FleetRpc {
         let AcceptedTransition { operation, created_at, .. } =
             accepted(self.fleet.transition(&id).ok_or_else(missing)?);
         let tasks = self.fleet.tasks(&id).ok_or_else(missing)?;
-        let ended = tasks.iter().all(|(_, task)| *task != Task::Pending);
+        let ended = tasks.iter().all(|(_, task)| *task != MemberResult::Pending);
         let tasks = tasks.into_iter().map(|(id, task)| node_task(&id, task)).collect();
         Ok(Response::new(GetTransitionResponse { tasks, ended, operation, created_at }))
     }
@@ -200,16 +200,16 @@ fn command(operation: TransitionOperation) -> Result<PowerCommand, Status> {
     }
 }
 
-fn node_task(id: &str, task: Task) -> NodeTask {
+fn node_task(id: &str, task: MemberResult) -> NodeTask {
     let (outcome, error) = match task {
-        Task::Pending => (TaskOutcome::Unspecified, String::new()),
-        Task::Succeeded => (TaskOutcome::Succeeded, String::new()),
-        Task::Failed(why) => (TaskOutcome::Failed, why),
+        MemberResult::Pending => (TaskOutcome::Unspecified, String::new()),
+        MemberResult::Succeeded => (TaskOutcome::Succeeded, String::new()),
+        MemberResult::Failed(why) => (TaskOutcome::Failed, why),
     };
     NodeTask { id: id.to_owned(), outcome: outcome.into(), error }
 }
 
-fn accepted(transition: Transition) -> AcceptedTransition {
+fn accepted(transition: RecordedTransition) -> AcceptedTransition {
     let operation = match transition.command {
         PowerCommand::On => TransitionOperation::On,
         PowerCommand::SoftOff => TransitionOperation::SoftOff,
@@ -229,22 +229,22 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::{fleet::Blueprint, hardware::Timing, topology};
+    use crate::{fleet::FleetBlueprint, hardware::Timing, topology};
 
     fn rpc() -> FleetRpc {
-        let blueprint = Blueprint {
+        let blueprint = FleetBlueprint {
             hardware: topology::generate(1500),
             groups: topology::groups(&topology::generate(1500)),
             timing: Timing::new(1, 0.0).expect("no delay is allowed"),
             faults: vec![None; 1500],
             up: true,
         };
-        let fleet = Arc::new(Fleet::new(blueprint, mpsc::unbounded_channel().0));
+        let fleet = Arc::new(SimulatedFleet::new(blueprint, mpsc::unbounded_channel().0));
         FleetRpc { fleet, shutdown: CancellationToken::new() }
     }
 
     #[tokio::test]
-    async fn refusals_say_what_is_wrong() {
+    async fn refusals_name_the_reason() {
         let rpc = rpc();
         let transition = |operation: TransitionOperation, ids: &[&str]| CreateTransitionRequest {
             operation: operation.into(),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_subscriber_that_falls_behind_is_told_to_start_over() {
+    async fn a_lagging_subscriber_has_to_start_over() {
         let changes = broadcast::Sender::new(2);
         let stream = rpc().watch(changes.subscribe());
         (0..5).for_each(|change| drop(changes.send(change)));

@@ -1,4 +1,4 @@
-//! The made-up machine: where its nodes sit and what they are for.
+//! The generated machine: locations and roles of its nodes.
 //!
 //! Everything follows from the position in a fixed order, so a fleet of a given size is always the same fleet.
 
@@ -7,17 +7,17 @@ use proto::inventory::{Group, Hardware};
 /// Most nodes that can be generated: cabinets are named with four digits and begin at `x1000`.
 pub const MOST_NODES: u32 = 9000 * NODES_PER_CABINET;
 
-/// Kind of hardware that boots, in the words of the hardware inventory.
+/// Kind of bootable hardware in the hardware inventory.
 pub const NODE: &str = "Node";
 
 const NODES_PER_CABINET: u32 = 8 * NODES_PER_CHASSIS;
 const NODES_PER_CHASSIS: u32 = 8 * 4;
 
-/// Every 48th node serves logins. Small machines keep roughly that ratio, and the demo's 96 nodes get two, enough
-/// for a second boot set to be more than a formality.
+/// Ratio of login nodes. Small machines keep roughly that ratio, and the 96 nodes of the demo get two, enough for a
+/// second boot set to matter.
 const NODES_PER_LOGIN_NODE: u32 = 48;
 
-/// The first `count` nodes of the made-up machine, in the order of their numeric ids.
+/// Returns the first `count` nodes of the generated machine, in the order of their numbers.
 pub fn generate(count: u32) -> Vec<Hardware> {
     (0..count.min(MOST_NODES)).map(node).collect()
 }
@@ -37,7 +37,8 @@ fn node(index: u32) -> Hardware {
     }
 }
 
-/// Two nodes on a BMC, two BMCs in a slot, eight slots in a chassis, eight chassis in a cabinet.
+/// Returns the location: two nodes on a BMC, two BMCs in a slot, eight slots in a chassis, eight chassis in a
+/// cabinet.
 fn location(index: u32) -> String {
     format!(
         "x{}c{}s{}b{}n{}",
@@ -49,7 +50,7 @@ fn location(index: u32) -> String {
     )
 }
 
-/// Two groups, so that half a machine can be addressed: `blue` has the chassis with even numbers, `green` the others.
+/// Returns two groups, each with half of the machine: `blue` has the chassis with even numbers, `green` the others.
 pub fn groups(hardware: &[Hardware]) -> Vec<Group> {
     let row = |label: &str, odd: bool| Group {
         label: label.to_owned(),
@@ -66,12 +67,12 @@ fn in_odd_chassis(id: &str) -> bool {
     matches!(numbers(id, "xc"), Some((place, _)) if place[1] % 2 == 1)
 }
 
-/// Whether a location name is that of a node, for inventories that leave the kind out.
+/// Whether the location is that of a node, for inventories without the kind of hardware.
 pub fn is_node(id: &str) -> bool {
     matches!(numbers(id, "xcsbn"), Some((_, "")))
 }
 
-/// The number behind each of `letters` at the start of a location name, and what follows them.
+/// Returns the number after each of `letters` at the start of a location, and the rest of the location.
 fn numbers<'a>(id: &'a str, letters: &str) -> Option<(Vec<u32>, &'a str)> {
     let mut rest = id;
     let mut place = Vec::with_capacity(letters.len());

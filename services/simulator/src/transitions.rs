@@ -1,4 +1,4 @@
-//! The power transitions that were accepted, so that a caller whose answer got lost can find out.
+//! Accepted power transitions, so that a caller can look up a transition after a lost answer.
 
 use std::{
     collections::VecDeque,
@@ -8,59 +8,59 @@ use std::{
 
 use crate::node::PowerCommand;
 
-/// How many members all kept transitions may have together. Ten transitions of the largest fleets, or a day of small
-/// ones: whoever lost an answer asks within seconds.
+/// Most members of all kept transitions together. This is ten transitions of the largest fleets, or a day of small
+/// ones: a caller looks up a lost answer within seconds.
 const MOST_MEMBERS: usize = 1_000_000;
 
-/// How long a node has for what it was told.
+/// Deadline for a node's reaction to a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A transition that was accepted.
+/// Transition that was accepted.
 #[derive(Clone, Debug)]
-pub(crate) struct Transition {
+pub(crate) struct RecordedTransition {
     pub(crate) id: String,
     pub(crate) command: PowerCommand,
     pub(crate) members: Vec<Arc<str>>,
-    /// Those of them that were not told.
+    /// Members that did not receive the command.
     pub(crate) unreached: Vec<Arc<str>>,
     pub(crate) created_at: SystemTime,
 }
 
-/// What became of a transition on one of its nodes.
+/// Result of a transition on one of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
+pub(crate) enum MemberResult {
     Pending,
     Succeeded,
-    /// Why.
+    /// Failure with its reason.
     Failed(String),
 }
 
-impl Transition {
-    /// What became of it on a node that `is_on` or not.
-    pub(crate) fn task(&self, node: &str, is_on: bool, now: SystemTime) -> Task {
+impl RecordedTransition {
+    /// Returns the result on a node that `is_on` or not.
+    pub(crate) fn task(&self, node: &str, is_on: bool, now: SystemTime) -> MemberResult {
         if self.unreached.iter().any(|one| **one == *node) {
-            return Task::Failed(format!("no route to the BMC of {node}"));
+            return MemberResult::Failed(format!("no route to the BMC of {node}"));
         }
         if is_on == (self.command == PowerCommand::On) {
-            return Task::Succeeded;
+            return MemberResult::Succeeded;
         }
         match now.duration_since(self.created_at) {
-            Ok(age) if age >= PATIENCE => Task::Failed(format!("{node} did not react in time")),
-            Ok(_) | Err(_) => Task::Pending,
+            Ok(age) if age >= PATIENCE => MemberResult::Failed(format!("{node} did not react in time")),
+            Ok(_) | Err(_) => MemberResult::Pending,
         }
     }
 }
 
 /// The latest transitions, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Transitions {
-    kept: VecDeque<Transition>,
+pub(crate) struct TransitionLog {
+    kept: VecDeque<RecordedTransition>,
     members: usize,
 }
 
-impl Transitions {
-    /// Keeps a transition and forgets the oldest that are one too many.
-    pub(crate) fn push(&mut self, transition: Transition) {
+impl TransitionLog {
+    /// Adds a transition and drops the oldest ones beyond the limit.
+    pub(crate) fn push(&mut self, transition: RecordedTransition) {
         self.members += transition.members.len();
         self.kept.push_back(transition);
         while self.members > MOST_MEMBERS && self.kept.len() > 1 {
@@ -69,13 +69,13 @@ impl Transitions {
         }
     }
 
-    /// The one of that id, if it was not forgotten.
-    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
+    /// Returns the transition of that id, if it was not dropped.
+    pub(crate) fn get(&self, id: &str) -> Option<&RecordedTransition> {
         self.kept.iter().rev().find(|transition| transition.id == id)
     }
 
-    /// Those accepted at `since` or later, oldest first.
-    pub(crate) fn since(&self, since: SystemTime) -> Vec<Transition> {
+    /// Returns the transitions accepted at `since` or later, oldest first.
+    pub(crate) fn since(&self, since: SystemTime) -> Vec<RecordedTransition> {
         self.kept.iter().filter(|transition| transition.created_at >= since).cloned().collect()
     }
 }
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn transition(second: u64, members: usize) -> Transition {
-        Transition {
+    fn transition(second: u64, members: usize) -> RecordedTransition {
+        RecordedTransition {
             id: format!("t{second}"),
             command: PowerCommand::On,
             members: vec!["x1000c0s0b0n0".into(); members],
@@ -96,14 +96,14 @@ mod tests {
         }
     }
 
-    fn ids(transitions: &Transitions, since: u64) -> String {
+    fn ids(transitions: &TransitionLog, since: u64) -> String {
         let found = transitions.since(SystemTime::UNIX_EPOCH + Duration::from_secs(since));
         found.into_iter().map(|transition| transition.id).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn finds_what_was_accepted_since_a_time() {
-        let mut transitions = Transitions::default();
+        let mut transitions = TransitionLog::default();
         (1..=4).for_each(|second| transitions.push(transition(second, 2)));
         assert_eq!([0, 3, 5].map(|since| ids(&transitions, since)), ["t1 t2 t3 t4", "t3 t4", ""]);
     }
@@ -111,18 +111,18 @@ mod tests {
     #[test]
     fn each_node_has_a_result_of_its_own() {
         let at = |second| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
-        let on = Transition { unreached: vec!["x9".into()], ..transition(10, 1) };
-        let off = Transition { command: PowerCommand::SoftOff, ..transition(10, 1) };
-        let failed = |why: &str| Task::Failed(why.to_owned());
+        let on = RecordedTransition { unreached: vec!["x9".into()], ..transition(10, 1) };
+        let off = RecordedTransition { command: PowerCommand::SoftOff, ..transition(10, 1) };
+        let failed = |why: &str| MemberResult::Failed(why.to_owned());
         for (transition, node, is_on, now, expected) in [
-            (&on, "x1", true, 11, Task::Succeeded),
-            (&on, "x1", false, 69, Task::Pending),
+            (&on, "x1", true, 11, MemberResult::Succeeded),
+            (&on, "x1", false, 69, MemberResult::Pending),
             (&on, "x1", false, 70, failed("x1 did not react in time")),
-            (&on, "x1", false, 9, Task::Pending),
+            (&on, "x1", false, 9, MemberResult::Pending),
             (&on, "x9", false, 11, failed("no route to the BMC of x9")),
             (&on, "x9", true, 11, failed("no route to the BMC of x9")),
-            (&off, "x1", false, 11, Task::Succeeded),
-            (&off, "x1", true, 11, Task::Pending),
+            (&off, "x1", false, 11, MemberResult::Succeeded),
+            (&off, "x1", true, 11, MemberResult::Pending),
         ] {
             assert_eq!(transition.task(node, is_on, at(now)), expected, "{node} {is_on} {now}");
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn forgets_the_oldest_but_never_the_latest() {
-        let mut transitions = Transitions::default();
+        let mut transitions = TransitionLog::default();
         (1..=3).for_each(|second| transitions.push(transition(second, MOST_MEMBERS / 2)));
         assert_eq!(ids(&transitions, 0), "t2 t3");
         transitions.push(transition(4, MOST_MEMBERS + 1));

@@ -1,4 +1,4 @@
-//! Between the wire and the rules: evidence in, decisions and reports out.
+//! Conversion between messages and domain types: evidence in, decisions and reports out.
 
 use chassis::convert::{
     component::{decided_by_to_wire, phase_to_wire},
@@ -11,7 +11,7 @@ use domain::{
 };
 use proto::{component, configuration::ConfigurationState, evaluation as wire, power::PowerState};
 
-/// What the stored observations say about a component of `generation`.
+/// Reads the evidence in stored observations about a component of `generation`.
 pub(crate) fn evidence(
     power: Option<&PowerState>,
     configuration: Option<&ConfigurationState>,
@@ -25,7 +25,7 @@ pub(crate) fn evidence(
     }
 }
 
-/// A decision as it goes out.
+/// Converts a decision for subscribers and callers.
 pub(crate) fn decision(id: &ComponentId, decision: &Decision) -> wire::Decision {
     wire::Decision {
         id: id.as_str().to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn decision(id: &ComponentId, decision: &Decision) -> wire::Decision 
     }
 }
 
-/// What the registry is told.
+/// Converts a report to the registry.
 pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
     component::StatusReport {
         id: report.id.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! The loop: what is marked is decided, what a decision changes is reported.
+//! The evaluation loop: decides queued components, and reports decisions that change them.
 
 use std::{
     collections::HashSet,
@@ -30,37 +30,37 @@ use proto::component::{
 use tokio::{sync::broadcast, time::Instant};
 use tonic::Status;
 
-use crate::{convert, mirrors::Mirrors, rpc::Announced};
+use crate::{convert, mirrors::EvidenceMirrors, rpc::Announced};
 
-/// Components in one report. The registry writes thousands of rows in one statement, and the first ones of
-/// a fleet of any size need not wait for the last.
+/// Components in one report. The registry writes thousands of rows in one statement, and the first components of any
+/// fleet need not wait for the last.
 const BATCH: usize = 5000;
 
-/// A batch commits within a second. A registry that is silent for this long has to be asked again; reports
-/// that did arrive are stale by then and change nothing.
+/// Deadline of a report. A batch commits within a second. After this time the report is retried; reports that did
+/// arrive are stale by then and change nothing.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Decides about components until it is dropped.
-pub(crate) struct Evaluator {
-    mirrors: Mirrors,
+/// Decides components until it is dropped.
+pub(crate) struct StatusEvaluator {
+    mirrors: EvidenceMirrors,
     queue: WorkQueue<ComponentId>,
     leases: Leases,
     registry: ReportServiceClient<Channel>,
     announced: broadcast::Sender<Announced>,
     compatibility: Compatibility,
-    /// Whether it was logged that components are left to a newer version.
+    /// Whether a warning about decisions of newer rules was logged.
     yields: AtomicBool,
 }
 
-/// A decision that changes the component it was made on, and how the registry is told.
-struct Decided {
+/// A decision that changes its component, with the report to the registry.
+struct DecidedComponent {
     decision: Decision,
     report: StatusReport,
 }
 
-impl Evaluator {
+impl StatusEvaluator {
     pub(crate) fn new(
-        mirrors: Mirrors,
+        mirrors: EvidenceMirrors,
         queue: WorkQueue<ComponentId>,
         leases: Leases,
         registry: ReportServiceClient<Channel>,
@@ -72,15 +72,15 @@ impl Evaluator {
     }
 
     pub(crate) async fn run(self) {
-        tokio::join!(self.mark_what_comes(), self.work());
+        tokio::join!(self.mark_acquired(), self.work());
     }
 
-    /// Components that come to this replica are decided on as after a start.
-    async fn mark_what_comes(&self) {
+    /// Queues the components that this replica acquires, as after a start.
+    async fn mark_acquired(&self) {
         let mut changes = pin!(self.leases.changes());
         while let Some(handover) = changes.next().await {
-            let came = |id: &ComponentId| handover.gained.contains(&Shard::of(id.as_str()));
-            self.queue.mark(self.mirrors.enabled().filter(came));
+            let enabled = self.mirrors.enabled();
+            self.queue.mark(enabled.filter(|id| handover.gained.contains(&Shard::of(id.as_str()))));
         }
     }
 
@@ -88,7 +88,7 @@ impl Evaluator {
         let mut failures = 0;
         loop {
             let ids = self.queue.next(BATCH).await;
-            // A copy that is being replaced by another incarnation may contradict the others.
+            // A mirror that is being replaced by another incarnation may contradict the others.
             self.mirrors.reached().await;
             let decided = self.decide(ids, time::now());
             if decided.is_empty() {
@@ -101,15 +101,16 @@ impl Evaluator {
                 }
                 Err(status) => {
                     failures += 1;
-                    tracing::warn!(%status, failures, components = decided.len(), "statuses not reported");
-                    self.put_off(decided, failures);
+                    tracing::warn!(%status, failures, components = decided.len(), "cannot report statuses");
+                    self.retry_later(decided, failures);
                 }
             }
         }
     }
 
-    fn decide(&self, ids: Vec<ComponentId>, now: Timestamp) -> Vec<Decided> {
-        // Options that change in between have the older revision, and are decided with once more.
+    fn decide(&self, ids: Vec<ComponentId>, now: Timestamp) -> Vec<DecidedComponent> {
+        // The version is read first: options that change in between then have the older revision, and trigger another
+        // decision.
         let version = self.mirrors.version();
         let options = self.mirrors.options();
         let mut decided = Vec::new();
@@ -124,14 +125,14 @@ impl Evaluator {
         decided
     }
 
-    /// Decides, sets the alarm for the moment at which the decision ends, and keeps what has to be reported.
+    /// Decides one component, schedules the next decision for the end of this one, and returns the report.
     fn decide_one(
         &self,
         component: &Component,
         options: &Options,
         version: DecisionVersion,
         now: Timestamp,
-    ) -> Option<Decided> {
+    ) -> Option<DecidedComponent> {
         if version.is_older_than(component.decided_by) {
             self.queue.unmark(&component.id);
             self.log_newer(component, version);
@@ -144,26 +145,26 @@ impl Evaluator {
             None => self.queue.unmark(&component.id),
         }
         let report = decision.report(component, version)?;
-        Some(Decided { decision, report })
+        Some(DecidedComponent { decision, report })
     }
 
-    /// Logs once that newer rules have decided about components. Newer options of the same rules are on their way to the
-    /// mirror.
+    /// Logs once that newer rules have decided components. Newer options of the same rules will arrive at the mirror.
     fn log_newer(&self, component: &Component, version: DecisionVersion) {
-        let (newer, ours) = (component.decided_by.rules, version.rules);
+        let newer = component.decided_by.rules;
+        let ours = version.rules;
         if newer > ours && !self.yields.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 component = %component.id,
                 newer,
                 ours,
-                "components decided by newer rules are left alone; enable them again to have this version decide"
+                "components decided by newer rules skipped; enable them again to have this version decide"
             );
         }
     }
 
-    /// Reports in one call. Those that come back stale have changed meanwhile: the change is on its way to
-    /// the mirror and marks them again.
-    async fn report(&self, decided: &[Decided]) -> Result<HashSet<String>, Status> {
+    /// Reports decisions in one call and returns the stale ids. Stale components have changed meanwhile: the change
+    /// will arrive at the mirror and queue them again.
+    async fn report(&self, decided: &[DecidedComponent]) -> Result<HashSet<String>, Status> {
         let reports = decided.iter().map(|one| convert::report(&one.report)).collect();
         let mut registry = self.registry.clone();
         let call = registry.report_statuses(ReportStatusesRequest { reports });
@@ -171,9 +172,9 @@ impl Evaluator {
         Ok(stale_ids.into_iter().collect())
     }
 
-    fn announce(&self, decided: Vec<Decided>, stale: HashSet<String>) {
+    fn announce(&self, decided: Vec<DecidedComponent>, stale: HashSet<String>) {
         let taken = decided.iter().filter(|one| !stale.contains(one.report.id.as_str()));
-        for Decided { decision, report } in taken.clone() {
+        for DecidedComponent { decision, report } in taken.clone() {
             tracing::debug!(
                 component = %report.id,
                 reason = decision.reason.word(),
@@ -186,13 +187,13 @@ impl Evaluator {
         let decisions: Announced =
             taken.map(|one| convert::decision(&one.report.id, &one.decision)).collect();
         if !decisions.is_empty() {
-            // Nobody may be listening.
+            // There may be no subscribers.
             let _listeners = self.announced.send(decisions);
         }
     }
 
-    /// Looks at the whole batch again later. All at one time, so that it stays one batch.
-    fn put_off(&self, decided: Vec<Decided>, failures: u32) {
+    /// Schedules the whole batch for a retry, at one time, so that it stays one batch.
+    fn retry_later(&self, decided: Vec<DecidedComponent>, failures: u32) {
         let at = Instant::now() + pause::after(failures);
         for one in decided {
             self.queue.mark_at(one.report.id, at);

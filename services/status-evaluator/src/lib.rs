@@ -1,14 +1,15 @@
-//! The status evaluator: says where every enabled component stands, and why.
+//! The status evaluator: computes the status of every enabled component, with its reason.
 //!
-//! It joins what others know - records and options of the component registry, power as the power controller
-//! saw it, configuration as the config coordinator saw it - and lets [`domain::evaluation`] decide. What a
-//! decision changes goes back to the registry.
+//! The evaluator joins the data of other services - components and options of the registry, observations of the power
+//! controller and of the config coordinator - and [`domain::evaluation`] decides. Changes are reported to the
+//! registry.
 //!
-//! It owns nothing: no data, no upstream, no state that a restart would lose. It decides again whenever
-//! a part of the evidence changes and at the moment that the last decision named, never by scanning.
+//! The evaluator owns no data, calls no external system, and has no state that a restart would lose. A component is
+//! decided again when a part of its evidence changes, and at the time that its last decision names; there is no
+//! periodic scan.
 //!
-//! Several of them share the work where they have a database for their leases. Where they have none each decides on
-//! everything, which does no harm: a report about what is the past by then changes nothing.
+//! Replicas with a database share the components through leases. Without a database each replica decides all
+//! components, which is harmless: a report about an outdated record changes nothing.
 
 mod convert;
 mod evaluator;
@@ -29,24 +30,24 @@ use proto::{
 use tokio::sync::broadcast;
 
 use crate::{
-    evaluator::Evaluator,
-    mirrors::Mirrors,
+    evaluator::StatusEvaluator,
+    mirrors::EvidenceMirrors,
     rpc::{Announced, EvaluationRpc},
 };
 
-/// Batches of decisions that a subscriber may be behind before its stream ends. Each is shared by all.
+/// Batches by which a subscriber may lag before its stream ends. Each batch is shared by all subscribers.
 const BACKLOG: usize = 256;
 
 /// Starts the evaluator and serves its explanations.
 ///
-/// It serves at once and is ready when every kind of evidence has been copied.
+/// The service answers at once, and is ready when every mirror is complete.
 ///
 /// # Errors
-/// When a part's address is not one, or a database is set that cannot be used.
+/// The address of another service is invalid, or the configured database cannot be used.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let leases = leases(&context).await?;
     let queue = WorkQueue::default();
-    let mirrors = Mirrors::start(&context, &queue)?;
+    let mirrors = EvidenceMirrors::start(&context, &queue)?;
     let registry = chassis::channel(&context.settings.component_registry.url)?;
     let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
     let announced: broadcast::Sender<Announced> = broadcast::Sender::new(BACKLOG);
@@ -57,9 +58,9 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(EvaluationServiceServer::new(rpc));
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
-    let evaluator = Evaluator::new(mirrors.clone(), queue, leases, registry, announced, compatibility);
+    let evaluator = StatusEvaluator::new(mirrors.clone(), queue, leases, registry, announced, compatibility);
     context.tasks.spawn_until_shutdown("evaluator", async move {
-        // Evidence that has not been copied yet looks like evidence that does not exist.
+        // Evidence that has not arrived yet looks like evidence that does not exist.
         mirrors.reached().await;
         ready.now();
         evaluator.run().await;
@@ -68,7 +69,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     Ok(())
 }
 
-/// What this replica decides on.
+/// Returns the leases that select the components of this replica.
 async fn leases(context: &Context) -> anyhow::Result<Leases> {
     let set = &context.settings.status_evaluator.database_url;
     if set.is_empty() {

@@ -1,4 +1,4 @@
-//! The status evaluator as a process of its own.
+//! The status evaluator as a separate process.
 
 use std::process::ExitCode;
 

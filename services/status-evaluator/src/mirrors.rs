@@ -1,4 +1,4 @@
-//! Copies of the evidence, which say what has to be decided again.
+//! Mirrors of the evidence, which queue the components to decide again.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use proto::{configuration::ConfigurationState, power::PowerState};
 
 use crate::convert;
 
-/// Everything that a decision looks at. Clones share the copies.
+/// Evidence of all decisions. Clones share the mirrors.
 #[derive(Clone)]
-pub(crate) struct Mirrors {
+pub(crate) struct EvidenceMirrors {
     components: Mirror<Component>,
     options: Mirror<OptionsRecord>,
     power_states: Mirror<PowerState>,
     configuration_states: Mirror<ConfigurationState>,
 }
 
-impl Mirrors {
-    /// Starts copying; every change marks in `queue` the components that it may concern.
+impl EvidenceMirrors {
+    /// Starts the mirrors; every change queues the components that it may affect.
     pub(crate) fn start(context: &Context, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Self> {
         let settings = &context.settings;
         let registry = chassis::channel(&settings.component_registry.url)?;
@@ -40,18 +40,21 @@ impl Mirrors {
         let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
             marked.mark(changes.iter().filter_map(|one| one.newest()).map(|component| component.id.clone()));
         });
-        let (marked, concerned) = (queue.clone(), components.clone());
+        let marked = queue.clone();
+        let concerned = components.clone();
         let options = Mirror::of_options(context, registry, move || marked.mark(concerned.enabled()));
         let power_states = Mirror::start(context, power, about(&components, queue));
         let configuration_states = Mirror::start(context, configuration, about(&components, queue));
-        let (marked, concerned) = (queue.clone(), components.clone());
+        let marked = queue.clone();
+        let concerned = components.clone();
         power_states.on_current(move || marked.mark(concerned.enabled()));
-        let (marked, concerned) = (queue.clone(), components.clone());
+        let marked = queue.clone();
+        let concerned = components.clone();
         configuration_states.on_current(move || marked.mark(concerned.enabled()));
         Ok(Self { power_states, configuration_states, components, options })
     }
 
-    /// Waits until every copy is complete.
+    /// Waits until every mirror is complete.
     pub(crate) async fn reached(&self) {
         tokio::join!(
             self.components.reached(1),
@@ -61,7 +64,7 @@ impl Mirrors {
         );
     }
 
-    /// Which copy is not complete yet, if any.
+    /// Returns the kind of an incomplete mirror, if there is one.
     pub(crate) fn lacking(&self) -> Option<&'static str> {
         let copies = [
             (Component::KIND, self.components.revision()),
@@ -72,7 +75,7 @@ impl Mirrors {
         copies.into_iter().find(|(_, revision)| *revision == 0).map(|(kind, _)| kind)
     }
 
-    /// Ids of the components that are enabled.
+    /// Returns the ids of enabled components.
     pub(crate) fn enabled(&self) -> impl Iterator<Item = ComponentId> {
         self.components.enabled()
     }
@@ -89,18 +92,19 @@ impl Mirrors {
         self.configuration_states.get(id)
     }
 
-    /// The options in force; the defaults until somebody changes one.
+    /// Returns the options in force, or the defaults before the first change.
     pub(crate) fn options(&self) -> Options {
         self.options.in_force()
     }
 
-    /// Version of the decisions that are made now.
+    /// Returns the version of current decisions.
     pub(crate) fn version(&self) -> DecisionVersion {
         DecisionVersion::current(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
     }
 
-    /// Evidence about `component` besides its record. A reading counts as long as its author is heard, who withdraws
-    /// it when it is not known any more; without the author nobody would.
+    /// Returns the evidence about `component` besides its record. An observation counts while its mirror is
+    /// connected: its author withdraws an observation that is no longer known, and without a connection a withdrawal
+    /// would not arrive.
     pub(crate) fn evidence(&self, component: &Component) -> Evidence {
         let id = component.id.as_str();
         let power = self.power_state(id).filter(|_| self.power_states.is_current());
@@ -109,12 +113,13 @@ impl Mirrors {
     }
 }
 
-/// Marks the components that observations are about. One that is not known yet is marked when it comes.
+/// Queues the components of changed observations. An unknown component is queued when it arrives.
 fn about<R: Resource>(
     components: &Mirror<Component>,
     queue: &WorkQueue<ComponentId>,
 ) -> impl Fn(&[Change<R>]) + Send + Sync + 'static {
-    let (components, queue) = (components.clone(), queue.clone());
+    let components = components.clone();
+    let queue = queue.clone();
     move |changes: &[Change<R>]| {
         let concerned = changes.iter().filter_map(|change| components.get(change.key()));
         queue.mark(concerned.map(|component| component.id.clone()));

@@ -1,4 +1,4 @@
-//! The evaluation service: explanations, what-if questions, and decisions as they are made.
+//! The evaluation service: explanations, hypothetical evaluations, and a stream of decisions.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use tokio_stream::wrappers::{BroadcastStream, errors::BroadcastStreamRecvError};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use crate::{convert, mirrors::Mirrors};
+use crate::{convert, mirrors::EvidenceMirrors};
 
-/// Decisions of one batch, shared by everybody who listens.
+/// Decisions of one batch, shared by all subscribers.
 pub(crate) type Announced = Arc<[Decision]>;
 
 pub(crate) struct EvaluationRpc {
-    mirrors: Mirrors,
+    mirrors: EvidenceMirrors,
     announced: broadcast::Sender<Announced>,
     compatibility: Compatibility,
     shutdown: CancellationToken,
@@ -38,7 +38,7 @@ pub(crate) struct EvaluationRpc {
 
 impl EvaluationRpc {
     pub(crate) fn new(
-        mirrors: Mirrors,
+        mirrors: EvidenceMirrors,
         announced: broadcast::Sender<Announced>,
         compatibility: Compatibility,
         shutdown: CancellationToken,
@@ -46,8 +46,8 @@ impl EvaluationRpc {
         Self { mirrors, announced, compatibility, shutdown }
     }
 
-    /// Answers that rest on half of the evidence would mislead.
-    fn complete(&self) -> Result<&Mirrors, Fault> {
+    /// Returns the mirrors if they are complete: answers from half of the evidence would mislead.
+    fn complete(&self) -> Result<&EvidenceMirrors, Fault> {
         match self.mirrors.lacking() {
             None => Ok(&self.mirrors),
             Some(kind) => Err(Fault::unavailable("evidence", format!("{kind} is not copied yet"))),
@@ -92,12 +92,12 @@ impl EvaluationService for EvaluationRpc {
     ) -> Result<Response<Self::WatchDecisionsStream>, Status> {
         let id = request.into_inner().component_id;
         let batches = BroadcastStream::new(self.announced.subscribe());
-        let about = batches.filter_map(move |batch| std::future::ready(picked(batch, &id)));
+        let about = batches.filter_map(move |batch| std::future::ready(select(batch, &id)));
         Ok(Response::new(about.take_until(self.shutdown.clone().cancelled_owned()).boxed()))
     }
 }
 
-/// The decision that the evidence in `request` leads to.
+/// Evaluates the evidence in `request`.
 fn what_if(
     request: EvaluateRequest,
     in_force: Options,
@@ -108,7 +108,8 @@ fn what_if(
         .map_err(|invalid| invalid.within("component"))?;
     let options = with(in_force, request.options).map_err(|invalid| invalid.within("options"))?;
     let now = request.now.map_or_else(time::now, time::from_wire);
-    let (power, configuration) = (request.power_state, request.configuration_state);
+    let power = request.power_state;
+    let configuration = request.configuration_state;
     let evidence = convert::evidence(power.as_ref(), configuration.as_ref(), component.generation);
     let decision = evaluate(&component, &evidence, &options, now).followed(&component, compatibility);
     Ok(EvaluateResponse { decision: Some(convert::decision(&component.id, &decision)) })
@@ -121,9 +122,9 @@ fn with(in_force: Options, change: Option<option::Options>) -> Result<Options, I
     }
 }
 
-/// What a subscriber to the component `id` gets of a batch; an empty id subscribes to all. A subscriber that
-/// fell behind is told so rather than left with a gap.
-fn picked(
+/// Returns the decisions of a batch for a subscriber of the component `id`; an empty id subscribes to all. A lagging
+/// subscriber gets an error rather than a gap.
+fn select(
     batch: Result<Announced, BroadcastStreamRecvError>,
     id: &str,
 ) -> Option<Result<WatchDecisionsResponse, Status>> {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_from_its_own_evidence() {
+    fn an_evaluation_uses_the_evidence_of_its_request() {
         let mut exhausted = enabled(1);
         exhausted.status =
             Some(ComponentStatus { phase: Some(Phase::PoweringOff.into()), ..Default::default() });
@@ -229,14 +230,14 @@ mod tests {
         let strict = Options { default_retry_policy: 2, ..Options::default() };
         let mut seen = String::new();
         for (name, request) in rows {
-            let told = match what_if(request, strict.clone(), Compatibility::default()) {
+            let lagged = match what_if(request, strict.clone(), Compatibility::default()) {
                 Ok(answer) => {
                     let decision = answer.decision.unwrap();
                     format!("{} ({:?}, settled {})", decision.reason, decision.phase(), decision.settled)
                 }
                 Err(invalid) => format!("refused: {invalid}"),
             };
-            seen += &format!("{name}: {told}\n");
+            seen += &format!("{name}: {lagged}\n");
         }
         expect![[r#"
             nothing: refused: component: is required
@@ -254,16 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_gets_what_it_asked_for_or_is_told_of_the_gap() {
+    fn a_subscriber_gets_its_statuses_or_the_gap() {
         let batch: Announced = ["x1", "x2"].map(|id| Decision { id: id.into(), ..Default::default() }).into();
         let ids = |id: &str| {
-            let response = picked(Ok(Arc::clone(&batch)), id)?.unwrap();
+            let response = select(Ok(Arc::clone(&batch)), id)?.unwrap();
             Some(response.decisions.into_iter().map(|one| one.id).collect::<Vec<_>>())
         };
         assert_eq!(ids(""), Some(vec!["x1".to_owned(), "x2".to_owned()]));
         assert_eq!(ids("x2"), Some(vec!["x2".to_owned()]));
         assert_eq!(ids("x3"), None);
-        let told = picked(Err(BroadcastStreamRecvError::Lagged(7)), "x1").unwrap().unwrap_err();
-        assert_eq!(told.code(), tonic::Code::DataLoss);
+        let lagged = select(Err(BroadcastStreamRecvError::Lagged(7)), "x1").unwrap().unwrap_err();
+        assert_eq!(lagged.code(), tonic::Code::DataLoss);
     }
 }

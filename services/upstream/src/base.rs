@@ -6,13 +6,13 @@ use crate::{PeerError, Request};
 
 /// A base URL without anything that is a secret or that would change with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Base {
+pub(crate) struct BaseUrl {
     text: String,
     url: Url,
     host_port: String,
 }
 
-impl Base {
+impl BaseUrl {
     /// Takes `text` as the base URL of a peer. The reason of a refusal does not repeat the URL, since what is
     /// wrong with it may be that it holds a secret.
     pub(crate) fn parse(text: &str, plain_http: bool) -> Result<Self, PeerError> {
@@ -48,13 +48,12 @@ impl Base {
         &self.host_port
     }
 
-    /// Whether calls are encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Where the call goes. Paths may come from answers of peers, and must not lead to another host, which
-    /// would get the credentials.
+    /// Joins the path and the query of a request to the base URL. A path may be part of a peer's answer, and must not
+    /// lead to another host, which would receive the credentials.
     pub(crate) fn join(&self, request: &Request) -> Result<Url, String> {
         let slash = if request.path.is_empty() || request.path.starts_with('/') { "" } else { "/" };
         let mut url = Url::parse(&format!("{}{slash}{}", self.text, request.path))
@@ -93,12 +92,12 @@ mod tests {
             ("https://hsm.example/?key=s3cret", false),
             ("https://hsm.example/#s3cret", false),
         ] {
-            let told = match Base::parse(text, plain_http) {
+            let shown = match BaseUrl::parse(text, plain_http) {
                 Ok(base) => format!("{} at {}", base.as_str(), base.host_port()),
                 Err(error) => error.to_string(),
             };
-            assert!(!told.contains("s3cret"));
-            writeln!(table, "{text:<32} | {told}").unwrap();
+            assert!(!shown.contains("s3cret"));
+            writeln!(table, "{text:<32} | {shown}").unwrap();
         }
         expect![[r#"
             https://hsm.example/hsm/v2/      | https://hsm.example/hsm/v2 at hsm.example:443
@@ -118,8 +117,8 @@ mod tests {
     #[test]
     fn no_path_leads_to_another_host() {
         let mut table = String::new();
-        let base = Base::parse("https://hsm.example/v2", false).unwrap();
-        let bare = Base::parse("https://hsm.example", false).unwrap();
+        let base = BaseUrl::parse("https://hsm.example/v2", false).unwrap();
+        let bare = BaseUrl::parse("https://hsm.example", false).unwrap();
         for path in [
             "",
             "/groups",
@@ -132,11 +131,11 @@ mod tests {
             "/g?token=s3cret",
         ] {
             for base in [&base, &bare] {
-                let told = match base.join(&Request::get("test", path).query("q", "a b&c")) {
+                let shown = match base.join(&Request::get("test", path).query("q", "a b&c")) {
                     Ok(url) => url.to_string(),
                     Err(error) => error,
                 };
-                writeln!(table, "{path:<16} | {told}").unwrap();
+                writeln!(table, "{path:<16} | {shown}").unwrap();
             }
         }
         expect![[r#"

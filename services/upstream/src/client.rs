@@ -1,4 +1,4 @@
-//! The HTTP client of a peer, made anew when the authorities that it trusts change.
+//! The HTTP client of a peer, rebuilt when its trusted certificate authorities change.
 
 use std::time::Duration;
 
@@ -8,44 +8,44 @@ use reqwest::{Certificate, Client, redirect, retry};
 
 use crate::{PeerError, watched::WatchedFile};
 
-/// Idle connections are given up before servers do so: common ones wait 5 s, and a call that meets the end
-/// of its connection is one of which nobody knows whether it arrived.
+/// Idle connections are closed before servers close them: common servers wait 5 s, and a call sent while the server
+/// closes its connection has an unknown outcome.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Clients with the TLS settings of one kind of peer.
-pub(crate) struct Clients {
+pub(crate) struct HttpClients {
     connect: Duration,
     verify: bool,
-    state: Mutex<State>,
+    state: Mutex<ClientCache>,
 }
 
-struct State {
-    /// File with the authorities, if they are not the system's.
+struct ClientCache {
+    /// File with the authorities; none: the authorities of the system.
     authorities: Option<WatchedFile>,
     encrypted: Option<Client>,
     plain: Option<Client>,
 }
 
-/// Whose certificates are taken.
-enum Trust {
-    /// Those of authorities that the system trusts.
+/// Certificates that are accepted.
+enum TlsTrust {
+    /// Certificates signed by an authority of the system.
     System,
-    /// Those of these authorities.
+    /// Certificates signed by one of these authorities.
     Only(Vec<Certificate>),
-    /// Everybody's.
+    /// All certificates.
     Anybody,
 }
 
-impl Clients {
-    /// Checks the settings, and reads the authorities if there is a file with them. Otherwise no client is made
-    /// before one is asked for, since loading the authorities of the system takes a while.
+impl HttpClients {
+    /// Checks the settings, and reads the file of authorities if there is one. Otherwise the first call builds the
+    /// client, since loading the authorities of the system takes a while.
     pub(crate) fn new(label: &str, settings: &settings::Peer, connect: Duration) -> Result<Self, PeerError> {
         let path = Some(settings.ca_file.clone()).filter(|path| !path.as_os_str().is_empty());
         let own = path.is_some();
         if !settings.verify_tls {
-            tracing::warn!(peer = label, "certificates are not checked: verify_tls is false");
+            tracing::warn!(peer = label, "TLS certificates are not verified: verify_tls is false");
         }
-        let state = State { authorities: path.map(WatchedFile::new), encrypted: None, plain: None };
+        let state = ClientCache { authorities: path.map(WatchedFile::new), encrypted: None, plain: None };
         let clients = Self { connect, verify: settings.verify_tls, state: Mutex::new(state) };
         if own {
             clients.current(true).map_err(|reason| PeerError { field: "ca_file", reason })?;
@@ -53,7 +53,7 @@ impl Clients {
         Ok(clients)
     }
 
-    /// The client to be used now.
+    /// The client to use now.
     pub(crate) fn current(&self, encrypted: bool) -> Result<Client, String> {
         let mut state = self.state.lock();
         if encrypted {
@@ -61,30 +61,30 @@ impl Clients {
         }
         let client = match state.plain.take() {
             Some(client) => client,
-            None => self.build(Trust::Only(Vec::new()))?,
+            None => self.build(TlsTrust::Only(Vec::new()))?,
         };
         Ok(state.plain.insert(client).clone())
     }
 
-    /// A file that was replaced by one that cannot be used changes nothing: it may be half written.
-    fn encrypted(&self, state: &mut State) -> Result<Client, String> {
+    /// Keeps the previous authorities if the replaced file cannot be used: the file may be half written.
+    fn encrypted(&self, state: &mut ClientCache) -> Result<Client, String> {
         if let Some(file) = &mut state.authorities
-            && let Some(news) = file.news()
+            && let Some(content) = file.changed_content()
         {
-            match news.and_then(|pem| self.trusting(&pem)) {
+            match content.and_then(|pem| self.trusting(&pem)) {
                 Ok(client) => state.encrypted = Some(client),
                 Err(reason) if state.encrypted.is_none() => {
                     return Err(format!("{}: {reason}", file.shown()));
                 }
                 Err(reason) => {
-                    tracing::warn!(file = %file.shown(), reason, "authorities cannot be used, those before stay");
+                    tracing::warn!(file = %file.shown(), reason, "certificate authorities cannot be used, the previous ones stay in use");
                 }
             }
         }
         let client = match (state.encrypted.take(), &state.authorities) {
             (Some(client), _) => client,
             (None, Some(file)) => return Err(format!("{}: no authority was read", file.shown())),
-            (None, None) => self.build(if self.verify { Trust::System } else { Trust::Anybody })?,
+            (None, None) => self.build(if self.verify { TlsTrust::System } else { TlsTrust::Anybody })?,
         };
         Ok(state.encrypted.insert(client).clone())
     }
@@ -95,10 +95,10 @@ impl Clients {
         if authorities.is_empty() {
             return Err("holds no certificate".into());
         }
-        self.build(if self.verify { Trust::Only(authorities) } else { Trust::Anybody })
+        self.build(if self.verify { TlsTrust::Only(authorities) } else { TlsTrust::Anybody })
     }
 
-    fn build(&self, trust: Trust) -> Result<Client, String> {
+    fn build(&self, trust: TlsTrust) -> Result<Client, String> {
         let builder = Client::builder()
             .user_agent(concat!("reveille/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.connect)
@@ -108,9 +108,9 @@ impl Clients {
             .redirect(redirect::Policy::none())
             .retry(retry::never());
         let builder = match trust {
-            Trust::System => builder,
-            Trust::Only(authorities) => builder.tls_certs_only(authorities),
-            Trust::Anybody => builder.tls_danger_accept_invalid_certs(true),
+            TlsTrust::System => builder,
+            TlsTrust::Only(authorities) => builder.tls_certs_only(authorities),
+            TlsTrust::Anybody => builder.tls_danger_accept_invalid_certs(true),
         };
         builder
             .build()

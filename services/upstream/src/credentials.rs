@@ -1,14 +1,14 @@
-//! Who we are to a peer.
+//! Credentials that a peer asks for.
 
 use serde::Deserialize;
 
 use crate::Secret;
 
-/// What a peer is shown. Which of these it is shows in the members of the document.
+/// Credentials of a peer. The members of the document decide the variant.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials.
     #[serde(skip)]
     None,
     /// A bearer token.
@@ -16,45 +16,45 @@ pub enum Credentials {
         /// The token.
         token: Secret,
     },
-    /// HTTP basic authentication.
+    /// HTTP basic authentication (RFC 7617).
     Password {
         /// Name of the user.
         username: String,
         /// Password of the user.
         password: Secret,
     },
-    /// A bearer token that is fetched first.
-    Client(Grant),
-    /// Requests are signed by the driver (S3).
+    /// Client credentials, with which a bearer token is fetched first.
+    Client(ClientGrant),
+    /// A key pair with which the driver signs requests (S3).
     Keys {
-        /// Names the key.
+        /// Id of the key.
         access_key: String,
-        /// Signs.
+        /// Key that signs requests.
         secret_key: Secret,
     },
 }
 
-/// What a bearer token is fetched with: the client credentials grant of OAuth2 (RFC 6749, 4.4).
+/// Client credentials of OAuth2 (RFC 6749, 4.4), with which a bearer token is fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grant {
-    /// Where the token is fetched.
+pub struct ClientGrant {
+    /// URL of the token endpoint.
     pub token_url: String,
     /// Name of the client.
     pub client_id: String,
     /// Password of the client.
     pub client_secret: Secret,
-    /// What the token is asked for; empty: what the client gets by default.
+    /// Requested scope; empty: the default scope of the client.
     #[serde(default)]
     pub scope: String,
 }
 
-/// What is wrong with a document. The parser's own words would repeat the line that is wrong, or its value.
+/// Error text for an invalid document. The parser's own text would repeat the wrong line or its value.
 const SHAPE: &str = "not a TOML document with texts for one of: token; username and password; token_url, \
     client_id, client_secret and, if needed, scope; access_key and secret_key";
 
 impl Credentials {
-    /// Reads a document. The error does not repeat what it holds.
+    /// Reads a document. The error text does not repeat its content.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let credentials = toml::from_str::<Self>(text).map_err(|_| SHAPE.to_owned())?;
         if let Self::Token { token } = &credentials
@@ -65,13 +65,13 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// Everything that must not show.
+    /// Values that no text or log may show.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         match self {
             Self::None => Vec::new(),
             Self::Token { token: secret }
             | Self::Password { password: secret, .. }
-            | Self::Client(Grant { client_secret: secret, .. })
+            | Self::Client(ClientGrant { client_secret: secret, .. })
             | Self::Keys { secret_key: secret, .. } => vec![secret.clone()],
         }
     }
@@ -104,12 +104,12 @@ mod tests {
             "token = 's3cret'\nusername = 'root'\npassword = 's3cret'",
             "access_key = 's3cret'",
         ] {
-            let told = match Credentials::parse(text) {
+            let shown = match Credentials::parse(text) {
                 Ok(credentials) => format!("{credentials:?}"),
                 Err(reason) => reason,
             };
-            assert!(!told.contains("s3"), "{told}");
-            writeln!(table, "{text:?}\n    {told}").unwrap();
+            assert!(!shown.contains("s3"), "{shown}");
+            writeln!(table, "{text:?}\n    {shown}").unwrap();
         }
         expect![[r#"
             "token = 's3cret'"
@@ -117,9 +117,9 @@ mod tests {
             "username = 'root'\npassword = 's3cret'"
                 Password { username: "root", password: [hidden] }
             "token_url = 'https://a/token'\nclient_id = 'b'\nclient_secret = 's3cret'"
-                Client(Grant { token_url: "https://a/token", client_id: "b", client_secret: [hidden], scope: "" })
+                Client(ClientGrant { token_url: "https://a/token", client_id: "b", client_secret: [hidden], scope: "" })
             "token_url = 'https://a/token'\nclient_id = 'b'\nclient_secret = 's3cret'\nscope = 'pcs'"
-                Client(Grant { token_url: "https://a/token", client_id: "b", client_secret: [hidden], scope: "pcs" })
+                Client(ClientGrant { token_url: "https://a/token", client_id: "b", client_secret: [hidden], scope: "pcs" })
             "access_key = 'b'\nsecret_key = 's3cret'"
                 Keys { access_key: "b", secret_key: [hidden] }
             ""

@@ -11,99 +11,104 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Answer, FailureKind, Secret,
-    failure::{Cause, Trouble},
-    last_look::{HandedOver, was_handed_over},
-    room::Room,
-    words,
+    budget::MemoryBudget,
+    error_text,
+    failure::{FailureCause, PeerTrouble},
+    late_check::{CallWithdrawn, was_withdrawn},
 };
 
-/// What an answer to a refused call may say. More than a few hundred characters are not shown anyway.
+/// Largest part of a refusal's body that is read. Texts show only a few hundred characters of it anyway.
 const LARGEST_REFUSAL: usize = 64 << 10;
 
-/// How long the words of a refusal may take. Its status is known by then, and they are not worth a wait.
+/// Deadline for the body of a refusal. The status is known by then, and the text is not worth a longer wait.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Longest time for which a peer can ask not to be called. One that names a year does not mean it.
+/// Longest pause that a peer can request. A peer that asks for a year does not mean it.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
-/// What the options give a peer until its answer begins as long as nobody changes them (BOS reference 4). The settings
-/// of the site were made with that in mind.
+/// Default of the `*_read_timeout` options (BOS reference 4). The deadlines in the settings of a site assume this
+/// value.
 const USUAL: Duration = Duration::from_secs(20);
 
-/// What a call may take.
+/// Deadlines of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Time for a connection.
+pub(crate) struct CallLimits {
+    /// Deadline for the connection.
     pub connect: Duration,
-    /// Time until the answer begins.
+    /// Deadline for the beginning of the answer.
     pub answer: Duration,
-    /// Time in all.
+    /// Deadline for the whole call.
     pub total: Duration,
 }
 
-impl Limits {
-    /// The limits of a call whose answer may take `answer_within` to begin, where that is said.
+impl CallLimits {
+    /// Returns the limits of a call whose answer may take `answer_within` to begin.
     pub(crate) fn of(self, answer_within: Option<Duration>) -> Self {
         let answer = answer_within.unwrap_or(self.answer);
         Self { answer, total: self.total_of(answer_within), ..self }
     }
 
-    /// Time in all for such a call. Who waits longer than usual for an answer to begin waits longer for the whole, or
-    /// the wait would be cut short.
+    /// Returns the deadline for the whole call. A longer wait for the beginning of the answer extends the deadline,
+    /// which would otherwise cut the wait short.
     pub(crate) fn total_of(self, answer_within: Option<Duration>) -> Duration {
         self.total + answer_within.unwrap_or_default().saturating_sub(USUAL)
     }
 }
 
-/// Sends `request` and reads the answer as far as there is `room`, until `until` at the latest. Does not show
-/// `secrets`.
+/// Sends `request` and reads the answer within the memory `budget`, until `until` at the latest. Removes `secrets`
+/// from error texts.
 pub(crate) async fn exchange(
     client: &reqwest::Client,
     request: reqwest::Request,
-    limits: &Limits,
-    room: &Room,
+    limits: &CallLimits,
+    budget: &MemoryBudget,
     until: Instant,
     secrets: &[Secret],
-) -> Result<Answer, Cause> {
+) -> Result<Answer, FailureCause> {
     let begins = until.min(Instant::now() + limits.answer);
     let response = match timeout_at(begins, client.execute(request)).await {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) if was_handed_over(&error) => {
-            return Err(Cause::NotMade { kind: FailureKind::Unreachable, reason: HandedOver.to_string() });
+        Ok(Err(error)) if was_withdrawn(&error) => {
+            return Err(FailureCause::NotMade {
+                kind: FailureKind::Unreachable,
+                reason: CallWithdrawn.to_string(),
+            });
         }
         Ok(Err(error)) => return Err(not_sent_or_lost(&error, limits).into()),
         Err(_) if begins == until => return Err(too_long(limits).into()),
-        Err(_) => return Err(Trouble::ambiguous(format!("no answer within {:?}", limits.answer)).into()),
+        Err(_) => return Err(PeerTrouble::ambiguous(format!("no answer within {:?}", limits.answer)).into()),
     };
-    let (status, headers) = (response.status(), response.headers().clone());
+    let status = response.status();
+    let headers = response.headers().clone();
     if !status.is_success() {
         let patience = until.min(Instant::now() + REFUSAL_DEADLINE);
         let body = timeout_at(patience, beginning(response)).await.unwrap_or_default();
-        return Err(refusal(status, &headers, words::of(&body, secrets), SystemTime::now()));
+        return Err(refusal(status, &headers, error_text::of(&body, secrets), SystemTime::now()));
     }
-    match timeout_at(until, whole(response, room)).await {
+    match timeout_at(until, whole(response, budget)).await {
         Ok(Ok(body)) => Ok(Answer { status, headers, body }),
-        Ok(Err(error)) => Err(Trouble { status: Some(status), ..Trouble::ambiguous(error) }.into()),
+        Ok(Err(error)) => Err(PeerTrouble { status: Some(status), ..PeerTrouble::ambiguous(error) }.into()),
         Err(_) => Err(too_long(limits).into()),
     }
 }
 
-fn too_long(limits: &Limits) -> Trouble {
-    Trouble::ambiguous(format!("no whole answer within {:?}", limits.total))
+fn too_long(limits: &CallLimits) -> PeerTrouble {
+    PeerTrouble::ambiguous(format!("no whole answer within {:?}", limits.total))
 }
 
-/// Without a connection, which includes TLS, nothing was sent. In all other cases it may have been.
-fn not_sent_or_lost(error: &reqwest::Error, limits: &Limits) -> Trouble {
+/// Classifies an error of the HTTP client. Without a connection, which includes TLS, nothing was sent; in all other
+/// cases the request may have been sent.
+fn not_sent_or_lost(error: &reqwest::Error, limits: &CallLimits) -> PeerTrouble {
     if !error.is_connect() {
-        return Trouble::ambiguous(words::tidy(&innermost(error), &[]));
+        return PeerTrouble::ambiguous(error_text::tidy(&innermost(error), &[]));
     }
     if error.is_timeout() {
-        return Trouble::unreachable(format!("no connection within {:?}", limits.connect));
+        return PeerTrouble::unreachable(format!("no connection within {:?}", limits.connect));
     }
-    Trouble::unreachable(words::tidy(&innermost(error), &[]))
+    PeerTrouble::unreachable(error_text::tidy(&innermost(error), &[]))
 }
 
-/// The cause that is not caused by another. The outer ones say that a request failed, and may hold its URL.
+/// Returns the text of the innermost error. The outer errors only state that a request failed, and may hold its URL.
 pub(crate) fn innermost(error: &reqwest::Error) -> String {
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {
@@ -112,26 +117,27 @@ pub(crate) fn innermost(error: &reqwest::Error) -> String {
     if innermost.is::<reqwest::Error>() { "the request failed".to_owned() } else { innermost.to_string() }
 }
 
-/// What an answer other than 2xx says about the call and the peer.
-fn refusal(status: StatusCode, headers: &HeaderMap, words: String, now: SystemTime) -> Cause {
+/// Classifies an answer other than 2xx.
+fn refusal(status: StatusCode, headers: &HeaderMap, words: String, now: SystemTime) -> FailureCause {
     let retry_after = headers.get(RETRY_AFTER).and_then(|value| pause(value.to_str().ok()?, now));
     let error = if words.is_empty() { status.to_string() } else { format!("{status}: {words}") };
-    let trouble = |kind| Cause::Trouble(Trouble { kind, status: Some(status), error, retry_after });
+    let trouble =
+        |kind| FailureCause::Trouble(PeerTrouble { kind, status: Some(status), error, retry_after });
     match status.as_u16() {
         429 => trouble(FailureKind::Unreachable),
         503 if retry_after.is_some() => trouble(FailureKind::Unreachable),
         // The peer gave up waiting for the rest of the request, and may have used what it had.
         408 => trouble(FailureKind::Ambiguous),
         300..=399 => {
-            Cause::No { kind: FailureKind::Denied, status, words: "redirects are not followed".into() }
+            FailureCause::No { kind: FailureKind::Denied, status, words: "redirects are not followed".into() }
         }
-        401 | 403 | 405 | 501 => Cause::No { kind: FailureKind::Denied, status, words },
-        400..=499 => Cause::No { kind: FailureKind::Refused, status, words },
+        401 | 403 | 405 | 501 => FailureCause::No { kind: FailureKind::Denied, status, words },
+        400..=499 => FailureCause::No { kind: FailureKind::Refused, status, words },
         _ => trouble(FailureKind::Ambiguous),
     }
 }
 
-/// The time that a `Retry-After` asks for, as seconds or as a date (RFC 9110, 10.2.3).
+/// Returns the pause that a `Retry-After` header requests, in seconds or as a date (RFC 9110, 10.2.3).
 fn pause(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -142,13 +148,14 @@ fn pause(text: &str, now: SystemTime) -> Option<Duration> {
     Some(asked.min(LONGEST_RETRY_AFTER))
 }
 
-/// The body, if there is room for it. What it claims to be is looked at first, so that nothing is read in vain; what
-/// it is counts.
-async fn whole(mut response: reqwest::Response, room: &Room) -> Result<Bytes, String> {
+/// Reads the body within the memory budget. The announced length is checked first, so that an answer that is too
+/// large is not read in vain; the received length counts.
+async fn whole(mut response: reqwest::Response, budget: &MemoryBudget) -> Result<Bytes, String> {
     if let Some(length) = response.content_length() {
-        room.share().grow(length)?;
+        budget.share().grow(length)?;
     }
-    let (mut body, mut share) = (BytesMut::new(), room.share());
+    let mut body = BytesMut::new();
+    let mut share = budget.share();
     while let Some(chunk) = next(&mut response).await? {
         share.grow(u64::try_from(chunk.len()).unwrap_or(u64::MAX))?;
         body.extend_from_slice(&chunk);
@@ -157,16 +164,16 @@ async fn whole(mut response: reqwest::Response, room: &Room) -> Result<Bytes, St
 }
 
 async fn next(response: &mut reqwest::Response) -> Result<Option<Bytes>, String> {
-    response.chunk().await.map_err(|error| words::tidy(&innermost(&error), &[]))
+    response.chunk().await.map_err(|error| error_text::tidy(&innermost(&error), &[]))
 }
 
-/// As much of a refusal as is worth showing. One that breaks off says what it said until then.
+/// Reads as much of a refusal as is worth showing. A broken connection ends the text early.
 async fn beginning(mut response: reqwest::Response) -> BytesMut {
     let mut body = BytesMut::new();
     while body.len() < LARGEST_REFUSAL {
         let Ok(Some(chunk)) = response.chunk().await else { break };
-        let room = LARGEST_REFUSAL - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        let rest = LARGEST_REFUSAL - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(rest)]);
     }
     body
 }
@@ -181,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_tells_what_is_known_about_the_effect() {
+    fn a_status_decides_the_known_effect() {
         let mut table = String::new();
         let statuses =
             [301, 304, 400, 401, 403, 404, 405, 408, 409, 413, 422, 423, 429, 500, 501, 502, 503, 504, 599];
@@ -191,14 +198,14 @@ mod tests {
                 let headers = after.map(|text| (RETRY_AFTER, HeaderValue::from_static(text)));
                 let headers = headers.into_iter().collect();
                 let cause = refusal(status, &headers, "words".into(), SystemTime::UNIX_EPOCH);
-                let told = match cause {
-                    Cause::No { kind, words, .. } => format!("{}: {words}", kind.word()),
-                    Cause::Trouble(trouble) => {
+                let shown = match cause {
+                    FailureCause::No { kind, words, .. } => format!("{}: {words}", kind.word()),
+                    FailureCause::Trouble(trouble) => {
                         format!("{}, {:?}: {}", trouble.kind.word(), trouble.retry_after, trouble.error)
                     }
-                    Cause::NotMade { reason, .. } => reason,
+                    FailureCause::NotMade { reason, .. } => reason,
                 };
-                writeln!(table, "{} {:<2} | {told}", status.as_u16(), after.unwrap_or("")).unwrap();
+                writeln!(table, "{} {:<2} | {shown}", status.as_u16(), after.unwrap_or("")).unwrap();
             }
         }
         expect![[r#"
@@ -245,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_asked_for_in_seconds_or_by_date() {
+    fn a_pause_is_in_seconds_or_a_date() {
         let now = httpdate::parse_http_date("Fri, 20 Nov 2026 12:00:00 GMT").unwrap();
         for (text, seconds) in [
             ("0", Some(0)),

@@ -1,33 +1,33 @@
-//! What can go wrong with a call, by what is known about the peer's state afterwards.
+//! Failures of a call, classified by the known effect of the call.
 
 use std::time::Duration;
 
 use http::StatusCode;
 
-/// A call that did not do as asked. Its text names the peer and what is the matter with it: since when it fails and
-/// how, or what it refused and in which words, and since when if it refuses all such calls. It stays the same while
-/// the trouble is the same, so that it can be written to records.
+/// A call that failed. The text names the peer, the error and its beginning, or the refusal in the words of the peer
+/// and, if the peer refuses all such calls, since when. The text stays the same while the error stays the same, so
+/// that it can be written to records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Failure {
-    /// What is known about the effect of the call.
+    /// Known effect of the call.
     pub kind: FailureKind,
-    /// Status that the peer answered with, if it did.
+    /// Status of the answer, if the peer answered.
     pub status: Option<StatusCode>,
-    /// What went wrong, for people.
+    /// Error text for people.
     pub text: String,
 }
 
-/// What is known about the effect of a call that failed.
+/// Known effect of a call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// The peer refused these items together. It may take some of them.
+    /// The peer refused these items together. A call with fewer of the items may succeed.
     Refused,
     /// The peer refuses this kind of call, whichever the items.
     Denied,
-    /// Nothing happened: the peer was not reached, or asked not to be called now.
+    /// The call had no effect: the peer was not reached, or asked for a pause.
     Unreachable,
-    /// It may have happened or not, or may still happen.
+    /// The call may have had its effect, or may still have it.
     Ambiguous,
 }
 
@@ -43,28 +43,28 @@ impl FailureKind {
     }
 }
 
-/// Why a call did not do as asked, before it is told.
+/// Reason of a failed call, before its text is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// The peer works, and said no.
+pub(crate) enum FailureCause {
+    /// The peer works and refused the call.
     No { kind: FailureKind, status: StatusCode, words: String },
     /// The peer does not work.
-    Trouble(Trouble),
-    /// The call was not made, for a reason that lies on this side or with a third system.
+    Trouble(PeerTrouble),
+    /// The call was not made, because of this process or of a third system.
     NotMade { kind: FailureKind, reason: String },
 }
 
-impl Cause {
-    /// What is known about the effect, as one word.
+impl FailureCause {
+    /// Known effect of the call as one word.
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            Self::No { kind, .. } | Self::Trouble(Trouble { kind, .. }) | Self::NotMade { kind, .. } => {
+            Self::No { kind, .. } | Self::Trouble(PeerTrouble { kind, .. }) | Self::NotMade { kind, .. } => {
                 kind.word()
             }
         }
     }
 
-    /// Status that the peer answered with, if it did.
+    /// Status of the answer, if the peer answered.
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
             Self::No { status, .. } => Some(*status),
@@ -74,45 +74,45 @@ impl Cause {
     }
 }
 
-/// What is wrong with a peer.
+/// An error of a peer that does not work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    /// What is known about the effect of the call: unreachable or ambiguous.
+pub(crate) struct PeerTrouble {
+    /// Known effect of the call: unreachable or ambiguous.
     pub kind: FailureKind,
-    /// Status that the peer answered with, if it did.
+    /// Status of the answer, if the peer answered.
     pub status: Option<StatusCode>,
-    /// What went wrong, without the peer's name.
+    /// Error text without the name of the peer.
     pub error: String,
-    /// How long the peer asks not to be called.
+    /// Pause that the peer asks for.
     pub retry_after: Option<Duration>,
 }
 
-impl Trouble {
-    /// Nothing happened.
+impl PeerTrouble {
+    /// An error of a call without effect.
     pub(crate) fn unreachable(error: impl Into<String>) -> Self {
         Self { kind: FailureKind::Unreachable, status: None, error: error.into(), retry_after: None }
     }
 
-    /// Nobody knows what happened.
+    /// An error of a call whose effect is unknown.
     pub(crate) fn ambiguous(error: impl Into<String>) -> Self {
         Self { kind: FailureKind::Ambiguous, status: None, error: error.into(), retry_after: None }
     }
 
-    /// Whether the peer answered what was asked, badly, and did not ask for a pause.
+    /// Whether the peer answered with a bad answer, and did not ask for a pause.
     pub(crate) fn is_answer(&self) -> bool {
         self.retry_after.is_none()
             && self.status.is_some_and(|status| status != StatusCode::TOO_MANY_REQUESTS)
     }
 
-    /// Whether both come from the same defect. A peer may word the same defect differently each time, for
-    /// example with the time of day in it.
+    /// Whether both errors have the same cause. A peer may word the same error differently each time, for example
+    /// with the time of day in it.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.status == other.status && (self.status.is_some() || self.error == other.error)
     }
 }
 
-impl From<Trouble> for Cause {
-    fn from(trouble: Trouble) -> Self {
+impl From<PeerTrouble> for FailureCause {
+    fn from(trouble: PeerTrouble) -> Self {
         Self::Trouble(trouble)
     }
 }

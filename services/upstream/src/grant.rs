@@ -1,4 +1,4 @@
-//! Bearer tokens that are fetched (OAuth2 client credentials) and used as long as they are good.
+//! Bearer tokens that are fetched (OAuth2 client credentials) and reused until they expire.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -6,30 +6,30 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{Answer, Failure, Family, Peer, PeerError, Request, Secret, credentials::Grant};
+use crate::{Answer, Failure, Peer, PeerError, PeerGroup, Request, Secret, credentials::ClientGrant};
 
-/// How long a token is good of which its source does not say so.
-const UNTOLD: Duration = Duration::from_secs(60);
+/// Lifetime of a token whose source states none.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Longest time for which a token is kept, whatever its source says.
+/// Longest time for which a token is kept, also if its source allows more.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Part of its life for which a token is not used any more, so that it is still good when it arrives.
+/// Last part of its lifetime in which a token is no longer used, so that it is still valid on arrival.
 const MARGIN: f64 = 0.1;
 
-/// A token that never worked is thrown away again only after this long. One that its source just gave is hardly
-/// replaced by a better one, and each call that is refused would fetch one more.
-const NEW: Duration = Duration::from_secs(10);
+/// Age below which a refused token that never worked is kept. A fresh token is hardly replaced by a better one, and
+/// each refused call would fetch one more.
+const FRESH: Duration = Duration::from_secs(10);
 
-/// Fetches tokens, one at a time.
+/// Fetches and caches tokens (single flight).
 pub(crate) struct TokenSource {
     peer: Peer,
-    grant: Grant,
-    token: Mutex<Option<Token>>,
+    grant: ClientGrant,
+    token: Mutex<Option<CachedToken>>,
     fetching: tokio::sync::Mutex<()>,
 }
 
-struct Token {
+struct CachedToken {
     secret: Secret,
     fetched: Instant,
     good_until: Instant,
@@ -38,19 +38,19 @@ struct Token {
 
 /// The answer of a token endpoint (RFC 6749, 5.1).
 #[derive(Deserialize)]
-struct Granted {
+struct TokenReply {
     access_token: Secret,
     expires_in: Option<u64>,
 }
 
 impl TokenSource {
-    /// A source that is called as its `family` is.
-    pub(crate) fn new(family: &Family, grant: Grant) -> Result<Self, PeerError> {
-        let peer = family.peer("token source", &grant.token_url, "")?;
+    /// Creates a source that is called with the settings of `group`.
+    pub(crate) fn new(group: &PeerGroup, grant: ClientGrant) -> Result<Self, PeerError> {
+        let peer = group.peer("token source", &grant.token_url, "")?;
         Ok(Self { peer, grant, token: Mutex::new(None), fetching: tokio::sync::Mutex::new(()) })
     }
 
-    /// A token that is good. Boxed, since fetching it is a call of a peer, as is what it is fetched for.
+    /// Returns a valid token. The future is boxed, since fetching a token is itself a call of a peer.
     pub(crate) fn token(&self) -> Pin<Box<dyn Future<Output = Result<Secret, Failure>> + Send + '_>> {
         Box::pin(async {
             if let Some(secret) = self.good() {
@@ -64,19 +64,19 @@ impl TokenSource {
         })
     }
 
-    /// The peer took the token.
+    /// Records that the peer accepted the token.
     pub(crate) fn worked(&self, secret: &Secret) {
         if let Some(token) = self.token.lock().as_mut().filter(|token| token.secret == *secret) {
             token.worked = true;
         }
     }
 
-    /// The peer did not take the token. Tells whether it is worth trying another.
+    /// Records that the peer refused the token. Returns whether a retry with another token makes sense.
     pub(crate) fn refused(&self, secret: &Secret) -> bool {
         let mut token = self.token.lock();
         match &*token {
             Some(known) if known.secret != *secret => true,
-            Some(known) if !known.worked && known.fetched.elapsed() < NEW => false,
+            Some(known) if !known.worked && known.fetched.elapsed() < FRESH => false,
             Some(_) => {
                 *token = None;
                 true
@@ -91,7 +91,7 @@ impl TokenSource {
     }
 
     async fn fetch(&self) -> Result<Secret, Failure> {
-        let Grant { client_id, client_secret, scope, .. } = &self.grant;
+        let ClientGrant { client_id, client_secret, scope, .. } = &self.grant;
         let mut fields = vec![
             ("grant_type", "client_credentials"),
             ("client_id", client_id),
@@ -102,12 +102,14 @@ impl TokenSource {
         }
         let request = Request::post("token", "").form(&fields).hiding(client_secret.clone());
         let asked = Instant::now();
-        // The parser's own words could repeat the token.
-        let unusable = |_| "the answer holds no token".to_owned();
-        let read = |answer: Answer| serde_json::from_slice::<Granted>(&answer.body).map_err(unusable);
+        // The parser's own text could repeat the token.
+        let read = |answer: Answer| {
+            serde_json::from_slice::<TokenReply>(&answer.body)
+                .map_err(|_| "the answer holds no token".to_owned())
+        };
         let granted = self.peer.ask(request, read).await?;
-        let life = granted.expires_in.map_or(UNTOLD, Duration::from_secs).min(LONGEST);
-        *self.token.lock() = Some(Token {
+        let life = granted.expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs).min(LONGEST);
+        *self.token.lock() = Some(CachedToken {
             secret: granted.access_token.clone(),
             fetched: Instant::now(),
             good_until: asked + life.mul_f64(1.0 - MARGIN),

@@ -1,4 +1,4 @@
-//! Where the credentials of a peer are kept, and how they get onto its calls.
+//! Places of credentials, and the credentials of a request.
 
 use std::{env, path::PathBuf, sync::Arc};
 
@@ -6,62 +6,62 @@ use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 
 use crate::{
-    Credentials, Family, PeerError, Request, Secret,
+    Credentials, PeerError, PeerGroup, Request, Secret,
     grant::TokenSource,
-    watched::{Content, WatchedFile},
+    watched::{FileContent, WatchedFile},
 };
 
-/// Header by which some APIs, such as Redfish, take tokens.
+/// Header in which some APIs, such as Redfish, expect tokens.
 const X_AUTH_TOKEN: &str = "x-auth-token";
 
 /// The credentials of one peer, read again when they change.
-pub(crate) struct Keyring {
-    family: Family,
-    state: Mutex<State>,
+pub(crate) struct PeerKeyring {
+    group: PeerGroup,
+    state: Mutex<KeyringState>,
 }
 
-struct State {
-    place: Place,
-    keys: Result<Arc<Keys>, String>,
+struct KeyringState {
+    place: CredentialPlace,
+    keys: Result<Arc<CurrentKeys>, String>,
     warned: bool,
 }
 
-enum Place {
+enum CredentialPlace {
     Nowhere,
     File(WatchedFile),
     Environment { name: String, seen: Option<String> },
 }
 
-/// Credentials, and the source of the token if they are good for one.
-pub(crate) struct Keys {
+/// Credentials, and the token source of client credentials.
+pub(crate) struct CurrentKeys {
     pub credentials: Credentials,
     pub tokens: Option<TokenSource>,
 }
 
-impl Keyring {
-    /// Credentials at `place`, which is empty or as in the settings. They are not read before they are needed.
-    pub(crate) fn new(family: Family, place: &str) -> Result<Self, PeerError> {
-        let place = Place::parse(place)?;
-        let keys = Ok(Arc::new(Keys { credentials: Credentials::None, tokens: None }));
-        Ok(Self { family, state: Mutex::new(State { place, keys, warned: false }) })
+impl PeerKeyring {
+    /// Creates a keyring for `place`, which is empty or as in the settings. The credentials are read on first use.
+    pub(crate) fn new(group: PeerGroup, place: &str) -> Result<Self, PeerError> {
+        let place = CredentialPlace::parse(place)?;
+        let keys = Ok(Arc::new(CurrentKeys { credentials: Credentials::None, tokens: None }));
+        Ok(Self { group, state: Mutex::new(KeyringState { place, keys, warned: false }) })
     }
 
-    /// What holds now.
-    pub(crate) fn current(&self) -> Result<Arc<Keys>, String> {
+    /// Returns the current credentials.
+    pub(crate) fn current(&self) -> Result<Arc<CurrentKeys>, String> {
         let mut state = self.state.lock();
-        if let Some(news) = state.place.news() {
-            let keys = news.and_then(|text| self.keys(&text));
+        if let Some(content) = state.place.changed_content() {
+            let keys = content.and_then(|text| self.keys(&text));
             state.keys = keys.map_err(|reason| format!("credentials: {}: {reason}", state.place.shown()));
             state.warn_if_public();
         }
         state.keys.clone()
     }
 
-    fn keys(&self, text: &str) -> Result<Arc<Keys>, String> {
+    fn keys(&self, text: &str) -> Result<Arc<CurrentKeys>, String> {
         let credentials = Credentials::parse(text)?;
         let tokens = match &credentials {
             Credentials::Client(grant) => {
-                let source = TokenSource::new(&self.family, grant.clone());
+                let source = TokenSource::new(&self.group, grant.clone());
                 Some(source.map_err(|error| format!("token_{error}"))?)
             }
             Credentials::None
@@ -69,23 +69,23 @@ impl Keyring {
             | Credentials::Password { .. }
             | Credentials::Keys { .. } => None,
         };
-        Ok(Arc::new(Keys { credentials, tokens }))
+        Ok(Arc::new(CurrentKeys { credentials, tokens }))
     }
 }
 
-impl State {
+impl KeyringState {
     fn warn_if_public(&mut self) {
-        if let Place::File(file) = &self.place
+        if let CredentialPlace::File(file) = &self.place
             && !self.warned
             && file.is_public()
         {
             self.warned = true;
-            tracing::warn!(file = %file.shown(), "everybody on this machine can read these credentials");
+            tracing::warn!(file = %file.shown(), "credentials file is readable by all users");
         }
     }
 }
 
-impl Place {
+impl CredentialPlace {
     fn parse(text: &str) -> Result<Self, PeerError> {
         match text.split_once(':') {
             None if text.is_empty() => Ok(Self::Nowhere),
@@ -93,7 +93,7 @@ impl Place {
             Some(("env", name)) if !name.is_empty() => {
                 Ok(Self::Environment { name: name.to_owned(), seen: None })
             }
-            // Not repeated, since it may be the secret itself.
+            // The text is not repeated, since it may be the secret itself.
             _ => {
                 let reason = "has to be file:PATH or env:NAME".to_owned();
                 Err(PeerError { field: "credentials", reason })
@@ -101,10 +101,10 @@ impl Place {
         }
     }
 
-    fn news(&mut self) -> Option<Content> {
+    fn changed_content(&mut self) -> Option<FileContent> {
         match self {
             Self::Nowhere => None,
-            Self::File(file) => file.news(),
+            Self::File(file) => file.changed_content(),
             Self::Environment { name, seen } => match env::var(&*name) {
                 Ok(text) if seen.as_ref() == Some(&text) => None,
                 Ok(text) => Some(Ok(seen.insert(text).clone())),
@@ -125,19 +125,18 @@ impl Place {
     }
 }
 
-/// Whether `place` says where credentials are.
+/// Checks that `place` names a place of credentials.
 pub(crate) fn check_place(place: &str) -> Result<(), PeerError> {
-    Place::parse(place).map(|_| ())
+    CredentialPlace::parse(place).map(|_| ())
 }
 
-/// Whether credentials are put on the call.
+/// Whether the request needs credentials.
 pub(crate) fn wanted(request: &Request) -> bool {
     let brings = |name| request.headers.contains_key(name);
     !request.anonymous && !brings(AUTHORIZATION.as_str()) && !brings(X_AUTH_TOKEN)
 }
 
-/// What must not show of a call that is about to be made: what it says about who we are, as a whole and without
-/// the scheme.
+/// Returns the credentials in the headers of a request, without their scheme; error texts must not show them.
 pub(crate) fn shown_to_peer(request: &reqwest::Request) -> Vec<Secret> {
     let headers = [AUTHORIZATION.as_str(), X_AUTH_TOKEN].into_iter();
     let values = headers.filter_map(|name| request.headers().get(name)?.to_str().ok());

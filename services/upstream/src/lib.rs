@@ -1,47 +1,46 @@
-//! How the HTTP APIs of other systems are called.
+//! Client for the HTTP APIs of other systems.
 //!
-//! A [`Peer`] is one system at one address. It sees to what every call needs, so that drivers only know paths
-//! and bodies: deadlines that apply, a limit of what is read, TLS, credentials, a gate that keeps calls away
-//! from a system in trouble, and counters. It never repeats a call: those who want something are asked again
-//! by their own loops, the one place where that is done. (A call that a peer did not take because a token had
-//! ended is not repeated but made: with the next token.)
+//! A [`Peer`] is one system at one address. A peer handles the needs of every call, so that drivers know only paths
+//! and bodies: deadlines, a limit of the answer's size, TLS, credentials, a circuit breaker, and counters. A peer
+//! never retries a call: the loops of the services retry, and no other layer does. (A call that was refused because
+//! its token had expired is sent again with the next token.)
 //!
-//! A [`Family`] is many such systems with the same settings. [`machine`] is for sites where systems and nodes are
-//! listed in a file.
+//! A [`PeerGroup`] is many such systems with the same settings. [`machine`] is for sites that list systems and nodes
+//! in a file.
 //!
-//! - `base`, `client`, `wire`, `last_look`, `exchange`, `room`: how a call gets to the peer, and what its answer means
-//! - `keyring`, `credentials`, `grant`, `secret`: who we are to it
-//! - `gate`, `lane`, `outage`, `meter`: what follows from how calls go
-//! - `words`: what the peer says, made fit for records
+//! - `base`, `client`, `wire`, `late_check`, `exchange`, `budget`: sending a call, and classifying its answer
+//! - `keyring`, `credentials`, `grant`, `secret`: credentials of a peer
+//! - `breaker`, `circuit`, `circuits`, `outage`, `meter`: health of a peer and metrics
+//! - `error_text`: error texts of a peer, made fit for records
 //!
-//! It knows no particular system.
+//! This crate knows no particular system.
 
 mod base;
+mod breaker;
+mod budget;
+mod circuit;
+mod circuits;
 mod client;
 mod credentials;
+mod error_text;
 mod exchange;
 mod failure;
-mod family;
-mod gate;
 mod grant;
+mod group;
 mod keyring;
-mod lane;
-mod last_look;
+mod late_check;
 pub mod machine;
 mod meter;
 mod outage;
 mod peer;
 mod request;
-mod room;
 mod secret;
 mod watched;
-mod way;
 mod wire;
-mod words;
 
-pub use credentials::{Credentials, Grant};
+pub use credentials::{ClientGrant, Credentials};
 pub use failure::{Failure, FailureKind};
-pub use family::{Family, PeerError};
+pub use group::{PeerError, PeerGroup};
 pub use peer::Peer;
 pub use request::{Answer, Request};
 pub use secret::Secret;

@@ -7,7 +7,7 @@ mod file;
 
 pub use file::MachineFile;
 
-/// Everything that the file says.
+/// Content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -19,16 +19,16 @@ pub struct Machine {
     pub bmcs: Vec<Bmc>,
 }
 
-/// A machine that boots.
+/// A node that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Location name, such as `x1000c0s0b0n0`.
     pub id: String,
-    /// What it is for.
+    /// Role of the node, such as `Compute`.
     #[serde(default = "compute")]
     pub role: String,
-    /// Refines the role; empty: none.
+    /// Refinement of the role; empty: none.
     #[serde(default)]
     pub sub_role: String,
     /// `X86`, `ARM`, `Other` or `UNKNOWN`.
@@ -37,25 +37,25 @@ pub struct Node {
     /// Numeric node id; 0: none.
     #[serde(default)]
     pub nid: u32,
-    /// Whether the node may be used.
+    /// Whether sessions may use the node.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// Whether the node is locked against power operations.
     #[serde(default)]
     pub locked: bool,
-    /// MAC addresses that it may boot from, by which it is known when it asks for its boot script.
+    /// MAC addresses from which the node may boot; they identify the node when it requests its boot script.
     #[serde(default)]
     pub macs: Vec<String>,
-    /// Groups that it belongs to.
+    /// Groups of the node.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Partition that it belongs to; empty: none.
+    /// Partition of the node; empty: none.
     #[serde(default)]
     pub partition: String,
-    /// Name of its BMC; empty: it has none, and its power cannot be switched.
+    /// Name of the node's BMC; empty: the node has none, and its power cannot be switched.
     #[serde(default)]
     pub bmc: String,
-    /// Path of its system at the BMC, such as `/redfish/v1/Systems/Self`; empty: the only one.
+    /// Redfish path of the node at the BMC, such as `/redfish/v1/Systems/Self`; empty: the only system.
     #[serde(default)]
     pub system: String,
 }
@@ -64,22 +64,22 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bmc {
-    /// By which nodes refer to it.
+    /// Name to which nodes refer.
     pub name: String,
-    /// Its address, such as `https://10.1.0.17`.
+    /// Address, such as `https://10.1.0.17`.
     pub url: String,
-    /// Where its credentials are, as `file:PATH` or `env:NAME`; empty: those of `power.redfish`.
+    /// Place of the credentials, as `file:PATH` or `env:NAME`; empty: the credentials of `power.redfish`.
     #[serde(default)]
     pub credentials: String,
 }
 
-/// Why the file cannot be used: the place and the reason.
+/// A machine file that cannot be used: the file and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct MachineError {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// What is wrong, with line and column where that is known.
+    /// Reason, with line and column if they are known.
     pub reason: String,
 }
 
@@ -104,7 +104,7 @@ impl Machine {
     }
 }
 
-/// The parser's error in one line, with the place where it is.
+/// Returns the parser's error in one line, with its position.
 fn located(error: &toml::de::Error, text: &str) -> String {
     let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
         return error.message().to_owned();

@@ -1,4 +1,4 @@
-//! What is counted about calls.
+//! Metrics of calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,40 +7,42 @@ use metrics::{SharedString, Unit, counter, gauge, histogram};
 const CALLS: &str = "reveille_upstream_calls_total";
 const SECONDS: &str = "reveille_upstream_call_seconds";
 const ITEMS: &str = "reveille_upstream_items_total";
-const GATES: &str = "reveille_upstream_gate_open";
+const CLOSED_CIRCUITS: &str = "reveille_upstream_gate_open";
 
-/// Outcome of a call that was not made: its gate was shut, no slot came free, or credentials were missing.
+/// Outcome of a call that was not made: its circuit was open, no slot became free, or credentials were missing.
 const HELD: &str = "held";
 
 /// Counts the calls of one operation of one kind of peer.
 #[derive(Debug, Clone)]
-pub(crate) struct Meter {
+pub(crate) struct CallMeter {
     peer: Arc<str>,
     operation: &'static str,
-    /// Whether its gate is counted.
-    has_gate: bool,
+    /// Whether the circuit is counted in the gauge.
+    is_counted: bool,
 }
 
-impl Meter {
-    /// A meter for `operation` of the peers that are counted as `peer`.
+impl CallMeter {
+    /// Creates a meter for `operation` of the peers with the label `peer`.
     pub(crate) fn new(peer: Arc<str>, operation: &'static str) -> Self {
         describe();
-        Self { peer, operation, has_gate: true }
+        Self { peer, operation, is_counted: true }
     }
 
-    /// The same for the gate of one thing that such calls are about, of which there may be any number.
+    /// Creates a meter for one subject of an operation. Its circuit is not counted, since the number of subjects is
+    /// unbounded.
     pub(crate) fn of_subject(peer: Arc<str>, operation: &'static str) -> Self {
-        Self { has_gate: false, ..Self::new(peer, operation) }
+        Self { is_counted: false, ..Self::new(peer, operation) }
     }
 
-    /// The operation.
+    /// Name of the operation.
     pub(crate) fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// A call was made.
+    /// Counts a call that was made.
     pub(crate) fn made(&self, outcome: &'static str, took: Duration, items: u64) {
-        let (peer, operation) = (self.peer(), self.operation);
+        let peer = self.peer();
+        let operation = self.operation;
         counter!(CALLS, "peer" => peer.clone(), "operation" => operation, "outcome" => outcome).increment(1);
         histogram!(SECONDS, "peer" => peer.clone(), "operation" => operation).record(took);
         if items > 0 {
@@ -48,25 +50,25 @@ impl Meter {
         }
     }
 
-    /// A call was not made.
+    /// Counts a call that was not made.
     pub(crate) fn held(&self) {
         counter!(CALLS, "peer" => self.peer(), "operation" => self.operation, "outcome" => HELD).increment(1);
     }
 
-    /// A gate lets calls through.
-    pub(crate) fn gate_opened(&self) {
-        if !self.has_gate {
+    /// Counts a circuit that closed.
+    pub(crate) fn circuit_closed(&self) {
+        if !self.is_counted {
             return;
         }
-        gauge!(GATES, "peer" => self.peer(), "operation" => self.operation).increment(1.0);
+        gauge!(CLOSED_CIRCUITS, "peer" => self.peer(), "operation" => self.operation).increment(1.0);
     }
 
-    /// A gate lets calls through no more.
-    pub(crate) fn gate_shut(&self) {
-        if !self.has_gate {
+    /// Counts a circuit that opened.
+    pub(crate) fn circuit_opened(&self) {
+        if !self.is_counted {
             return;
         }
-        gauge!(GATES, "peer" => self.peer(), "operation" => self.operation).decrement(1.0);
+        gauge!(CLOSED_CIRCUITS, "peer" => self.peer(), "operation" => self.operation).decrement(1.0);
     }
 
     fn peer(&self) -> SharedString {
@@ -74,7 +76,7 @@ impl Meter {
     }
 }
 
-/// Says what the figures mean. Done again and again, because a process may get its recorder at any time.
+/// Describes the metrics. Called repeatedly, because a process may install its recorder at any time.
 fn describe() {
     metrics::describe_counter!(
         CALLS,
@@ -88,8 +90,8 @@ fn describe() {
         "Items, such as nodes, that calls of other systems were about"
     );
     metrics::describe_gauge!(
-        GATES,
+        CLOSED_CIRCUITS,
         Unit::Count,
-        "Gates that let calls through: 0 while a system is not called because it does not work"
+        "Closed circuit breakers: 0 while a system is not called because it does not work"
     );
 }

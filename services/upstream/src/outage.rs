@@ -1,16 +1,17 @@
-//! Trouble of a peer as a whole, whichever operation meets it.
+//! Outage of a peer across all its operations.
 
 use chassis::convert::time::now;
 use domain::time::Timestamp;
 use parking_lot::Mutex;
 
-/// Kinds of trouble that are logged in one outage, of all operations together. Words may name what each call was about.
+/// Most kinds of errors that are logged in one outage, over all operations. Error texts may name the subject of a
+/// call.
 const MOST_KINDS: usize = 32;
 
-/// Since when a peer is in trouble, and which kinds of trouble were logged. It begins with the first call that fails and ends
-/// with the first that does not.
+/// The outage of a peer: its beginning and the kinds of errors that were logged. An outage begins with the first
+/// failed call and ends with the first successful one.
 #[derive(Default)]
-pub(crate) struct Outage {
+pub(crate) struct PeerOutage {
     state: Mutex<OutageState>,
 }
 
@@ -21,18 +22,18 @@ struct OutageState {
     logged: Vec<String>,
 }
 
-impl Outage {
-    /// When the first call failed since the last one that did not.
+impl PeerOutage {
+    /// Returns the time of the first failure since the last success.
     pub(crate) fn failing_since(&self) -> Timestamp {
         *self.state.lock().failing_since.get_or_insert_with(now)
     }
 
-    /// When the first call was denied since the last one that was not.
+    /// Returns the time of the first denial since the last accepted call.
     pub(crate) fn denied_since(&self) -> Timestamp {
         *self.state.lock().denied_since.get_or_insert_with(now)
     }
 
-    /// Whether trouble of that kind has to be logged: no operation has logged it yet.
+    /// Whether an error of that kind has to be logged: no operation has logged it in this outage.
     pub(crate) fn is_new(&self, kind: &str) -> bool {
         let mut state = self.state.lock();
         let is_new = state.logged.len() < MOST_KINDS && !state.logged.iter().any(|logged| logged == kind);
@@ -42,7 +43,7 @@ impl Outage {
         is_new
     }
 
-    /// A call did what it should.
+    /// Ends the outage: a call succeeded.
     pub(crate) fn ends(&self) {
         *self.state.lock() = OutageState::default();
     }

@@ -1,4 +1,4 @@
-//! One system that is called over HTTP.
+//! A system that is called over HTTP.
 
 use std::{
     fmt,
@@ -17,26 +17,26 @@ use tokio::{
 };
 
 use crate::{
-    Answer, Credentials, Failure, FailureKind, Family, PeerError, Request,
-    failure::{Cause, Trouble},
-    lane::{Denial, Lasting},
-    way::{Passage, Way, Ways},
-    wire::Wire,
-    words,
+    Answer, Credentials, Failure, FailureKind, PeerError, PeerGroup, Request,
+    circuit::{LastingDenial, LastingTrouble},
+    circuits::{CallCircuits, CallPermit, PeerCircuits},
+    error_text,
+    failure::{FailureCause, PeerTrouble},
+    wire::PeerWire,
 };
 
-/// A system at one address. Clones share connections, gates and counters.
+/// A system at one address. Clones share connections, circuits and counters.
 #[derive(Clone)]
 pub struct Peer {
-    inner: Arc<Inner>,
+    inner: Arc<PeerInner>,
 }
 
-struct Inner {
+struct PeerInner {
     name: String,
-    wire: Wire,
+    wire: PeerWire,
     slots: Semaphore,
-    ways: Ways,
-    /// How far the clock of the system is ahead of ours; none: no answer has told.
+    circuits: PeerCircuits,
+    /// Offset of the system's clock; none: no answer had a date.
     clock: Mutex<Option<ClockOffset>>,
 }
 
@@ -44,24 +44,29 @@ struct Inner {
 const DATE_RESOLUTION: Duration = Duration::from_secs(1);
 
 impl Peer {
-    /// The system called `name` in texts and metrics, such as `HSM`.
+    /// Creates the peer called `name` in texts and metrics, such as `HSM`.
     ///
     /// # Errors
     /// Names the setting that cannot be used. The peer is not called.
     pub fn new(name: impl Into<String>, settings: &settings::Peer) -> Result<Self, PeerError> {
         let name = name.into();
-        Family::new(&name, settings)?.peer(name, &settings.url, &settings.credentials)
+        PeerGroup::new(&name, settings)?.peer(name, &settings.url, &settings.credentials)
     }
 
-    pub(crate) fn of(family: Family, name: String, url: &str, credentials: &str) -> Result<Self, PeerError> {
-        let slots = Semaphore::new(family.calls_in_flight);
-        let ways = Ways::new(&name, Arc::clone(&family.label));
-        let wire = Wire::new(family, url, credentials)?;
-        Ok(Self { inner: Arc::new(Inner { name, wire, slots, ways, clock: Mutex::default() }) })
+    pub(crate) fn of(
+        group: PeerGroup,
+        name: String,
+        url: &str,
+        credentials: &str,
+    ) -> Result<Self, PeerError> {
+        let slots = Semaphore::new(group.calls_in_flight);
+        let circuits = PeerCircuits::new(&name, Arc::clone(&group.label));
+        let wire = PeerWire::new(group, url, credentials)?;
+        Ok(Self { inner: Arc::new(PeerInner { name, wire, slots, circuits, clock: Mutex::default() }) })
     }
 
-    /// Reads the credentials and warns if they cannot be used. They may come later, so the peer is not refused.
-    /// `section` is that of the settings, such as `power.pcs`.
+    /// Reads the credentials and logs a warning if they cannot be used. The peer is created all the same, since
+    /// credentials may be mounted later. `section` is the section of the settings, such as `power.pcs`.
     pub fn check_credentials(&self, section: &str) {
         if let Err(reason) = self.inner.wire.keyring.current() {
             let setting = format!("{section}.credentials");
@@ -69,22 +74,22 @@ impl Peer {
         }
     }
 
-    /// What the system is called.
+    /// Name of the system.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Its base URL, without a slash at the end.
+    /// Base URL of the system, without a slash at the end.
     pub fn url(&self) -> &str {
         self.inner.wire.base.as_str()
     }
 
-    /// Most items in one call.
+    /// Largest number of items in one call.
     pub fn batch_size(&self) -> usize {
-        self.inner.wire.family.batch_size
+        self.inner.wire.group.batch_size
     }
 
-    /// How far the clock of the system is ahead of ours, as far as the dates of its answers tell.
+    /// Offset of the system's clock from ours, as far as the dates of its answers show.
     pub fn clock(&self) -> Option<ClockOffset> {
         *self.inner.clock.lock()
     }
@@ -100,53 +105,54 @@ impl Peer {
         }
     }
 
-    /// The credentials that hold now, for drivers that show them in another way than by a header, such as those
-    /// that sign requests or open sessions.
+    /// Returns the current credentials, for drivers that do not send them in a header but sign requests or open
+    /// sessions.
     ///
     /// # Errors
-    /// [`FailureKind::Unreachable`] when they cannot be read; the text names the place.
+    /// [`FailureKind::Unreachable`] when the credentials cannot be read; the text names the place.
     pub async fn secrets(&self) -> Result<Credentials, Failure> {
         let keys = self.inner.wire.keyring.current();
         keys.map(|keys| keys.credentials.clone())
             .map_err(|reason| self.not_made(FailureKind::Unreachable, &reason))
     }
 
-    /// Makes the call, once.
+    /// Makes the call once.
     ///
     /// # Errors
-    /// Says what is known about its effect.
+    /// The failure states the known effect of the call.
     ///
     /// # Cancellation
-    /// A call whose future is dropped may have had its effect, and says nothing about the peer.
+    /// A call whose future is dropped may have had its effect, and does not count for the health of the peer.
     pub async fn call(&self, request: Request) -> Result<Answer, Failure> {
         self.ask(request, Ok).await
     }
 
-    /// Makes the call and reads the answer as JSON. An answer that cannot be read is
+    /// Makes the call and reads the answer as JSON. An unreadable answer is
     /// [`FailureKind::Ambiguous`](crate::FailureKind::Ambiguous).
     ///
     /// # Errors
     /// As [`Self::call`].
     pub async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failure> {
         self.ask(request, |answer| {
-            serde_json::from_slice(&answer.body).map_err(|error| words::of_json_error(&error))
+            serde_json::from_slice(&answer.body).map_err(|error| error_text::of_json_error(&error))
         })
         .await
     }
 
-    /// Makes the call and reads the answer by `read`. A peer whose answers cannot be read does not work.
+    /// Makes the call and parses the answer with `read`. An unreadable answer counts as a failure of the peer.
     pub(crate) async fn ask<T>(
         &self,
         request: Request,
         read: impl FnOnce(Answer) -> Result<T, String>,
     ) -> Result<T, Failure> {
-        let way = self.inner.ways.of(request.operation, request.subject.as_ref());
-        let total = self.inner.wire.family.limits.total_of(request.answer_within);
+        let circuits = self.inner.circuits.of(request.operation, request.subject.as_ref());
+        let total = self.inner.wire.group.limits.total_of(request.answer_within);
         let until = Instant::now() + total;
-        let slot = self.slot(&way, until, total).await?;
-        let passage = way.enter().map_err(|lasting| self.held_back(&way, &lasting))?;
+        let slot = self.slot(&circuits, until, total).await?;
+        let permit = circuits.acquire().map_err(|lasting| self.held_back(&circuits, &lasting))?;
         let began = Instant::now();
-        let (label, operation) = (&self.inner.wire.family.label, request.operation);
+        let label = &self.inner.wire.group.label;
+        let operation = request.operation;
         failpoint::pass(format_args!("{label}.{operation}.before"));
         let asked_at = convert::time::now();
         let answer = self.inner.wire.call(&request, until).await;
@@ -157,14 +163,14 @@ impl Peer {
         drop(slot);
         let (status, outcome) = match answer {
             Ok(answer) => {
-                let unreadable =
-                    |status, error| Trouble { status: Some(status), ..Trouble::ambiguous(error) };
-                let status = answer.status;
-                (Some(status), read(answer).map_err(|error| unreadable(status, error).into()))
+                let status = Some(answer.status);
+                let outcome = read(answer)
+                    .map_err(|error| PeerTrouble { status, ..PeerTrouble::ambiguous(error) }.into());
+                (status, outcome)
             }
             Err(cause) => (cause.status(), Err(cause)),
         };
-        let word = outcome.as_ref().map_or_else(Cause::word, |_| "ok");
+        let word = outcome.as_ref().map_or_else(FailureCause::word, |_| "ok");
         let took = began.elapsed();
         tracing::debug!(
             peer = self.inner.name,
@@ -177,67 +183,72 @@ impl Peer {
             "called"
         );
         match &outcome {
-            Err(Cause::NotMade { .. }) => way.operation.meter.held(),
-            Ok(_) | Err(_) => way.operation.meter.made(word, took, request.items),
+            Err(FailureCause::NotMade { .. }) => circuits.operation.meter.held(),
+            Ok(_) | Err(_) => circuits.operation.meter.made(word, took, request.items),
         }
         match outcome {
             Ok(answer) => {
-                passage.works();
+                permit.works();
                 Ok(answer)
             }
             Err(cause) => {
-                if let Cause::NotMade { reason, .. } = &cause {
-                    way.operation.not_made(reason);
+                if let FailureCause::NotMade { reason, .. } = &cause {
+                    circuits.operation.not_made(reason);
                 }
-                Err(self.tell(&request, cause, passage))
+                Err(self.failure_of(&request, cause, permit))
             }
         }
     }
 
-    /// Puts into words why the call did not do as asked, and lets the gates know.
-    fn tell(&self, request: &Request, cause: Cause, passage: Passage<'_>) -> Failure {
+    /// Makes the error text of a failed call, and reports the result to the circuits.
+    fn failure_of(&self, request: &Request, cause: FailureCause, permit: CallPermit<'_>) -> Failure {
         match cause {
-            Cause::No { kind: kind @ FailureKind::Denied, status, words } => {
-                let Denial { since, words, .. } = passage.denied(status, words);
+            FailureCause::No { kind: kind @ FailureKind::Denied, status, words } => {
+                let LastingDenial { since, words, .. } = permit.denied(status, words);
                 let since = format!(" since {}Z", bos_time::text(since));
                 self.refusal(kind, request, &since, status, &words)
             }
-            Cause::No { kind, status, words } => {
-                passage.works();
+            FailureCause::No { kind, status, words } => {
+                permit.works();
                 self.refusal(kind, request, "", status, &words)
             }
-            Cause::Trouble(trouble) => {
-                let (kind, status) = (trouble.kind, trouble.status);
-                let lasting = passage.fails(trouble);
+            FailureCause::Trouble(trouble) => {
+                let PeerTrouble { kind, status, .. } = trouble;
+                let lasting = permit.fails(trouble);
                 Failure { kind, status, text: self.trouble(&lasting) }
             }
-            Cause::NotMade { kind, reason } => self.not_made(kind, &reason),
+            FailureCause::NotMade { kind, reason } => self.not_made(kind, &reason),
         }
     }
 
-    /// One of the calls that may be under way at the same time. Nobody waits for one while a gate is shut.
-    async fn slot(&self, way: &Way, until: Instant, total: Duration) -> Result<SemaphorePermit<'_>, Failure> {
-        if let Some(lasting) = way.closed() {
-            return Err(self.held_back(way, &lasting));
+    /// Acquires one of the slots for concurrent calls. An open circuit fails the call at once.
+    async fn slot(
+        &self,
+        circuits: &CallCircuits,
+        until: Instant,
+        total: Duration,
+    ) -> Result<SemaphorePermit<'_>, Failure> {
+        if let Some(lasting) = circuits.open_error() {
+            return Err(self.held_back(circuits, &lasting));
         }
         match timeout_at(until, self.inner.slots.acquire()).await {
-            // A slot that comes free at the last moment is of no use.
+            // A slot that becomes free at the last moment is of no use.
             Ok(slot) if Instant::now() < until => Ok(slot.expect("slots are never closed")),
             Ok(_) | Err(_) => {
-                if let Some(lasting) = way.trouble() {
-                    return Err(self.held_back(way, &lasting));
+                if let Some(lasting) = circuits.trouble() {
+                    return Err(self.held_back(circuits, &lasting));
                 }
-                way.operation.meter.held();
-                let Family { calls_in_flight, .. } = &self.inner.wire.family;
+                circuits.operation.meter.held();
+                let PeerGroup { calls_in_flight, .. } = &self.inner.wire.group;
                 let reason = format!("all of {calls_in_flight} calls under way took over {total:?}");
-                way.operation.not_made(&reason);
+                circuits.operation.not_made(&reason);
                 Err(self.not_made(FailureKind::Unreachable, &reason))
             }
         }
     }
 
-    fn held_back(&self, way: &Way, lasting: &Lasting) -> Failure {
-        way.operation.meter.held();
+    fn held_back(&self, circuits: &CallCircuits, lasting: &LastingTrouble) -> Failure {
+        circuits.operation.meter.held();
         Failure { kind: FailureKind::Unreachable, status: None, text: self.trouble(lasting) }
     }
 
@@ -250,23 +261,25 @@ impl Peer {
         words: &str,
     ) -> Failure {
         // A path may come from an answer of the peer.
-        let (method, path) = (&request.method, words::tidy(request.shown_path(), &[]));
+        let path = error_text::tidy(request.shown_path(), &[]);
+        let method = &request.method;
         let colon = if words.is_empty() { "" } else { ": " };
-        let text = self.told(format_args!("refused {method} {path}{since}: {status}{colon}{words}"));
+        let text = self.describe(format_args!("refused {method} {path}{since}: {status}{colon}{words}"));
         Failure { kind, status: Some(status), text }
     }
 
-    fn trouble(&self, lasting: &Lasting) -> String {
-        let (since, error) = (bos_time::text(lasting.since), &lasting.trouble.error);
-        self.told(format_args!("failing since {since}Z: {error}"))
+    fn trouble(&self, lasting: &LastingTrouble) -> String {
+        let since = bos_time::text(lasting.since);
+        let error = &lasting.trouble.error;
+        self.describe(format_args!("failing since {since}Z: {error}"))
     }
 
     fn not_made(&self, kind: FailureKind, reason: &str) -> Failure {
-        Failure { kind, status: None, text: self.told(format_args!("not called: {reason}")) }
+        Failure { kind, status: None, text: self.describe(format_args!("not called: {reason}")) }
     }
 
-    /// The peer, and what is the matter with it: reads alone, and after words such as "waiting for".
-    fn told(&self, what: fmt::Arguments<'_>) -> String {
-        format!("{} at {} ({what})", self.inner.name, self.inner.wire.base.host_port())
+    /// Formats an error with the name of the peer. The text reads well alone and after "waiting for".
+    fn describe(&self, error: fmt::Arguments<'_>) -> String {
+        format!("{} at {} ({error})", self.inner.name, self.inner.wire.base.host_port())
     }
 }

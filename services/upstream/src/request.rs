@@ -1,4 +1,4 @@
-//! One call, as drivers describe it.
+//! A call, as drivers describe it.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
-use crate::{Secret, last_look::StillWanted};
+use crate::{Secret, late_check::StillWanted};
 
-/// A call to be made. Paths are relative to the peer's base URL.
+/// Call to be made. The path is relative to the base URL of the peer.
 #[derive(Clone)]
 pub struct Request {
     pub(crate) operation: &'static str,
@@ -27,7 +27,7 @@ pub struct Request {
 
 impl Request {
     /// A call of `method` on `path`. `operation` is one word such as `transitions_create`: calls of an operation
-    /// share a gate and are counted together.
+    /// share a circuit breaker and their metrics.
     pub fn new(operation: &'static str, method: Method, path: impl Into<String>) -> Self {
         Self {
             operation,
@@ -70,8 +70,8 @@ impl Request {
         Self::new(operation, Method::DELETE, path)
     }
 
-    /// Says that the call is about `subject` alone, such as one tenant. It has a gate of its own within the operation:
-    /// bad answers about it keep nobody from calling about others.
+    /// Restricts the call to `subject`, such as one tenant. The subject has a circuit of its own within the
+    /// operation: bad answers about one subject do not hold back calls about others.
     #[must_use]
     pub fn about(mut self, subject: &str) -> Self {
         self.subject = Some(subject.into());
@@ -109,46 +109,45 @@ impl Request {
         self.header(http::header::CONTENT_TYPE, kind)
     }
 
-    /// Sends `body` as it is; its content type is a header like others.
+    /// Sends `body` unchanged; its content type is set by [`Self::header`].
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// How many items, such as nodes, the call is about. They are counted.
+    /// Number of items, such as nodes, in the call; for metrics.
     #[must_use]
     pub fn items(mut self, count: usize) -> Self {
         self.items = u64::try_from(count).unwrap_or(u64::MAX);
         self
     }
 
-    /// Sends no credentials. A call that brings an `Authorization` or `X-Auth-Token` header of its own gets none
-    /// anyway.
+    /// Sends no credentials. A call with an `Authorization` or `X-Auth-Token` header of its own gets none anyway.
     #[must_use]
     pub fn anonymous(mut self) -> Self {
         self.anonymous = true;
         self
     }
 
-    /// Keeps `secret`, which the body holds, out of texts even if the peer repeats it.
+    /// Removes `secret`, a part of the body, from error texts, which may repeat the request.
     #[must_use]
     pub fn hiding(mut self, secret: Secret) -> Self {
         self.hidden.push(secret);
         self
     }
 
-    /// Asks `still_wanted` before the call goes out, after every wait for a place or for credentials, and once more when
-    /// the connection stands and the body is to be written, if there is one. When it says no, the peer gets no whole
-    /// request and the call fails as [`FailureKind::Unreachable`](crate::FailureKind::Unreachable).
+    /// Calls `still_wanted` before the call is sent, after every wait for a slot or for credentials, and once more
+    /// before the body is written. If the result is false, the peer receives no whole request and the call fails as
+    /// [`FailureKind::Unreachable`](crate::FailureKind::Unreachable).
     #[must_use]
     pub fn while_wanted(mut self, still_wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.still_wanted = Some(Arc::new(still_wanted));
         self
     }
 
-    /// How long the answer may take to begin, instead of the peer's setting; for the `*_read_timeout` options. The
-    /// time for the whole call grows with it.
+    /// Deadline for the beginning of the answer, instead of the setting of the peer; for the `*_read_timeout`
+    /// options. The deadline of the whole call grows accordingly.
     #[must_use]
     pub fn answer_within(mut self, deadline: Duration) -> Self {
         self.answer_within = Some(deadline);
@@ -157,7 +156,7 @@ impl Request {
 }
 
 impl Request {
-    /// The path for texts and logs: a query that a driver wrote into it may hold a signature.
+    /// Path for texts and logs, without the query, which may hold a signature.
     pub(crate) fn shown_path(&self) -> &str {
         match self.path.split(['?', '#']).next() {
             Some("") | None => "/",
@@ -166,7 +165,7 @@ impl Request {
     }
 }
 
-/// Headers, queries and bodies may hold secrets, and do not show.
+/// Omits headers, query and body, which may hold secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ({})", self.method, self.shown_path(), self.operation)
@@ -178,13 +177,13 @@ impl fmt::Debug for Request {
 pub struct Answer {
     /// 2xx.
     pub status: StatusCode,
-    /// Its headers.
+    /// Headers of the answer.
     pub headers: HeaderMap,
-    /// Its body, no larger than the peer's setting allows.
+    /// Body, no larger than the setting of the peer allows.
     pub body: Bytes,
 }
 
-/// Headers and bodies may hold secrets, such as tokens of sessions, and do not show.
+/// Omits headers and body, which may hold secrets such as session tokens.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.status, self.body.len())

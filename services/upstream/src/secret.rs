@@ -1,10 +1,10 @@
-//! Texts that nobody may see.
+//! Secret texts.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// A password, token or key. Printing it in any way shows that it is there, and not what it is.
+/// A password, token or key. Its `Debug` and `Display` output never shows the text.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -15,7 +15,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The secret itself, for the one who asks for it and for nobody else.
+    /// Returns the secret itself. Every use is a place to review.
     pub fn reveal(&self) -> &str {
         &self.0
     }

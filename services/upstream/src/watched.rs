@@ -2,42 +2,42 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::PathBuf};
 
-/// A file that others may replace at any time. Looking at it costs one system call, so that it can be done for
-/// every call; no task and no notification is needed, which would not work on all file systems.
+/// A file that may be replaced at any time. A check costs one system call, so that every call can afford it; file
+/// notifications would need a task and do not work on all file systems.
 #[derive(Debug)]
 pub(crate) struct WatchedFile {
     path: PathBuf,
-    /// What was seen at the last look; the inner `None` is a file that could not be looked at.
-    seen: Option<Option<Stamp>>,
+    /// Stamp of the last check; the inner `None` is a file that could not be checked.
+    seen: Option<Option<FileStamp>>,
 }
 
-/// By what a changed file is told from the same one. The time of the inode changes with its content, with its
-/// permissions, which may be why it could not be read, and when it is put in place of another.
+/// Attributes that distinguish a changed file. The time of the inode changes with the content, with the permissions,
+/// which may have been the reason of a failed read, and with a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     size: u64,
     changed: (i64, i64),
     modified: (i64, i64),
 }
 
-/// What is read, or why it cannot be read.
-pub(crate) type Content = Result<String, String>;
+/// Content of the file, or the reason why it cannot be read.
+pub(crate) type FileContent = Result<String, String>;
 
 impl WatchedFile {
-    /// A file that was not looked at yet.
+    /// Creates a file that was not checked yet.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, seen: None }
     }
 
-    /// The file's path, for texts.
+    /// Path of the file for texts.
     pub(crate) fn shown(&self) -> std::path::Display<'_> {
         self.path.display()
     }
 
-    /// The content, if the file is another one than at the last look.
-    pub(crate) fn news(&mut self) -> Option<Content> {
-        // Before reading: a change in between is seen at the next look.
+    /// Returns the content, if the file has changed since the last check.
+    pub(crate) fn changed_content(&mut self) -> Option<FileContent> {
+        // The stamp is taken before reading: the next check notices a change in between.
         let stamp = self.stamp();
         let now = stamp.as_ref().ok().copied();
         if self.seen == Some(now) {
@@ -48,14 +48,14 @@ impl WatchedFile {
         Some(content.map_err(|error| error.to_string()))
     }
 
-    /// Whether everybody on this machine may read the file.
+    /// Whether every user of this machine may read the file.
     pub(crate) fn is_public(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|file| file.mode() & 0o004 != 0)
     }
 
-    fn stamp(&self) -> io::Result<Stamp> {
+    fn stamp(&self) -> io::Result<FileStamp> {
         let file = fs::metadata(&self.path)?;
-        Ok(Stamp {
+        Ok(FileStamp {
             inode: file.ino(),
             size: file.size(),
             changed: (file.ctime(), file.ctime_nsec()),
@@ -69,23 +69,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_told_once() {
+    fn a_change_is_returned_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         let mut file = WatchedFile::new(path.clone());
-        assert!(file.news().unwrap().is_err());
-        assert_eq!(file.news(), None, "still missing");
+        assert!(file.changed_content().unwrap().is_err());
+        assert_eq!(file.changed_content(), None, "still missing");
         fs::write(&path, "one").unwrap();
-        assert_eq!(file.news(), Some(Ok("one".into())));
-        assert_eq!(file.news(), None);
+        assert_eq!(file.changed_content(), Some(Ok("one".into())));
+        assert_eq!(file.changed_content(), None);
         let next = directory.path().join("next");
         fs::write(&next, "two").unwrap();
         fs::rename(&next, &path).unwrap();
-        assert_eq!(file.news(), Some(Ok("two".into())), "replaced by one of the same size");
+        assert_eq!(file.changed_content(), Some(Ok("two".into())), "replaced by one of the same size");
         fs::write(&path, b"\xff").unwrap();
-        assert!(file.news().unwrap().unwrap_err().contains("UTF-8"));
+        assert!(file.changed_content().unwrap().unwrap_err().contains("UTF-8"));
         fs::remove_file(&path).unwrap();
-        assert!(file.news().unwrap().is_err());
-        assert_eq!(file.news(), None);
+        assert!(file.changed_content().unwrap().is_err());
+        assert_eq!(file.changed_content(), None);
     }
 }

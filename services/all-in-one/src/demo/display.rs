@@ -1,4 +1,4 @@
-//! Showing how far a session is: a bar on a terminal, plain lines otherwise.
+//! Progress display: a bar on a terminal, plain lines otherwise.
 
 use std::{
     convert::Infallible,
@@ -9,30 +9,30 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::{sync::watch, time::sleep};
 
-use super::{progress::Tally, summary::seconds};
+use super::{progress::SessionTally, summary::seconds};
 
-/// People see ten pictures a second as movement.
+/// Period of redraws; ten frames a second look like movement.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// A log takes a line a second without being flooded.
+/// Period of lines, so as not to flood a log.
 const LINE: Duration = Duration::from_secs(1);
 
-/// Nodes in trouble that are named.
+/// Most failing nodes that are named.
 const NAMED: usize = 3;
 
-/// Longest text about one of them, in characters: it has to fit into a line of a terminal.
+/// Longest error text of a node, in characters: it has to fit into a line of a terminal.
 const LONGEST_TEXT: usize = 60;
 
-/// Where progress is shown.
-pub(crate) enum Display {
+/// Destination of the progress.
+pub(crate) enum ProgressDisplay {
     /// A bar that is redrawn.
     Bar(ProgressBar),
-    /// Lines; the last one is kept so that none is repeated.
+    /// Lines; the last line is kept so that none is repeated.
     Lines(String),
 }
 
-impl Display {
-    /// A bar when standard output is a terminal, else lines.
+impl ProgressDisplay {
+    /// Creates a bar if standard output is a terminal, else lines.
     pub(crate) fn new() -> Self {
         if !std::io::stdout().is_terminal() {
             return Self::Lines(String::new());
@@ -42,24 +42,24 @@ impl Display {
         Self::Bar(ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stdout()).with_style(style))
     }
 
-    /// Shows the tally as it changes, for as long as this is polled.
-    pub(crate) async fn follow(&mut self, tally: watch::Receiver<Tally>) -> Infallible {
+    /// Shows every change of the tally, as long as the future is polled.
+    pub(crate) async fn follow(&mut self, tally: watch::Receiver<SessionTally>) -> Infallible {
         loop {
             let shown = self.show(&tally.borrow());
             sleep(if shown { LINE } else { FRAME }).await;
         }
     }
 
-    /// Shows the last state and leaves the terminal to others.
-    pub(crate) fn finish(mut self, tally: &Tally) {
+    /// Shows the final state and releases the terminal.
+    pub(crate) fn finish(mut self, tally: &SessionTally) {
         self.show(tally);
         if let Self::Bar(bar) = self {
             bar.abandon();
         }
     }
 
-    /// Says whether a line was printed.
-    fn show(&mut self, tally: &Tally) -> bool {
+    /// Shows the tally and returns whether a line was printed.
+    fn show(&mut self, tally: &SessionTally) -> bool {
         let elapsed = seconds(tally.elapsed(Instant::now()));
         match self {
             Self::Bar(bar) => {
@@ -85,8 +85,8 @@ impl Display {
     }
 }
 
-/// Such as `configuring 3  stable 40`, or what the session waits for.
-fn counts(tally: &Tally) -> String {
+/// Formats the counts, such as `configuring 3  stable 40`, or the reason of a wait.
+fn counts(tally: &SessionTally) -> String {
     if !tally.waiting_for().is_empty() {
         return format!("pending: {}", tally.waiting_for());
     }
@@ -97,8 +97,8 @@ fn counts(tally: &Tally) -> String {
     words.join("  ")
 }
 
-/// A line per node in trouble, and how many more there are.
-fn trouble(tally: &Tally) -> impl Iterator<Item = String> {
+/// Formats a line per failing node, and the number of further ones.
+fn trouble(tally: &SessionTally) -> impl Iterator<Item = String> {
     let trouble = tally.trouble();
     let more = trouble.len().saturating_sub(NAMED);
     let lines = trouble.into_iter().take(NAMED).map(|(id, node)| {

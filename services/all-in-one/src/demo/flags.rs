@@ -1,16 +1,16 @@
-//! Flags of the demo, and the settings that they stand for.
+//! Flags of the demo, and their settings.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use simulator::{Faults, topology};
 
-/// Largest factor that the simulated hardware takes.
+/// Largest time factor of the simulated hardware.
 const SLOWEST: f64 = 1000.0;
 
 /// Flags of the demo.
 #[derive(Debug, Args)]
-pub(crate) struct Flags {
+pub(crate) struct DemoFlags {
     /// Size of a generated fleet [default: the 96 nodes of the built-in inventory]
     #[arg(long, value_name = "N", conflicts_with = "inventory")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(topology::MOST_NODES)))]
@@ -22,8 +22,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "F", value_parser = speed, allow_negative_numbers = true)]
     speed: Option<f64>,
     /// What to do with the nodes
-    #[arg(long, value_enum, default_value_t = Operation::Boot)]
-    pub(crate) operation: Operation,
+    #[arg(long, value_enum, default_value_t = DemoOperation::Boot)]
+    pub(crate) operation: DemoOperation,
     /// Injected faults: a fraction of the fleet such as 0.05, or a list such as
     /// stuck-off=2,ignores-graceful-off=1,never-reports=0.01,configuration-fails=1
     #[arg(long, value_name = "SPEC", value_parser = faults)]
@@ -44,9 +44,8 @@ pub(crate) struct Flags {
     command: chassis::Command,
 }
 
-/// What to do with the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Operation {
+pub(crate) enum DemoOperation {
     /// Nodes that are off are to run the template's image
     Boot,
     /// Nodes that are on are to run the template's image from a fresh start
@@ -55,8 +54,8 @@ pub(crate) enum Operation {
     Shutdown,
 }
 
-impl Operation {
-    /// The word for it in the REST contract.
+impl DemoOperation {
+    /// Word in the REST contract.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Boot => "boot",
@@ -82,12 +81,12 @@ fn faults(text: &str) -> Result<String, String> {
     text.parse::<Faults>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-impl Flags {
-    /// The common flags, with the demo's own defaults below them and its own flags above them.
+impl DemoFlags {
+    /// Returns the common flags, with the defaults of the demo below them and its own flags above them.
     pub(crate) fn command(&self, data_dir: PathBuf) -> chassis::Command {
         let mut command = self.command.clone();
         command.defaults.data_dir = data_dir;
-        // The terminal belongs to the progress display.
+        // The terminal is reserved for the progress display.
         command.defaults.log.filter = "warn".into();
         let mut set = |key: &str, value: Option<String>| {
             command.set.extend(value.map(|value| (format!("simulator.{key}"), value)));
@@ -97,7 +96,7 @@ impl Flags {
         set("speed", self.speed.map(|speed| speed.to_string()));
         set("faults", self.faults.clone());
         set("nodes", self.nodes.map(|nodes| nodes.to_string()));
-        // A fleet is generated unless a file, perhaps one from the settings, says what it is.
+        // A fleet is generated unless a file describes it; the settings may name the file.
         set("inventory", self.nodes.map(|_| String::new()));
         set("inventory", self.inventory.as_ref().map(|file| file.display().to_string()));
         set("groups", self.groups.as_ref().map(|file| file.display().to_string()));
@@ -115,7 +114,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        flags: Flags,
+        flags: DemoFlags,
     }
 
     fn command(line: &str) -> chassis::Command {

@@ -1,4 +1,4 @@
-//! Following the fleet and the session over gRPC, without asking twice.
+//! Watches the fleet and the session over gRPC, each with one stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,26 +11,26 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::progress::Tally;
+use super::progress::SessionTally;
 
-/// How far the copy of the components may be behind the session. It is milliseconds as a rule.
+/// Longest lag of the mirror of components behind the session; usually milliseconds.
 const LAG: Duration = Duration::from_secs(10);
 
 /// Longest discovery of the largest fleet.
 const DISCOVERY: Duration = Duration::from_secs(120);
 
-/// A tally that is kept current.
-pub(crate) struct Following {
-    tally: Arc<watch::Sender<Tally>>,
+/// Tally that is kept current.
+pub(crate) struct ProgressWatch {
+    tally: Arc<watch::Sender<SessionTally>>,
 }
 
-impl Following {
-    /// Follows the components of the registry, of which those in `fleet` are waited for.
+impl ProgressWatch {
+    /// Follows the components of the registry, and waits for the nodes in `fleet`.
     ///
     /// # Errors
     /// When the address of the registry cannot be read.
     pub(crate) fn start(context: &Context, fleet: Vec<ComponentId>) -> anyhow::Result<Self> {
-        let tally = Arc::new(watch::Sender::new(Tally::new(fleet)));
+        let tally = Arc::new(watch::Sender::new(SessionTally::new(fleet)));
         let shared = tally.clone();
         let registry = chassis::channel(&context.settings.component_registry.url)?;
         let _mirror = Mirror::<Component>::start(context, registry, move |changes| {
@@ -41,8 +41,8 @@ impl Following {
         Ok(Self { tally })
     }
 
-    /// The tally, now and as it changes.
-    pub(crate) fn tally(&self) -> watch::Receiver<Tally> {
+    /// Subscribes to the tally.
+    pub(crate) fn tally(&self) -> watch::Receiver<SessionTally> {
         self.tally.subscribe()
     }
 
@@ -52,12 +52,12 @@ impl Following {
     /// When that takes too long.
     pub(crate) async fn all_discovered(&self) -> anyhow::Result<()> {
         let mut tally = self.tally();
-        let discovered = timeout(DISCOVERY, tally.wait_for(Tally::is_discovered)).await;
+        let discovered = timeout(DISCOVERY, tally.wait_for(SessionTally::is_discovered)).await;
         discovered.context("the registry does not have all nodes of the inventory")?.context("tally")?;
         Ok(())
     }
 
-    /// Counts the components of `session` from now on.
+    /// Begins to count the components of `session`.
     pub(crate) fn begin(&self, session: &str) {
         self.tally.send_modify(|tally| tally.begin(session, Instant::now().into_std()));
     }
@@ -77,7 +77,7 @@ impl Following {
         let request = WatchSessionsRequest { resume_revision: 0 };
         let mut batches = client.watch_sessions(request).await.context("watch of sessions")?.into_inner();
         while let Some(batch) = batches.message().await.context("watch of sessions")? {
-            // The key ends with the name, after the tenant of which there is none.
+            // The key ends with the name; no tenant follows.
             if batch.deletions.iter().any(|deletion| deletion.key.ends_with(name)) {
                 bail!("session {name} was deleted");
             }
@@ -93,11 +93,11 @@ impl Following {
         bail!("the watch of sessions ended")
     }
 
-    /// Waits until the tally is as far as a session that is complete. Members that were taken over by another
-    /// session never settle here, so the wait has an end.
+    /// Waits until the tally shows a complete session. Members that another session has taken over never settle here,
+    /// so the wait has a limit.
     pub(crate) async fn caught_up(&self) {
         let mut tally = self.tally();
-        let settled = |tally: &Tally| tally.members().is_none_or(|members| tally.settled() >= members);
+        let settled = |tally: &SessionTally| tally.members().is_none_or(|members| tally.settled() >= members);
         if timeout(LAG, tally.wait_for(settled)).await.is_err() {
             tracing::warn!("the session is complete, but not every member of it has settled");
         }

@@ -1,4 +1,4 @@
-//! What the demo works on: a fleet and a template, from files or built in.
+//! Inputs of the demo: a fleet and a template, from files or built in.
 
 use std::{
     fs,
@@ -13,35 +13,33 @@ use proto::inventory::{Group, Hardware};
 use serde_json::{Map, Value};
 use simulator::{Faults, hsm, topology};
 
-use super::flags::Flags;
+use super::flags::DemoFlags;
 
 const INVENTORY: &str = include_str!("../../demo/inventory.json");
 const GROUPS: &str = include_str!("../../demo/groups.json");
 const TEMPLATE: &str = include_str!("../../demo/template.json");
 
-/// What the demo works on.
+/// Inputs of the demo.
 #[derive(Debug)]
-pub(crate) struct Inputs {
-    /// The nodes.
-    pub(crate) fleet: Fleet,
-    /// What to boot.
-    pub(crate) template: Template,
+pub(crate) struct DemoInputs {
+    pub(crate) fleet: DemoFleet,
+    /// Template to boot.
+    pub(crate) template: DemoTemplate,
 }
 
-/// The machine that is played.
+/// Simulated fleet.
 #[derive(Debug)]
-pub(crate) struct Fleet {
-    /// Every node, in no particular order.
+pub(crate) struct DemoFleet {
+    /// Nodes in no particular order.
     pub(crate) nodes: Vec<ComponentId>,
-    /// Everything that the inventory lists.
+    /// Hardware of the inventory.
     pub(crate) hardware: Vec<Hardware>,
-    /// Its groups.
     pub(crate) groups: Vec<Group>,
-    /// Whether the fleet is that of the built-in file.
+    /// Whether the fleet is the built-in one.
     built_in: bool,
 }
 
-impl Fleet {
+impl DemoFleet {
     fn read(simulator: &settings::Simulator) -> anyhow::Result<Self> {
         let default = Settings::default().simulator.nodes;
         let built_in = simulator.inventory.is_empty() && simulator.nodes == default;
@@ -60,7 +58,7 @@ impl Fleet {
     }
 }
 
-/// From the file where one is given. A fleet from a file has no groups but those of a file.
+/// Reads groups from the file, if one is set. A fleet from a file has only the groups of a file.
 fn groups(
     simulator: &settings::Simulator,
     hardware: &[Hardware],
@@ -74,17 +72,17 @@ fn groups(
     }
 }
 
-/// A session template as it is sent.
+/// Session template in the form of a request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Template {
-    /// The body of the request.
+pub(crate) struct DemoTemplate {
+    /// Body of the request.
     pub(crate) body: Map<String, Value>,
-    /// Where it came from, for errors.
+    /// Origin of the template, for errors.
     pub(crate) source: String,
 }
 
-impl Template {
-    /// The template in that file, or the built-in one.
+impl DemoTemplate {
+    /// Reads the template from that file, or the built-in one.
     fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let Some(file) = file else { return Self::parse(TEMPLATE, "the built-in template") };
         let source = format!("template {}", file.display());
@@ -92,8 +90,8 @@ impl Template {
         Self::parse(&text, &source)
     }
 
-    /// Takes the text of a template. What people export has a name and a tenant, which are no part of what is
-    /// sent; the `cray` CLI drops them too.
+    /// Parses a template. Exports include name and tenant, which are no part of the body; the `cray` CLI drops them
+    /// too.
     fn parse(text: &str, source: &str) -> anyhow::Result<Self> {
         let mut body: Map<String, Value> = serde_json::from_str(text).with_context(|| source.to_owned())?;
         body.remove("name");
@@ -102,19 +100,19 @@ impl Template {
     }
 }
 
-impl Inputs {
-    /// Reads and checks every file. A template is only read: the gateway judges it.
+impl DemoInputs {
+    /// Reads and checks every file. The gateway validates the template.
     ///
     /// # Errors
     /// Names the file and the place in it that cannot be used.
-    pub(crate) fn read(flags: &Flags, simulator: &settings::Simulator) -> anyhow::Result<Self> {
-        let fleet = Fleet::read(simulator)?;
+    pub(crate) fn read(flags: &DemoFlags, simulator: &settings::Simulator) -> anyhow::Result<Self> {
+        let fleet = DemoFleet::read(simulator)?;
         let faults: Faults = simulator.faults.parse().context("faults")?;
         faults.assign(fleet.nodes.len(), simulator.seed).context("faults")?;
-        Ok(Self { fleet, template: Template::read(flags.template.as_deref())? })
+        Ok(Self { fleet, template: DemoTemplate::read(flags.template.as_deref())? })
     }
 
-    /// Creates the data directory and puts the built-in files there, to look at and to start from.
+    /// Creates the data directory and writes the built-in files there, as starting points for users.
     ///
     /// # Errors
     /// Names the directory that cannot be created or written.
@@ -152,15 +150,16 @@ mod tests {
     fn a_template_is_sent_without_what_exports_add() {
         let text = r#"{"name": "old", "tenant": null, "boot_sets": {"a": {"name": "a"}}}"#;
         let body = serde_json::json!({"boot_sets": {"a": {"name": "a"}}});
-        assert_eq!(Value::Object(Template::parse(text, "t").expect("well-formed").body), body);
+        assert_eq!(Value::Object(DemoTemplate::parse(text, "t").expect("well-formed").body), body);
     }
 
     #[test]
     fn a_bad_template_is_named_with_the_line() {
-        let errors = ["{\n\"a\": }", "[]", ""].map(|text| match Template::parse(text, "template t.json") {
-            Ok(_) => "accepted\n".to_owned(),
-            Err(error) => format!("{error:#}\n"),
-        });
+        let errors =
+            ["{\n\"a\": }", "[]", ""].map(|text| match DemoTemplate::parse(text, "template t.json") {
+                Ok(_) => "accepted\n".to_owned(),
+                Err(error) => format!("{error:#}\n"),
+            });
         expect![[r#"
             template t.json: expected value at line 2 column 6
             template t.json: invalid type: sequence, expected a map at line 1 column 0
@@ -170,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_fleet_is_the_default_and_a_size_generates_one() {
+    fn a_size_generates_a_fleet_instead_of_the_default() {
         let fleet = |change: fn(&mut settings::Simulator)| {
             let mut simulator = Settings::default().simulator;
             change(&mut simulator);
-            Fleet::read(&simulator).map(|fleet| (fleet.nodes.len(), fleet.built_in)).expect("usable")
+            DemoFleet::read(&simulator).map(|fleet| (fleet.nodes.len(), fleet.built_in)).expect("usable")
         };
         assert_eq!(fleet(|_| ()), (96, true));
         assert_eq!(fleet(|simulator| simulator.nodes = 7), (7, false));

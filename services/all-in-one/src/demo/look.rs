@@ -1,10 +1,10 @@
-//! How to look around in a running mesh, with lines to copy.
+//! Hints for exploring a running mesh, with commands to copy.
 
 use std::path::Path;
 
 use chassis::Settings;
 
-/// What to try on `session` and its member `node`. Every line works as it is printed.
+/// Returns commands about `session` and its member `node`. Every line works as printed.
 pub(crate) fn around(settings: &Settings, session: &str, node: &str) -> String {
     let rest = format!("{}/apis/bos/v2", settings.gateway.url);
     let grpc = |url: &str| url.trim_start_matches("http://").to_owned();

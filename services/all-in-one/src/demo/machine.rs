@@ -1,4 +1,4 @@
-//! Who plays the machine: the simulator, or the systems of a real site over their own APIs.
+//! The simulated machine: the simulator, or fakes of the systems of a real site with their own APIs.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use proto::simulation::{ListFaultsRequest, fleet_service_client::FleetServiceCli
 use reveille::surroundings;
 use upstreams::{Images, Plan, Upstreams};
 
-use super::inputs::Inputs;
+use super::inputs::DemoInputs;
 
-/// Who plays the machine.
-pub(crate) enum Machine {
-    /// The simulator, which is a part of the mesh.
+/// Provider of the machine.
+pub(crate) enum DemoMachine {
+    /// The simulator, a part of the mesh.
     Simulated,
-    /// Systems beside the mesh.
+    /// Fakes of external systems.
     Played(Upstreams),
 }
 
-impl Machine {
-    /// Starts the systems that `settings` leave to services of their own, and writes their addresses there.
+impl DemoMachine {
+    /// Starts the external systems of `settings`, and writes their addresses there.
     ///
     /// # Errors
     /// When the address cannot be listened on, or for surroundings that nobody here plays.
-    pub(crate) async fn start(settings: &mut Settings, inputs: &Inputs) -> anyhow::Result<Self> {
+    pub(crate) async fn start(settings: &mut Settings, inputs: &DemoInputs) -> anyhow::Result<Self> {
         if settings.is_simulated() {
             return Ok(Self::Simulated);
         }
@@ -39,7 +39,7 @@ impl Machine {
         Ok(Self::Played(upstreams))
     }
 
-    /// The nodes that were given a fault, and which.
+    /// Returns the injected faults by node.
     ///
     /// # Errors
     /// When the simulator does not answer.
@@ -51,7 +51,7 @@ impl Machine {
     }
 }
 
-fn plan(settings: &Settings, inputs: &Inputs) -> anyhow::Result<Plan> {
+fn plan(settings: &Settings, inputs: &DemoInputs) -> anyhow::Result<Plan> {
     let simulator = &settings.simulator;
     let plan = Plan {
         hardware: inputs.fleet.hardware.clone(),

@@ -1,4 +1,4 @@
-//! The demo: a simulated fleet is booted through the whole mesh, as operators would do it.
+//! The demo: boots a simulated fleet through the whole mesh, with the calls of an operator.
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 
@@ -8,10 +8,10 @@ use domain::bos_time;
 use proto::session::Session;
 use reveille::mesh::{self, Listeners};
 
-pub(crate) use self::flags::Flags;
+pub(crate) use self::flags::DemoFlags;
 use self::{
-    display::Display, follow::Following, inputs::Inputs, machine::Machine, rest::Rest, summary::Outcome,
-    waits::waits,
+    display::ProgressDisplay, follow::ProgressWatch, inputs::DemoInputs, machine::DemoMachine,
+    rest::GatewayClient, summary::DemoSummary, waits::waits,
 };
 
 mod display;
@@ -29,11 +29,11 @@ mod waits;
 const TEMPLATE: &str = "demo";
 
 /// Runs the demo as `flags` say.
-pub(crate) fn run(flags: Flags) -> ExitCode {
+pub(crate) fn run(flags: DemoFlags) -> ExitCode {
     let fresh = std::env::temp_dir().join(format!("reveille-demo-{}-{}", time::now().0, std::process::id()));
     let command = flags.command(fresh.clone());
     let code = chassis::run_command(&command, async |context| demo(context, &flags).await);
-    // Nobody else uses a directory with this name, and the mesh is down by now.
+    // The name of the directory is unique, and the mesh has stopped.
     if !flags.exit || !fresh.exists() {
         return code;
     }
@@ -46,13 +46,13 @@ pub(crate) fn run(flags: Flags) -> ExitCode {
     }
 }
 
-/// Starts the mesh and tells the story, until it ends, a signal comes or a part of the mesh dies.
-async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
+/// Starts the mesh and runs the demo, until it ends, a signal arrives or a part of the mesh fails.
+async fn demo(context: Context, flags: &DemoFlags) -> anyhow::Result<()> {
     let mut settings = (*context.settings).clone();
-    let inputs = Inputs::read(flags, &settings.simulator)?;
+    let inputs = DemoInputs::read(flags, &settings.simulator)?;
     let listeners = Listeners::bind(&mut settings).await?;
     inputs.store(&mut settings)?;
-    let machine = Machine::start(&mut settings, &inputs).await?;
+    let machine = DemoMachine::start(&mut settings, &inputs).await?;
     let context = Context { settings: Arc::new(settings), ..context };
     mesh::start(&context, listeners).await?;
 
@@ -60,7 +60,7 @@ async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     let story = async {
         match shutdown.run_until_cancelled(story(&context, flags, inputs, &machine)).await {
             Some(ended) if ended.is_ok() || !shutdown.is_cancelled() => ended,
-            // Whatever ended the mesh is what counts, and not that its streams end.
+            // The cause that ended the mesh is reported, not the end of its streams.
             Some(_) | None => std::future::pending().await,
         }
     };
@@ -77,15 +77,21 @@ async fn demo(context: Context, flags: &Flags) -> anyhow::Result<()> {
     }
 }
 
-async fn story(context: &Context, flags: &Flags, inputs: Inputs, machine: &Machine) -> anyhow::Result<()> {
+async fn story(
+    context: &Context,
+    flags: &DemoFlags,
+    inputs: DemoInputs,
+    machine: &DemoMachine,
+) -> anyhow::Result<()> {
     let settings = &context.settings;
-    let rest = Rest::new(&settings.gateway.url)?;
+    let rest = GatewayClient::new(&settings.gateway.url)?;
     rest.ready().await?;
     println!("mesh     {}, data in {}", settings.gateway.url, settings.data_dir.display());
 
-    let (fleet, speed) = (inputs.fleet.nodes.len(), settings.simulator.speed);
+    let fleet = inputs.fleet.nodes.len();
+    let speed = settings.simulator.speed;
     rest.put_template(TEMPLATE, inputs.template.body).await.context(inputs.template.source)?;
-    let following = Following::start(context, inputs.fleet.nodes)?;
+    let following = ProgressWatch::start(context, inputs.fleet.nodes)?;
     following.all_discovered().await?;
     println!("fleet    {fleet} nodes discovered; their hardware takes {speed} of the time of real hardware");
 
@@ -95,7 +101,7 @@ async fn story(context: &Context, flags: &Flags, inputs: Inputs, machine: &Machi
     rest.create_session(&name, flags.operation, TEMPLATE).await?;
     println!("session  {name}: {} with template {TEMPLATE}\n", flags.operation.word());
 
-    let mut display = Display::new();
+    let mut display = ProgressDisplay::new();
     let session = tokio::select! {
         session = following.complete(context, &name) => session?,
         never = display.follow(following.tally()) => match never {},
@@ -112,20 +118,20 @@ async fn story(context: &Context, flags: &Flags, inputs: Inputs, machine: &Machi
     std::future::pending().await
 }
 
-/// Prints what came out, and how to look around for those who stay.
+/// Prints the summary, and hints for exploring the mesh if it keeps running.
 ///
 /// # Errors
 /// When nobody stays: what is not as it should be.
 fn tell(
     context: &Context,
-    flags: &Flags,
-    following: &Following,
+    flags: &DemoFlags,
+    following: &ProgressWatch,
     session: &Session,
     elapsed: Duration,
     faults: &BTreeMap<String, String>,
 ) -> anyhow::Result<()> {
     let tally = following.tally();
-    let outcome = Outcome {
+    let outcome = DemoSummary {
         session: &session.name,
         operation: flags.operation.word(),
         error: session.error(),
@@ -141,7 +147,8 @@ fn tell(
     Ok(())
 }
 
-/// Such as `first-light-20251120T165501.250`: demos that share a data directory may follow each other fast.
+/// Returns a name such as `first-light-20251120T165501.250`: demos with the same data directory may follow each other
+/// fast.
 fn session_name() -> String {
     let now = time::now();
     let text: String = bos_time::text(now).chars().filter(char::is_ascii_alphanumeric).collect();

@@ -1,4 +1,4 @@
-//! How far a session is: what the changes of its components add up to.
+//! Progress of a session, from the changes of its components.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,45 +11,45 @@ use domain::{
     status::{ComponentProgress, ComponentStatus, computed_status},
 };
 
-/// Status that stands for every text that somebody wrote by hand.
+/// Status that stands for every unknown text.
 const OTHER: ComponentStatus<'static> = ComponentStatus::Overridden("other");
 
-/// The phases that take time, in the order in which a node goes through them.
+/// Phases that take time, in the order of a boot.
 pub(crate) const PHASES: [Phase; 3] = [Phase::PoweringOff, Phase::PoweringOn, Phase::Configuring];
 
-/// The components of the fleet and of one session, as their records said when they were last seen.
+/// Latest components of the fleet and of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Nodes of the fleet that are no components yet.
+pub(crate) struct SessionTally {
+    /// Nodes of the fleet without a component.
     missing: HashSet<ComponentId>,
-    run: Option<Run>,
-    nodes: HashMap<ComponentId, Node>,
+    run: Option<SessionRun>,
+    nodes: HashMap<ComponentId, MemberProgress>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct SessionRun {
     session: String,
     began: Instant,
     members: Option<usize>,
     waiting_for: String,
 }
 
-/// How one member of the session fares.
+/// Progress of one member.
 #[derive(Debug)]
-pub(crate) struct Node {
-    /// Its status, or `other`.
+pub(crate) struct MemberProgress {
+    /// Status, or `other`.
     pub(crate) status: ComponentStatus<'static>,
-    /// What is wrong; empty: nothing.
+    /// Error text; empty: none.
     pub(crate) error: String,
-    /// From the beginning of the session until it settled; `None`: it has not.
+    /// Time from the beginning of the session until the node settled; `None`: not settled yet.
     pub(crate) settled: Option<Duration>,
     spent: [Option<Duration>; PHASES.len()],
     phase: Phase,
     since: Instant,
 }
 
-impl Tally {
-    /// Of a fleet with these nodes.
+impl SessionTally {
+    /// Creates a tally of a fleet with these nodes.
     pub(crate) fn new(fleet: Vec<ComponentId>) -> Self {
         Self { missing: fleet.into_iter().collect(), ..Self::default() }
     }
@@ -59,14 +59,15 @@ impl Tally {
         self.missing.is_empty()
     }
 
-    /// Follows the components of `session` from now on.
+    /// Begins to count the components of `session`.
     pub(crate) fn begin(&mut self, session: &str, began: Instant) {
-        let (session, waiting_for) = (session.to_owned(), String::new());
-        self.run = Some(Run { session, began, members: None, waiting_for });
+        let session = session.to_owned();
+        let waiting_for = String::new();
+        self.run = Some(SessionRun { session, began, members: None, waiting_for });
         self.nodes.clear();
     }
 
-    /// Notes how many members the session has, once that is known, and what it waits for until then.
+    /// Sets the number of members, once it is known, and the reason of a wait until then.
     pub(crate) fn session(&mut self, members: Option<usize>, waiting_for: &str) {
         if let Some(run) = &mut self.run {
             run.members = members;
@@ -74,44 +75,44 @@ impl Tally {
         }
     }
 
-    /// Notes what a component is like since `at`.
+    /// Applies the state of a component at `at`.
     pub(crate) fn note(&mut self, component: &Component, at: Instant) {
         self.missing.remove(&component.id);
         let Some(run) = &self.run else { return };
         if component.session_name() == run.session {
-            let node = self.nodes.entry(component.id.clone()).or_insert_with(|| Node::new(at));
+            let node = self.nodes.entry(component.id.clone()).or_insert_with(|| MemberProgress::new(at));
             node.note(component, run.began, at);
         } else {
             self.nodes.remove(&component.id);
         }
     }
 
-    /// Every member that has been told what to run.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&ComponentId, &Node)> {
+    /// Returns every member with a target state.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&ComponentId, &MemberProgress)> {
         self.nodes.iter()
     }
 
-    /// Number of members; `None`: not known yet.
+    /// Returns the number of members; `None`: not known yet.
     pub(crate) fn members(&self) -> Option<usize> {
         self.run.as_ref().and_then(|run| run.members)
     }
 
-    /// What keeps the session from running; empty: nothing.
+    /// Returns the reason of a wait; empty: none.
     pub(crate) fn waiting_for(&self) -> &str {
         self.run.as_ref().map_or("", |run| &run.waiting_for)
     }
 
-    /// Time from the beginning of the session until `at`.
+    /// Returns the time from the beginning of the session until `at`.
     pub(crate) fn elapsed(&self, at: Instant) -> Duration {
         self.run.as_ref().map_or(Duration::ZERO, |run| at.saturating_duration_since(run.began))
     }
 
-    /// Number of members that are finished, well or not.
+    /// Returns the number of settled members, successful or not.
     pub(crate) fn settled(&self) -> usize {
         self.nodes.values().filter(|node| node.settled.is_some()).count()
     }
 
-    /// Number of members per status, without those that nobody has, in the order in which nodes go through them.
+    /// Returns the number of members by status, without unused statuses, in the order of a boot.
     pub(crate) fn counts(&self) -> Vec<(&'static str, usize)> {
         let mut counts = HashMap::<ComponentStatus<'_>, usize>::new();
         for node in self.nodes.values() {
@@ -120,15 +121,15 @@ impl Tally {
         ORDER.into_iter().filter_map(|status| Some((status.word(), *counts.get(&status)?))).collect()
     }
 
-    /// Members that something is wrong with, in the order of their ids.
-    pub(crate) fn trouble(&self) -> Vec<(&ComponentId, &Node)> {
+    /// Returns the members with errors, in the order of their ids.
+    pub(crate) fn trouble(&self) -> Vec<(&ComponentId, &MemberProgress)> {
         let mut trouble: Vec<_> = self.nodes.iter().filter(|(_, node)| node.is_in_trouble()).collect();
         trouble.sort_unstable_by_key(|(id, _)| *id);
         trouble
     }
 }
 
-/// The order in which statuses are shown.
+/// Order of statuses in texts.
 const ORDER: [ComponentStatus<'static>; ComponentStatus::OWN.len() + 1] = [
     ComponentStatus::OnHold,
     ComponentStatus::Progress(ComponentProgress::PowerOffPending),
@@ -142,9 +143,10 @@ const ORDER: [ComponentStatus<'static>; ComponentStatus::OWN.len() + 1] = [
     ComponentStatus::Failed,
 ];
 
-impl Node {
+impl MemberProgress {
     fn new(at: Instant) -> Self {
-        let (status, error) = (ComponentStatus::STABLE, String::new());
+        let status = ComponentStatus::STABLE;
+        let error = String::new();
         Self { status, error, settled: None, spent: Default::default(), phase: Phase::None, since: at }
     }
 
@@ -175,12 +177,12 @@ impl Node {
         }
     }
 
-    /// Time in the phase at that index of [`PHASES`], over all attempts; `None`: never in it.
+    /// Returns the time in the phase with that index in [`PHASES`], over all attempts; `None`: never in it.
     pub(crate) fn spent(&self, phase: usize) -> Option<Duration> {
         self.spent[phase]
     }
 
-    /// Failed, or has an error while it is under way. A stable node may keep the text of what went wrong.
+    /// Whether the node has failed, or has an error before it is stable. A stable node may keep an old error text.
     fn is_in_trouble(&self) -> bool {
         self.status == ComponentStatus::Failed
             || (!self.error.is_empty() && self.status != ComponentStatus::STABLE)

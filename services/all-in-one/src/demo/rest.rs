@@ -1,4 +1,4 @@
-//! The calls that the demo makes, over REST as anybody would.
+//! REST calls of the demo.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::flags::Operation;
+use super::flags::DemoOperation;
 
-/// Longest that a request may take: as long as the gateway itself waits, and a bit.
+/// Deadline of a request, slightly longer than the gateway's own.
 const DEADLINE: Duration = Duration::from_secs(35);
 
 /// Longest start of a mesh. A debug build with a slow disk takes seconds.
 const START: Duration = Duration::from_secs(60);
 
 /// A client of the gateway.
-pub(crate) struct Rest {
+pub(crate) struct GatewayClient {
     client: reqwest::Client,
     gateway: String,
 }
 
-impl Rest {
-    /// A client of the gateway at `gateway`.
+impl GatewayClient {
+    /// Creates a client of the gateway at `gateway`.
     ///
     /// # Errors
     /// When the operating system gives no random numbers or the like.
     pub(crate) fn new(gateway: &str) -> anyhow::Result<Self> {
-        // The gateway is in this process, so a proxy that the environment names has no part in this.
+        // The gateway is in this process, so proxies in the environment do not apply.
         let client =
             reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().context("HTTP client")?;
         Ok(Self { client, gateway: gateway.to_owned() })
     }
 
-    /// Waits until the gateway says that the mesh is ready.
+    /// Waits until the gateway reports readiness.
     ///
     /// # Errors
     /// When that takes too long; says what is not ready.
@@ -44,7 +44,7 @@ impl Rest {
                 Ok((StatusCode::OK, _)) => return Ok(()),
                 Ok((_, answer)) if Instant::now() > until => bail!("the mesh did not get ready: {answer}"),
                 Err(error) if Instant::now() > until => return Err(error),
-                // Readiness is the one thing that nobody can be told of before there is somebody to ask.
+                // Readiness has to be polled: there is no stream before the service is ready.
                 Ok(_) | Err(_) => sleep(Duration::from_millis(50)).await,
             }
         }
@@ -66,14 +66,14 @@ impl Rest {
         self.done(Method::PUT, &format!("/apis/bos/v2/sessiontemplates/{name}"), body.into()).await
     }
 
-    /// Asks for a session.
+    /// Creates a session.
     ///
     /// # Errors
     /// As the gateway says.
     pub(crate) async fn create_session(
         &self,
         name: &str,
-        operation: Operation,
+        operation: DemoOperation,
         template: &str,
     ) -> anyhow::Result<()> {
         let body = json!({ "name": name, "operation": operation.word(), "template_name": template });

@@ -1,4 +1,4 @@
-//! What came out of a session, and how it is judged.
+//! Summary of a session, and its verdict.
 
 use std::{
     collections::BTreeMap,
@@ -9,29 +9,29 @@ use std::{
 use anyhow::bail;
 use domain::{component::Phase, id::ComponentId, status::ComponentStatus};
 
-use super::progress::{Node, PHASES, Tally};
+use super::progress::{MemberProgress, PHASES, SessionTally};
 
-/// Nodes that are named in a list.
+/// Most node names in a list.
 const NAMED: usize = 5;
 
-/// A complete session and what is known about its nodes.
-pub(crate) struct Outcome<'a> {
+/// A complete session with its nodes.
+pub(crate) struct DemoSummary<'a> {
     /// Name of the session.
     pub(crate) session: &'a str,
-    /// What was done.
+    /// Operation of the session.
     pub(crate) operation: &'a str,
     /// Error of the session; empty: none.
     pub(crate) error: &'a str,
-    /// From the wish until the session was complete.
+    /// Time from the request until the completion.
     pub(crate) elapsed: Duration,
-    /// How its nodes fared.
-    pub(crate) tally: &'a Tally,
+    /// Tally of the nodes.
+    pub(crate) tally: &'a SessionTally,
     /// Injected faults by node.
     pub(crate) faults: &'a BTreeMap<String, String>,
 }
 
-impl Outcome<'_> {
-    /// Whether the session did what it should with every node that had no injected fault.
+impl DemoSummary<'_> {
+    /// Checks that the session succeeded with every node without an injected fault.
     ///
     /// # Errors
     /// Says what is wrong.
@@ -57,7 +57,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// A member that is worth a look: one in trouble if there is any.
+    /// Returns a member for the hints, preferably a failing one.
     pub(crate) fn example(&self) -> String {
         let in_trouble = self.tally.trouble().first().map(|(id, _)| *id);
         let any = || self.tally.nodes().map(|(id, _)| id).min();
@@ -69,15 +69,15 @@ impl Outcome<'_> {
     }
 }
 
-/// The outcome as people read it.
-pub(crate) fn render(outcome: &Outcome) -> String {
+/// Formats the summary.
+pub(crate) fn render(outcome: &DemoSummary) -> String {
     let mut text = String::new();
     write_all(&mut text, outcome).expect("a string takes every text");
     text
 }
 
-fn write_all(text: &mut String, outcome: &Outcome) -> fmt::Result {
-    let Outcome { session, operation, tally, .. } = outcome;
+fn write_all(text: &mut String, outcome: &DemoSummary) -> fmt::Result {
+    let DemoSummary { session, operation, tally, .. } = outcome;
     let nodes = tally.nodes().count();
     writeln!(
         text,
@@ -99,7 +99,7 @@ fn write_all(text: &mut String, outcome: &Outcome) -> fmt::Result {
     write_failures(text, outcome)
 }
 
-fn write_phases(text: &mut String, tally: &Tally) -> fmt::Result {
+fn write_phases(text: &mut String, tally: &SessionTally) -> fmt::Result {
     writeln!(text, "\n{:<28} {:>6} {:>9} {:>9}", "time per phase", "nodes", "median", "slowest")?;
     for (index, phase) in PHASES.iter().enumerate() {
         let mut times: Vec<_> =
@@ -110,7 +110,8 @@ fn write_phases(text: &mut String, tally: &Tally) -> fmt::Result {
         else {
             continue;
         };
-        let (median, slowest) = (seconds(*median), seconds(*slowest));
+        let median = seconds(*median);
+        let slowest = seconds(*slowest);
         writeln!(text, "{:<28} {:>6} {median:>9} {slowest:>9}  {id}", words(*phase), times.len())?;
     }
     Ok(())
@@ -120,7 +121,7 @@ fn words(phase: Phase) -> String {
     phase.word().replace('_', " ")
 }
 
-fn write_slowest(text: &mut String, tally: &Tally) -> fmt::Result {
+fn write_slowest(text: &mut String, tally: &SessionTally) -> fmt::Result {
     let mut slowest: Vec<_> =
         tally.nodes().filter_map(|(id, node)| node.settled.map(|time| (time, id, node))).collect();
     slowest.sort_unstable_by_key(|(time, id, _)| (std::cmp::Reverse(*time), *id));
@@ -133,8 +134,8 @@ fn write_slowest(text: &mut String, tally: &Tally) -> fmt::Result {
     Ok(())
 }
 
-/// What went wrong with the nodes that are not stable, nodes with the same trouble together.
-fn write_failures(text: &mut String, outcome: &Outcome) -> fmt::Result {
+/// Writes the errors of nodes that are not stable, grouped by error.
+fn write_failures(text: &mut String, outcome: &DemoSummary) -> fmt::Result {
     let mut failures = BTreeMap::<_, Vec<&ComponentId>>::new();
     for (id, node) in outcome.tally.nodes().filter(|(_, node)| node.status != ComponentStatus::STABLE) {
         failures.entry((node.status.word(), why(node), outcome.fault(id))).or_default().push(id);
@@ -152,11 +153,11 @@ fn write_failures(text: &mut String, outcome: &Outcome) -> fmt::Result {
     Ok(())
 }
 
-fn why(node: &Node) -> &str {
+fn why(node: &MemberProgress) -> &str {
     if node.error.is_empty() { "no reason was given" } else { &node.error }
 }
 
-/// The first few of them.
+/// Formats the first names of a list.
 fn named(ids: &[&ComponentId]) -> String {
     let first: Vec<_> = ids.iter().take(NAMED).map(|id| id.as_str()).collect();
     let more = ids.len().saturating_sub(NAMED);
@@ -164,7 +165,7 @@ fn named(ids: &[&ComponentId]) -> String {
     format!("{}{more}", first.join(", "))
 }
 
-/// Such as `12.3 s`, or `38 ms` where that says more.
+/// Formats a time such as `12.3 s`, or `38 ms` if it is short.
 pub(crate) fn seconds(time: Duration) -> String {
     match time.as_millis() {
         milliseconds @ 0..1000 => format!("{milliseconds} ms"),

@@ -1,17 +1,17 @@
-//! How long the mesh waits for simulated hardware.
+//! Deadlines of the mesh for simulated hardware.
 
 use domain::options::Options;
 use serde_json::{Value, json};
 
-/// Largest value that the options take.
+/// Largest value of the options.
 const MOST: f64 = 1_048_576.0;
 
-/// Fast hardware does not make the mesh faster, so a limit never falls below what a whole fleet needs to get
-/// through it: some seconds, and one more for every few hundred nodes, which even a debug build keeps up with.
+/// Least deadline: fast hardware does not make the mesh faster, and a whole fleet needs some seconds, and one more
+/// for every few hundred nodes, which even a debug build keeps up with.
 const LEAST: usize = 3;
 const NODES_PER_SECOND: usize = 250;
 
-/// The default limits for `nodes` nodes whose hardware takes `speed` times as long as real hardware, as a
+/// Returns the default deadlines for `nodes` nodes whose hardware takes `speed` times as long as real hardware, as a
 /// patch of the options.
 pub(crate) fn waits(speed: f64, nodes: usize) -> Value {
     let Options { max_power_on_wait_time, max_power_off_wait_time, max_boot_wait_time, .. } =

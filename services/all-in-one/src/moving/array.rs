@@ -10,14 +10,14 @@ use serde::{
 use serde_json::{Deserializer, Value};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// Items that are read, compared and written together: small enough that three batches of large records are
-/// little memory, large enough that a request for each costs little time.
+/// Items that are read, compared and written together: small enough that three batches of large records take little
+/// memory, large enough that one request per batch costs little time.
 pub(crate) const BATCH: usize = 500;
 
-/// An item with its place in the array.
+/// Item with its index in the array.
 pub(crate) type Item = (usize, Value);
 
-/// Checks that a file holds one well-formed array of anything.
+/// Checks that a file holds one well-formed array.
 ///
 /// # Errors
 /// Names the file, and the line that is broken.
@@ -25,14 +25,14 @@ pub(crate) fn check(file: &Path) -> anyhow::Result<()> {
     read(file, |_: usize, _: IgnoredAny| true)
 }
 
-/// The items of the array in a file, in batches, and the task that reads them. At most one batch waits, so the file
-/// may be larger than memory.
+/// Returns the items of the array in a file, in batches, and the task that reads them. At most one batch is buffered,
+/// so the file may be larger than memory.
 pub(crate) fn batches(file: &Path) -> (mpsc::Receiver<Vec<Item>>, JoinHandle<anyhow::Result<()>>) {
     let (sender, receiver) = mpsc::channel(1);
     let file = file.to_owned();
     let task = tokio::task::spawn_blocking(move || {
         let mut batch = Vec::with_capacity(BATCH);
-        // Nobody receives any more when the import has failed; its error is the one that counts.
+        // The receiver is gone if the import has failed; the import's own error counts.
         let send = |batch| sender.blocking_send(batch).is_ok();
         read(&file, |index, value| {
             batch.push((index, value));
@@ -44,23 +44,23 @@ pub(crate) fn batches(file: &Path) -> (mpsc::Receiver<Vec<Item>>, JoinHandle<any
     (receiver, task)
 }
 
-/// Gives every item to `take`; that it wants no more is an error.
+/// Passes every item to `take`. A false result of `take` is an error.
 fn read<T>(file: &Path, take: impl FnMut(usize, T) -> bool) -> anyhow::Result<()>
 where
     T: for<'de> Deserialize<'de>,
 {
     let named = || file.display().to_string();
     let mut reader = Deserializer::from_reader(BufReader::new(File::open(file).with_context(named)?));
-    reader.deserialize_seq(Items { take, item: PhantomData }).with_context(named)?;
+    reader.deserialize_seq(ArrayVisitor { take, item: PhantomData }).with_context(named)?;
     reader.end().with_context(named)
 }
 
-struct Items<F, T> {
+struct ArrayVisitor<F, T> {
     take: F,
     item: PhantomData<T>,
 }
 
-impl<'de, F, T> Visitor<'de> for Items<F, T>
+impl<'de, F, T> Visitor<'de> for ArrayVisitor<F, T>
 where
     F: FnMut(usize, T) -> bool,
     T: Deserialize<'de>,

@@ -4,87 +4,87 @@ use domain::limits::LONGEST_NAME;
 use serde_json::Value;
 
 use super::{
-    Enabled,
-    record::{Defect, Object, fingerprint, kind, object},
+    EnabledComponents,
+    record::{Object, RecordDefect, fingerprint, kind, object},
 };
 
-/// Parts of a component that say when they were written.
+/// Members of a component that have a time stamp.
 const STAMPED: [&str; 4] = ["actual_state", "desired_state", "staged_state", "last_action"];
 
-/// What a component is to be, and what it is already.
+/// A component of a backup in the form of a request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Prepared {
-    /// Which one.
+pub(crate) struct PreparedComponent {
+    /// Id of the component.
     pub id: String,
-    /// The record to write.
+    /// Record to write.
     pub record: Object,
-    /// Whether it was enabled in the backup and is not in `record`.
+    /// Whether the component was enabled in the backup and is not enabled in `record`.
     pub switched_off: bool,
 }
 
-/// How a component stands where a backup is imported, in little memory.
+/// State of an existing component in little memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
-    /// Whether it is being acted on.
+pub(crate) struct ExistingComponent {
+    /// Whether the component is enabled.
     pub enabled: bool,
-    /// What stands for it once it has been written again; none: it could not be.
+    /// Fingerprint of the component after a rewrite; none: it cannot be rewritten.
     pub form: Option<u64>,
 }
 
-/// What becomes of a component of a backup.
+/// Decision about a component of a backup.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Verdict {
-    /// There is no such component.
+pub(crate) enum ComponentDecision {
+    /// The component does not exist.
     Create,
-    /// It is there and differs.
+    /// The component exists and differs.
     Change,
-    /// It is there and the same.
+    /// The component exists and is equal.
     Leave,
-    /// It is there, differs, and is being acted on.
+    /// The component exists, differs, and is enabled.
     Busy,
 }
 
-/// The record that puts a component in its own place, as a list shows it.
+/// Converts a listed component to the record that rewrites it.
 pub(crate) fn again(shown: Object) -> Object {
     staged_by_nobody(portable(shown))
 }
 
-/// Whether a record asks for its component to be acted on.
+/// Whether a record enables its component.
 pub(crate) fn is_enabled(record: &Object) -> bool {
     record.get("enabled") == Some(&Value::Bool(true))
 }
 
-/// What stands for a component, as it is shown once it has been written. Two records with the same form come to the
-/// same: whoever stores them says so, and nobody has to know here what a write does beyond what it says.
+/// Returns the fingerprint of a component as the service shows it after a write. Two records with the same
+/// fingerprint have the same effect: the service computes the effect, so the import needs no knowledge of its rules.
 pub(crate) fn form(shown: Object) -> u64 {
     fingerprint(&portable(shown))
 }
 
-/// The record that a component of a backup becomes.
+/// Converts a component of a backup to a record.
 ///
 /// # Errors
 /// Says why it is none. Whoever stores it judges the rest.
-pub(crate) fn prepare(item: Value, enabled: Enabled) -> Result<Prepared, Defect> {
+pub(crate) fn prepare(item: Value, enabled: EnabledComponents) -> Result<PreparedComponent, RecordDefect> {
     let mut record = again(object(item)?);
     let id = match record.get("id") {
         Some(Value::String(id)) if (1..=LONGEST_NAME).contains(&id.chars().count()) => id.clone(),
         Some(Value::String(_)) => {
-            return Err(Defect::new("id", format!("needs between 1 and {LONGEST_NAME} characters")));
+            return Err(RecordDefect::new("id", format!("needs between 1 and {LONGEST_NAME} characters")));
         }
-        Some(other) => return Err(Defect::new("id", format!("is {}, not a text", kind(other)))),
-        None => return Err(Defect::new("id", "is missing")),
+        Some(other) => return Err(RecordDefect::new("id", format!("is {}, not a text", kind(other)))),
+        None => return Err(RecordDefect::new("id", "is missing")),
     };
-    let switched_off = enabled == Enabled::Off && is_enabled(&record);
+    let switched_off = enabled == EnabledComponents::Off && is_enabled(&record);
     if switched_off {
         record.insert("enabled".into(), false.into());
     }
-    Ok(Prepared { id, record, switched_off })
+    Ok(PreparedComponent { id, record, switched_off })
 }
 
-impl Verdict {
-    /// What becomes of a record of that `form` where its component stands as `standing`. A component that is being
-    /// acted on is not written over: a record of another place and time would send its node somewhere else.
-    pub(crate) fn of(form: u64, standing: Option<Standing>) -> Self {
+impl ComponentDecision {
+    /// Decides about a record with that fingerprint if the existing component is `standing`. An enabled component is
+    /// not overwritten: a record of another place and time would redirect its node.
+    pub(crate) fn of(form: u64, standing: Option<ExistingComponent>) -> Self {
         match standing {
             None => Self::Create,
             Some(now) if now.form == Some(form) => Self::Leave,
@@ -94,8 +94,8 @@ impl Verdict {
     }
 }
 
-/// A component without what only the service that holds it may write: times, the computed status (BOS reference
-/// 2.1, read-only fields).
+/// Removes the members that only the service may write: times and the computed status (BOS reference 2.1, read-only
+/// fields).
 pub(crate) fn portable(mut component: Object) -> Object {
     for part in STAMPED {
         remove(&mut component, &[part], "last_updated");
@@ -105,7 +105,8 @@ pub(crate) fn portable(mut component: Object) -> Object {
     component
 }
 
-/// Sessions are not moved, and what one has staged must not become that of a later one of the same name.
+/// Removes staging sessions: sessions are not moved, and a staged state must not belong to a later session of the
+/// same name.
 fn staged_by_nobody(mut component: Object) -> Object {
     remove(&mut component, &["staged_state"], "session");
     component
@@ -159,31 +160,40 @@ mod tests {
     #[test]
     fn components_of_a_backup_are_stored_disabled_unless_wanted_otherwise() {
         for (given, wish, stored, switched_off) in [
-            (json!({"id": "x1", "enabled": true}), Enabled::Off, json!({"id": "x1", "enabled": false}), true),
             (
                 json!({"id": "x1", "enabled": true}),
-                Enabled::Keep,
+                EnabledComponents::Off,
+                json!({"id": "x1", "enabled": false}),
+                true,
+            ),
+            (
+                json!({"id": "x1", "enabled": true}),
+                EnabledComponents::Keep,
                 json!({"id": "x1", "enabled": true}),
                 false,
             ),
             (
                 json!({"id": "x1", "enabled": false}),
-                Enabled::Off,
+                EnabledComponents::Off,
                 json!({"id": "x1", "enabled": false}),
                 false,
             ),
-            (json!({"id": "x1"}), Enabled::Off, json!({"id": "x1"}), false),
+            (json!({"id": "x1"}), EnabledComponents::Off, json!({"id": "x1"}), false),
         ] {
             let prepared = prepare(given.clone(), wish).expect("a component");
             let record = object(stored).expect("an object");
-            assert_eq!(prepared, Prepared { id: "x1".into(), record, switched_off }, "{given} {wish:?}");
+            assert_eq!(
+                prepared,
+                PreparedComponent { id: "x1".into(), record, switched_off },
+                "{given} {wish:?}"
+            );
         }
     }
 
     #[test]
     fn nothing_is_staged_by_a_session_that_is_not_moved() {
         let given = json!({"id": "x1", "staged_state": {"configuration": "c", "session": "s"}});
-        let record = prepare(given.clone(), Enabled::Off).expect("a component").record;
+        let record = prepare(given.clone(), EnabledComponents::Off).expect("a component").record;
         assert_eq!(Value::Object(record), json!({"id": "x1", "staged_state": {"configuration": "c"}}));
         assert_eq!(
             Value::Object(again(object(given).expect("an object"))),
@@ -200,13 +210,13 @@ mod tests {
             (json!({"id": ""}), "id: needs between 1 and 127 characters"),
             (json!({"id": "x".repeat(128)}), "id: needs between 1 and 127 characters"),
         ] {
-            let defect = prepare(item.clone(), Enabled::Off).expect_err("a defect");
+            let defect = prepare(item.clone(), EnabledComponents::Off).expect_err("a defect");
             assert_eq!(defect.to_string(), told, "{item}");
         }
     }
 
     #[test]
-    fn a_record_is_left_alone_when_writing_it_would_change_nothing() {
+    fn an_unchanged_record_is_not_written() {
         let form_of = |shown: Value| form(object(shown).expect("an object"));
         let later = |mut shown: Value| {
             shown["desired_state"]["last_updated"] = "2026-02-02T00:00:00".into();
@@ -214,17 +224,17 @@ mod tests {
         };
         assert_eq!(form_of(discovered(false)), later(discovered(false)));
         assert_ne!(form_of(discovered(false)), form_of(discovered(true)));
-        let standing = |enabled, form| Some(Standing { enabled, form });
+        let standing = |enabled, form| Some(ExistingComponent { enabled, form });
         for (now, verdict) in [
-            (None, Verdict::Create),
-            (standing(false, Some(1)), Verdict::Leave),
-            (standing(true, Some(1)), Verdict::Leave),
-            (standing(false, Some(2)), Verdict::Change),
-            (standing(false, None), Verdict::Change),
-            (standing(true, Some(2)), Verdict::Busy),
-            (standing(true, None), Verdict::Busy),
+            (None, ComponentDecision::Create),
+            (standing(false, Some(1)), ComponentDecision::Leave),
+            (standing(true, Some(1)), ComponentDecision::Leave),
+            (standing(false, Some(2)), ComponentDecision::Change),
+            (standing(false, None), ComponentDecision::Change),
+            (standing(true, Some(2)), ComponentDecision::Busy),
+            (standing(true, None), ComponentDecision::Busy),
         ] {
-            assert_eq!(Verdict::of(1, now), verdict, "{now:?}");
+            assert_eq!(ComponentDecision::of(1, now), verdict, "{now:?}");
         }
     }
 }

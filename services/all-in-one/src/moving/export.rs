@@ -1,4 +1,4 @@
-//! Writing a backup.
+//! Export of a backup.
 
 use std::path::Path;
 
@@ -7,26 +7,27 @@ use serde_json::Value;
 
 use super::{
     component::portable,
-    file::{self, COMPONENTS, Draft, OPTIONS, TEMPLATES},
+    file::{self, COMPONENTS, FileDraft, OPTIONS, TEMPLATES},
     record::object,
-    site::{PAGE, Site},
+    site::{PAGE, RestSite},
 };
 
-/// Writes what `site` holds below `directory`: every file or, when something fails before all could be read, none.
+/// Writes the content of `site` below `directory`: every file, or none if a read fails.
 ///
 /// # Errors
 /// Names who did not answer or the file that cannot be written.
-pub(crate) async fn run(site: &Site, directory: &Path, dry_run: bool) -> anyhow::Result<()> {
+pub(crate) async fn run(site: &RestSite, directory: &Path, dry_run: bool) -> anyhow::Result<()> {
     let folder = file::folder(directory);
     let drafted = |name: &str| match dry_run {
         true => Ok(None),
-        false => Draft::new(&folder, name).map(Some),
+        false => FileDraft::new(&folder, name).map(Some),
     };
     if !dry_run {
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
-    let (mut options, mut templates, mut components) =
-        (drafted(OPTIONS)?, drafted(TEMPLATES)?, drafted(COMPONENTS)?);
+    let mut options = drafted(OPTIONS)?;
+    let mut templates = drafted(TEMPLATES)?;
+    let mut components = drafted(COMPONENTS)?;
     let counts = [
         (OPTIONS, write_options(site, options.as_mut()).await?),
         (TEMPLATES, write_templates(site, templates.as_mut()).await?),
@@ -40,15 +41,15 @@ pub(crate) async fn run(site: &Site, directory: &Path, dry_run: bool) -> anyhow:
     Ok(())
 }
 
-async fn write_options(site: &Site, draft: Option<&mut Draft>) -> anyhow::Result<usize> {
+async fn write_options(site: &RestSite, draft: Option<&mut FileDraft>) -> anyhow::Result<usize> {
     let options = site.options().await?;
     let count = options.len();
     draft.map_or(Ok(()), |draft| draft.write(&Value::Object(options)))?;
     Ok(count)
 }
 
-/// In an order of their own: lists of templates have none.
-async fn write_templates(site: &Site, draft: Option<&mut Draft>) -> anyhow::Result<usize> {
+/// Writes the templates sorted: their lists have no order.
+async fn write_templates(site: &RestSite, draft: Option<&mut FileDraft>) -> anyhow::Result<usize> {
     let mut templates = site.templates().await?;
     templates.sort_by_key(|template| ["tenant", "name"].map(|key| template[key].as_str().map(str::to_owned)));
     if let Some(draft) = draft {
@@ -58,9 +59,10 @@ async fn write_templates(site: &Site, draft: Option<&mut Draft>) -> anyhow::Resu
     Ok(templates.len())
 }
 
-/// Page by page, and without what cannot be written back: times and the computed status.
-async fn write_components(site: &Site, mut draft: Option<&mut Draft>) -> anyhow::Result<usize> {
-    let (mut count, mut last) = (0, None);
+/// Writes the components page by page, without members that cannot be written back: times and the computed status.
+async fn write_components(site: &RestSite, mut draft: Option<&mut FileDraft>) -> anyhow::Result<usize> {
+    let mut count = 0;
+    let mut last = None;
     loop {
         let page = site.components_after(last.as_deref()).await?;
         let full = page.len() == PAGE;
@@ -77,6 +79,6 @@ async fn write_components(site: &Site, mut draft: Option<&mut Draft>) -> anyhow:
             break;
         }
     }
-    draft.map_or(Ok(()), Draft::end_array)?;
+    draft.map_or(Ok(()), FileDraft::end_array)?;
     Ok(count)
 }

@@ -1,4 +1,4 @@
-//! The files of a backup.
+//! Files of a backup.
 
 use std::{
     fs::{self, File},
@@ -9,17 +9,17 @@ use std::{
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// Options: one object.
+/// File of the options: one object.
 pub(crate) const OPTIONS: &str = "options.json";
-/// Session templates of every tenant: an array.
+/// File of the session templates of all tenants: an array.
 pub(crate) const TEMPLATES: &str = "sessiontemplates.json";
-/// Components: an array.
+/// File of the components: an array.
 pub(crate) const COMPONENTS: &str = "components.json";
 
 /// Folder of the files in an archive of the BOS export procedure.
 const FOLDER: &str = "v2";
 
-/// Where the files of a backup are: in `directory` or in its folder.
+/// Returns the folder of a backup's files: `directory` or its subfolder.
 ///
 /// # Errors
 /// When there is none of them.
@@ -33,21 +33,21 @@ pub(crate) fn find(directory: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Where an export goes.
+/// Returns the folder of an export.
 pub(crate) fn folder(directory: &Path) -> PathBuf {
     directory.join(FOLDER)
 }
 
-/// A file that appears under its name when it is whole, and not before.
-pub(crate) struct Draft {
+/// A file that gets its name when it is complete.
+pub(crate) struct FileDraft {
     file: BufWriter<File>,
     partial: PathBuf,
     path: PathBuf,
     items: usize,
 }
 
-impl Draft {
-    /// Begins the file `name` in `folder`.
+impl FileDraft {
+    /// Creates the draft of the file `name` in `folder`.
     ///
     /// # Errors
     /// Names the file that cannot be written.
@@ -60,25 +60,25 @@ impl Draft {
     /// Writes the whole content.
     ///
     /// # Errors
-    /// As [`Draft::new`].
+    /// As [`FileDraft::new`].
     pub(crate) fn write(&mut self, value: &Value) -> anyhow::Result<()> {
         self.append(&format!("{value:#}\n"))
     }
 
-    /// Adds an item to the array that the content is.
+    /// Appends an item to the array.
     ///
     /// # Errors
-    /// As [`Draft::new`].
+    /// As [`FileDraft::new`].
     pub(crate) fn push(&mut self, item: &Value) -> anyhow::Result<()> {
         let before = if self.items == 0 { "[" } else { "," };
         self.items += 1;
         self.append(&format!("{before}\n  {}", format!("{item:#}").replace('\n', "\n  ")))
     }
 
-    /// Ends the array that the content is.
+    /// Ends the array.
     ///
     /// # Errors
-    /// As [`Draft::new`].
+    /// As [`FileDraft::new`].
     pub(crate) fn end_array(&mut self) -> anyhow::Result<()> {
         self.append(if self.items == 0 { "[]\n" } else { "\n]\n" })
     }
@@ -87,27 +87,27 @@ impl Draft {
         self.file.write_all(text.as_bytes()).with_context(|| self.partial.display().to_string())
     }
 
-    /// Brings the content to the disk.
+    /// Flushes the content to the disk.
     fn sync(&mut self) -> anyhow::Result<()> {
         let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         synced.with_context(|| self.partial.display().to_string())
     }
 }
 
-/// A draft that was given up leaves nothing behind.
-impl Drop for Draft {
+/// Removes an abandoned draft.
+impl Drop for FileDraft {
     fn drop(&mut self) {
-        // Not there after it got its name; if it cannot be removed, the next export replaces it.
+        // A published draft has no partial file; if a partial file cannot be removed, the next export replaces it.
         let _ = fs::remove_file(&self.partial);
     }
 }
 
-/// Gives every draft its name, once all are safe on the disk.
+/// Renames every draft to its name, after all were flushed to the disk.
 ///
 /// # Errors
 /// Names the file that cannot be written; those before it are there.
-pub(crate) fn publish(mut drafts: Vec<Draft>) -> anyhow::Result<()> {
-    drafts.iter_mut().try_for_each(Draft::sync)?;
+pub(crate) fn publish(mut drafts: Vec<FileDraft>) -> anyhow::Result<()> {
+    drafts.iter_mut().try_for_each(FileDraft::sync)?;
     for draft in &drafts {
         fs::rename(&draft.partial, &draft.path).with_context(|| draft.path.display().to_string())?;
     }
@@ -145,16 +145,14 @@ mod tests {
             names.sort();
             names
         };
-        let mut given_up = Draft::new(&folder, "a.json").expect("a draft");
+        let mut given_up = FileDraft::new(&folder, "a.json").expect("a draft");
         given_up.push(&json!(1)).expect("room");
         drop(given_up);
         assert!(names().is_empty(), "{:?}", names());
 
-        let (mut list, mut none, mut object) = (
-            Draft::new(&folder, "list.json").expect("a draft"),
-            Draft::new(&folder, "none.json").expect("a draft"),
-            Draft::new(&folder, "object.json").expect("a draft"),
-        );
+        let mut list = FileDraft::new(&folder, "list.json").expect("a draft");
+        let mut none = FileDraft::new(&folder, "none.json").expect("a draft");
+        let mut object = FileDraft::new(&folder, "object.json").expect("a draft");
         for item in [json!({"b": [1], "a": "line\nline"}), json!(2)] {
             list.push(&item).expect("room");
         }

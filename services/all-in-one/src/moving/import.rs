@@ -1,4 +1,4 @@
-//! Reading a backup in.
+//! Import of a backup.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,35 +10,37 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::{
-    Enabled, array,
+    EnabledComponents, array,
     array::Item,
-    component::{self, Prepared, Standing, Verdict},
+    component::{self, ComponentDecision, ExistingComponent, PreparedComponent},
     file::{self, COMPONENTS, OPTIONS, TEMPLATES},
     option,
-    record::{Defect, Object, object},
-    report::{Report, Tally},
-    site::{Mode, PAGE, Site, Written},
+    record::{Object, RecordDefect, object},
+    report::{ImportReport, KindCounts},
+    site::{PAGE, RestSite, WriteMode, WriteResult},
     template,
 };
 
-/// Brings what is in the backup in `directory` to `site`. Files that cannot be read are found before anything is
-/// written; a record that cannot be used is told and skipped.
+/// Imports the backup in `directory` into `site`. Unreadable files are detected before the first write; an invalid
+/// record is reported and skipped.
 ///
 /// # Errors
 /// Names the file, or who did not answer. What was written before stays, and another import goes on from there.
 pub(crate) async fn run(
-    site: &Site,
+    site: &RestSite,
     directory: &Path,
-    enabled: Enabled,
-    mut report: Report,
+    enabled: EnabledComponents,
+    mut report: ImportReport,
 ) -> anyhow::Result<ExitCode> {
     let folder = file::find(directory)?;
     let given = |name: &str| Some(folder.join(name)).filter(|path| path.exists());
-    let (options, templates, components) = (given(OPTIONS), given(TEMPLATES), given(COMPONENTS));
+    let options = given(OPTIONS);
+    let templates = given(TEMPLATES);
+    let components = given(COMPONENTS);
     let options = options.as_deref().map(file::read_object).transpose()?;
     [&templates, &components].into_iter().flatten().try_for_each(|path| array::check(path))?;
 
-    let mode = if report.dry_run() { Mode::DryRun } else { Mode::Write };
+    let mode = if report.dry_run() { WriteMode::DryRun } else { WriteMode::Write };
     if let Some(options) = options {
         report.add(import_options(site, options, mode).await?);
     }
@@ -46,7 +48,7 @@ pub(crate) async fn run(
         report.add(import_templates(site, &path, mode).await?);
     }
     if let Some(path) = components {
-        let mut import = Components::new(site, enabled, mode).await?;
+        let mut import = ComponentImport::new(site, enabled, mode).await?;
         import.run(&path).await?;
         report.add(import.tally);
     }
@@ -54,30 +56,30 @@ pub(crate) async fn run(
     Ok(report.verdict())
 }
 
-async fn import_options(site: &Site, backup: Object, mode: Mode) -> anyhow::Result<Tally> {
-    let mut tally = Tally::new("options");
+async fn import_options(site: &RestSite, backup: Object, mode: WriteMode) -> anyhow::Result<KindCounts> {
+    let mut tally = KindCounts::new("options");
     let current = site.options().await?;
     let plan = option::plan(backup, &current);
     plan.defects.iter().for_each(|defect| tally.skipped(OPTIONS, defect));
     tally.left(plan.left);
-    // One by one, so that a value which is refused keeps no other from being set.
+    // Options are set one by one, so that a refused value keeps no other from being set.
     for (name, value) in plan.changes {
         let before = current.get(&name).map(|now| format!(" from {now}")).unwrap_or_default();
         let change = format!("{name}{before} to {value}");
         let body = Object::from_iter([(name.clone(), value)]);
         match site.patch_options(&body, mode).await? {
-            Written::Done(_) => tally.changed(change),
-            Written::Refused(reason) => tally.skipped(OPTIONS, &Defect::new(name, reason)),
+            WriteResult::Done(_) => tally.changed(change),
+            WriteResult::Refused(reason) => tally.skipped(OPTIONS, &RecordDefect::new(name, reason)),
         }
     }
     Ok(tally)
 }
 
-async fn import_templates(site: &Site, path: &Path, mode: Mode) -> anyhow::Result<Tally> {
+async fn import_templates(site: &RestSite, path: &Path, mode: WriteMode) -> anyhow::Result<KindCounts> {
     let shown = site.templates().await?.into_iter().filter_map(|shown| template::prepare(shown).ok());
     let standing = shown.map(|shown| (shown.key.clone(), shown.form())).collect();
-    let tally = Tally::new("session templates");
-    let mut import = Templates { site, mode, standing, seen: HashSet::new(), tally };
+    let tally = KindCounts::new("session templates");
+    let mut import = TemplateImport { site, mode, standing, seen: HashSet::new(), tally };
     let (mut batches, reading) = array::batches(path);
     while let Some(batch) = batches.recv().await {
         for item in batch {
@@ -89,17 +91,17 @@ async fn import_templates(site: &Site, path: &Path, mode: Mode) -> anyhow::Resul
 }
 
 /// The import of session templates.
-struct Templates<'a> {
-    site: &'a Site,
-    mode: Mode,
-    /// What those that are there already say.
+struct TemplateImport<'a> {
+    site: &'a RestSite,
+    mode: WriteMode,
+    /// Fingerprints of existing templates.
     standing: HashMap<template::Key, u64>,
-    /// Those of the backup, as far as it was read.
+    /// Templates of the backup that were read so far.
     seen: HashSet<template::Key>,
-    tally: Tally,
+    tally: KindCounts,
 }
 
-impl Templates<'_> {
+impl TemplateImport<'_> {
     async fn take(&mut self, (index, item): Item) -> anyhow::Result<()> {
         let at = place(TEMPLATES, index, item.get("name"));
         match template::prepare(item) {
@@ -111,7 +113,7 @@ impl Templates<'_> {
         }
     }
 
-    async fn store(&mut self, at: &str, prepared: &template::Prepared) -> anyhow::Result<()> {
+    async fn store(&mut self, at: &str, prepared: &template::PreparedTemplate) -> anyhow::Result<()> {
         prepared.mended.iter().for_each(|mended| println!("{at}: {mended}"));
         let before = self.standing.get(&prepared.key).copied();
         if !self.seen.insert(prepared.key.clone()) {
@@ -125,43 +127,43 @@ impl Templates<'_> {
         let (tenant, name) = &prepared.key;
         let label = template::label(&prepared.key);
         match self.site.put_template(tenant, name, &prepared.body, self.mode).await? {
-            Written::Done(_) if before.is_none() => self.tally.created(label),
-            Written::Done(_) => self.tally.changed(label),
-            Written::Refused(reason) => self.tally.skipped(at, &Defect::new("", reason)),
+            WriteResult::Done(_) if before.is_none() => self.tally.created(label),
+            WriteResult::Done(_) => self.tally.changed(label),
+            WriteResult::Refused(reason) => self.tally.skipped(at, &RecordDefect::new("", reason)),
         }
         Ok(())
     }
 }
 
-/// A component of the backup that may be written.
-struct Candidate {
+/// Component of the backup that may be written.
+struct CandidateComponent {
     index: usize,
-    prepared: Prepared,
+    prepared: PreparedComponent,
 }
 
-impl Candidate {
+impl CandidateComponent {
     fn place(&self) -> String {
         place(COMPONENTS, self.index, self.prepared.record.get("id"))
     }
 }
 
 /// The import of components.
-struct Components<'a> {
-    site: &'a Site,
-    enabled: Enabled,
-    mode: Mode,
-    /// How those that are there already stand.
-    standing: HashMap<String, Standing>,
-    /// Those of the backup, as far as it was read.
+struct ComponentImport<'a> {
+    site: &'a RestSite,
+    enabled: EnabledComponents,
+    mode: WriteMode,
+    /// Existing components.
+    standing: HashMap<String, ExistingComponent>,
+    /// Components of the backup that were read so far.
     seen: HashSet<String>,
     switched_off: usize,
-    tally: Tally,
+    tally: KindCounts,
 }
 
-impl<'a> Components<'a> {
-    async fn new(site: &'a Site, enabled: Enabled, mode: Mode) -> anyhow::Result<Self> {
+impl<'a> ComponentImport<'a> {
+    async fn new(site: &'a RestSite, enabled: EnabledComponents, mode: WriteMode) -> anyhow::Result<Self> {
         let standing = standing(site).await?;
-        let tally = Tally::new("components");
+        let tally = KindCounts::new("components");
         Ok(Self { site, enabled, mode, standing, seen: HashSet::new(), switched_off: 0, tally })
     }
 
@@ -185,8 +187,8 @@ impl<'a> Components<'a> {
         Ok(())
     }
 
-    /// An item of the file, if it is a component.
-    fn read(&mut self, (index, item): Item) -> Option<Candidate> {
+    /// Reads an item of the file, if it is a component.
+    fn read(&mut self, (index, item): Item) -> Option<CandidateComponent> {
         let at = place(COMPONENTS, index, item.get("id"));
         let prepared = match component::prepare(item, self.enabled) {
             Ok(prepared) => prepared,
@@ -199,28 +201,32 @@ impl<'a> Components<'a> {
             self.tally.skipped(&at, &twice("id"));
             return None;
         }
-        Some(Candidate { index, prepared })
+        Some(CandidateComponent { index, prepared })
     }
 
-    /// Whether a component is to be written, and whether it is a new one.
-    fn judge(&mut self, candidate: Candidate, form: Result<u64, String>) -> Option<(Candidate, bool)> {
+    /// Decides whether a component is written, and whether it is a new one.
+    fn judge(
+        &mut self,
+        candidate: CandidateComponent,
+        form: Result<u64, String>,
+    ) -> Option<(CandidateComponent, bool)> {
         let form = match form {
             Ok(form) => form,
             Err(reason) => {
-                self.tally.skipped(&candidate.place(), &Defect::new("", reason));
+                self.tally.skipped(&candidate.place(), &RecordDefect::new("", reason));
                 return None;
             }
         };
-        let new = match Verdict::of(form, self.standing.get(&candidate.prepared.id).copied()) {
-            Verdict::Create => true,
-            Verdict::Change => false,
-            Verdict::Leave => {
+        let new = match ComponentDecision::of(form, self.standing.get(&candidate.prepared.id).copied()) {
+            ComponentDecision::Create => true,
+            ComponentDecision::Change => false,
+            ComponentDecision::Leave => {
                 self.tally.left(1);
                 return None;
             }
-            Verdict::Busy => {
+            ComponentDecision::Busy => {
                 let reason = "it is enabled here and being acted on, so it is not written over";
-                self.tally.skipped(&candidate.place(), &Defect::new("enabled", reason));
+                self.tally.skipped(&candidate.place(), &RecordDefect::new("enabled", reason));
                 return None;
             }
         };
@@ -228,42 +234,43 @@ impl<'a> Components<'a> {
         Some((candidate, new))
     }
 
-    /// Writes a batch of components, each of which was found to be good before.
-    async fn write(&mut self, writes: Vec<(Candidate, bool)>) -> anyhow::Result<()> {
-        if self.mode == Mode::Write && !writes.is_empty() {
+    /// Writes a batch of components that were validated before.
+    async fn write(&mut self, writes: Vec<(CandidateComponent, bool)>) -> anyhow::Result<()> {
+        if self.mode == WriteMode::Write && !writes.is_empty() {
             let records: Vec<_> = writes.iter().map(|(candidate, _)| &candidate.prepared.record).collect();
-            if let Written::Refused(reason) = self.site.put_components(&records, Mode::Write).await? {
-                let refused = |(candidate, _): &(Candidate, bool)| candidate.place();
-                let defect = Defect::new("", reason);
+            if let WriteResult::Refused(reason) = self.site.put_components(&records, WriteMode::Write).await?
+            {
+                let refused = |(candidate, _): &(CandidateComponent, bool)| candidate.place();
+                let defect = RecordDefect::new("", reason);
                 writes.iter().map(refused).for_each(|at| self.tally.skipped(&at, &defect));
                 return Ok(());
             }
         }
-        for (Candidate { prepared, .. }, new) in writes {
+        for (CandidateComponent { prepared, .. }, new) in writes {
             if new { self.tally.created(prepared.id) } else { self.tally.changed(prepared.id) }
         }
         Ok(())
     }
 }
 
-/// What stands for each of these records once it has been written, or why it cannot be. Records are judged by whoever
-/// stores them, many at a time; of those that are refused together each is found by halving.
-async fn forms(site: &Site, records: &[&Object]) -> anyhow::Result<Vec<Result<u64, String>>> {
+/// Returns the fingerprint of each record after a write, or the reason why it is refused. The service validates many
+/// records at a time; a batch that is refused is bisected.
+async fn forms(site: &RestSite, records: &[&Object]) -> anyhow::Result<Vec<Result<u64, String>>> {
     let mut forms = Vec::with_capacity(records.len());
     let mut batches = vec![records];
     while let Some(batch) = batches.pop() {
         if batch.is_empty() {
             continue;
         }
-        match site.put_components(batch, Mode::DryRun).await? {
-            Written::Done(Value::Array(shown)) if shown.len() == batch.len() => {
+        match site.put_components(batch, WriteMode::DryRun).await? {
+            WriteResult::Done(Value::Array(shown)) if shown.len() == batch.len() => {
                 for shown in shown {
                     forms.push(Ok(component::form(object(shown).map_err(anyhow::Error::msg)?)));
                 }
             }
-            Written::Done(_) => anyhow::bail!("a dry run answers something else than its components"),
-            Written::Refused(reason) if batch.len() == 1 => forms.push(Err(reason.replace("[0].", ""))),
-            Written::Refused(_) => {
+            WriteResult::Done(_) => anyhow::bail!("a dry run answers something else than its components"),
+            WriteResult::Refused(reason) if batch.len() == 1 => forms.push(Err(reason.replace("[0].", ""))),
+            WriteResult::Refused(_) => {
                 let (first, second) = batch.split_at(batch.len() / 2);
                 batches.extend([second, first]);
             }
@@ -272,8 +279,8 @@ async fn forms(site: &Site, records: &[&Object]) -> anyhow::Result<Vec<Result<u6
     Ok(forms)
 }
 
-/// How every component stands, read page by page.
-async fn standing(site: &Site) -> anyhow::Result<HashMap<String, Standing>> {
+/// Reads all existing components page by page.
+async fn standing(site: &RestSite) -> anyhow::Result<HashMap<String, ExistingComponent>> {
     let mut standing = HashMap::new();
     let mut last = None;
     loop {
@@ -290,7 +297,7 @@ async fn standing(site: &Site) -> anyhow::Result<HashMap<String, Standing>> {
                 anyhow::bail!("/v2/components: a component has no id");
             };
             let enabled = component::is_enabled(record);
-            standing.insert(id.clone(), Standing { enabled, form: form.ok() });
+            standing.insert(id.clone(), ExistingComponent { enabled, form: form.ok() });
             last = Some(id);
         }
         if !full {
@@ -299,12 +306,12 @@ async fn standing(site: &Site) -> anyhow::Result<HashMap<String, Standing>> {
     }
 }
 
-/// A record that a file has twice: which of them is meant cannot be told.
-fn twice(field: &str) -> Defect {
-    Defect::new(field, "was there before in this file")
+/// Defect of a record that a file has twice: the wanted one is unknown.
+fn twice(field: &str) -> RecordDefect {
+    RecordDefect::new(field, "was there before in this file")
 }
 
-/// Where a record stands: `components.json[3] x1000c0s0b0n0`.
+/// Formats the place of a record: `components.json[3] x1000c0s0b0n0`.
 fn place(file: &str, index: usize, name: Option<&Value>) -> String {
     match name.and_then(Value::as_str) {
         Some(name) => format!("{file}[{index}] {name}"),

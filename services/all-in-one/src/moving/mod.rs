@@ -1,8 +1,8 @@
-//! Moving in and out: `reveille import` and `reveille export`.
+//! Migration: `reveille import` and `reveille export`.
 //!
-//! Both speak the REST contract, so they work with a Reveille anywhere, and export works with BOS too. The files
-//! are those of the export procedure of BOS: `v2/options.json`, `v2/sessiontemplates.json` and
-//! `v2/components.json`, each with what the list of that name answers.
+//! Both speak the REST contract, so they work with a Reveille anywhere, and export works with BOS too. The files are
+//! those of the export procedure of BOS: `v2/options.json`, `v2/sessiontemplates.json` and `v2/components.json`, each
+//! with what the list of that name answers.
 //!
 //! An import writes whole records, one request for many of them, and can be repeated: what is there already is left
 //! alone. Nothing acts on a node because of an import, unless it was asked for: records are stored disabled.
@@ -12,7 +12,7 @@ use std::{future::Future, path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use self::{report::Report, site::Site};
+use self::{report::ImportReport, site::RestSite};
 
 mod array;
 mod component;
@@ -27,29 +27,29 @@ mod template;
 
 /// Flags of `reveille import`.
 #[derive(Debug, Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportFlags {
     /// Directory of a backup: the unpacked archive of the BOS export procedure, or what `reveille export` wrote
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
     /// What becomes of components that are enabled in the backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
-    enabled: Enabled,
+    enabled: EnabledComponents,
     #[command(flatten)]
-    common: Common,
+    common: SiteFlags,
 }
 
 /// Flags of `reveille export`.
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportFlags {
     /// Where to write; created where missing, and files of an earlier export are replaced
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
     #[command(flatten)]
-    common: Common,
+    common: SiteFlags,
 }
 
 #[derive(Debug, Args)]
-struct Common {
+struct SiteFlags {
     /// Base of the REST contract, without /v2 [default: the gateway of the settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -61,9 +61,9 @@ struct Common {
     dry_run: bool,
 }
 
-/// What becomes of components that are enabled in a backup.
+/// Handling of components that are enabled in a backup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Enabled {
+pub(crate) enum EnabledComponents {
     /// Stored disabled, so that nothing is done to their nodes
     #[default]
     Off,
@@ -71,26 +71,26 @@ pub(crate) enum Enabled {
     Keep,
 }
 
-impl Common {
-    fn site(&self) -> anyhow::Result<Site> {
+impl SiteFlags {
+    fn site(&self) -> anyhow::Result<RestSite> {
         if let Some(url) = &self.url {
-            return Site::new(url);
+            return RestSite::new(url);
         }
         let command = chassis::Command { config: self.config.clone(), ..Default::default() };
-        Site::new(&format!("{}/apis/bos", command.settings()?.gateway.url))
+        RestSite::new(&format!("{}/apis/bos", command.settings()?.gateway.url))
     }
 }
 
-/// Imports a backup. Succeeds when no record was skipped.
-pub(crate) fn import(flags: &Import) -> ExitCode {
+/// Imports a backup. The exit code is zero if no record was skipped.
+pub(crate) fn import(flags: &ImportFlags) -> ExitCode {
     run(async {
-        let report = Report::new(flags.common.dry_run);
+        let report = ImportReport::new(flags.common.dry_run);
         import::run(&flags.common.site()?, &flags.directory, flags.enabled, report).await
     })
 }
 
 /// Writes a backup.
-pub(crate) fn export(flags: &Export) -> ExitCode {
+pub(crate) fn export(flags: &ExportFlags) -> ExitCode {
     run(async {
         export::run(&flags.common.site()?, &flags.directory, flags.common.dry_run).await?;
         Ok(ExitCode::SUCCESS)

@@ -2,41 +2,41 @@
 
 use serde_json::Value;
 
-use super::record::{Defect, Object};
+use super::record::{Object, RecordDefect};
 
-/// Option that BOS had once and that is shown only while it is false (BOS reference 10.3, row 8).
+/// Former option of BOS that is shown only while it is false (BOS reference 10.3, row 8).
 const SHOWN_WHILE_FALSE: &str = "disable_components_on_completion";
 
-/// What is to be done about the options of a backup.
+/// Changes for the options of a backup.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Plan {
-    /// Options that are to get another value.
+pub(crate) struct OptionChanges {
+    /// Options that get another value.
     pub changes: Object,
-    /// How many have their value already.
+    /// Number of options that have their value already.
     pub left: usize,
-    /// Options that nobody knows, or without a value.
-    pub defects: Vec<Defect>,
+    /// Unknown options, and options without a value.
+    pub defects: Vec<RecordDefect>,
 }
 
-/// Compares the options of a backup with those in force, which are all that there are but for one.
-pub(crate) fn plan(backup: Object, current: &Object) -> Plan {
-    let mut plan = Plan::default();
+/// Compares the options of a backup with those in force; all known options but one are in force.
+pub(crate) fn plan(backup: Object, current: &Object) -> OptionChanges {
+    let mut plan = OptionChanges::default();
     for (name, value) in backup {
         let value = stored(&name, value);
         let hidden = (name == SHOWN_WHILE_FALSE).then_some(&Value::Bool(true));
         match current.get(&name).or(hidden) {
             Some(now) if *now == value => plan.left += 1,
-            Some(_) if value.is_null() => plan.defects.push(Defect::new(name, "has no value")),
+            Some(_) if value.is_null() => plan.defects.push(RecordDefect::new(name, "has no value")),
             Some(_) => {
                 plan.changes.insert(name, value);
             }
-            None => plan.defects.push(Defect::new(name, "is no option")),
+            None => plan.defects.push(RecordDefect::new(name, "is no option")),
         }
     }
     plan
 }
 
-/// The value in the letters in which nodes understand it (BOS reference 12, BUG-07).
+/// Returns the value in the letter case that nodes understand (BOS reference 12, BUG-07).
 fn stored(name: &str, value: Value) -> Value {
     match value {
         Value::String(text) if name == "component_actual_state_ttl" => text.to_lowercase().into(),

@@ -1,4 +1,4 @@
-//! One record of a backup: where it stands in its file, and what may be wrong with it.
+//! A record of a backup, with its place in the file and its defects.
 
 use std::{
     fmt,
@@ -10,22 +10,22 @@ use serde_json::{Map, Value};
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
 
-/// Why a record cannot be used.
+/// Reason why a record cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Defect {
-    /// The member it is about, such as `boot_sets.compute.path`; empty: the record as a whole.
+pub(crate) struct RecordDefect {
+    /// Member of the record, such as `boot_sets.compute.path`; empty: the record as a whole.
     pub field: String,
-    /// What is wrong with it.
+    /// Description of the defect.
     pub reason: String,
 }
 
-impl Defect {
-    /// A defect of the member `field`.
+impl RecordDefect {
+    /// Creates a defect of the member `field`.
     pub(crate) fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { field: field.into(), reason: reason.into() }
     }
 
-    /// The same, seen from the object that has the member `outer`.
+    /// Returns the defect relative to the object that has the member `outer`.
     #[must_use]
     pub(crate) fn within(self, outer: &str) -> Self {
         let field = if self.field.is_empty() { outer.to_owned() } else { format!("{outer}.{}", self.field) };
@@ -33,7 +33,7 @@ impl Defect {
     }
 }
 
-impl fmt::Display for Defect {
+impl fmt::Display for RecordDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.field.is_empty() {
             return f.write_str(&self.reason);
@@ -42,18 +42,18 @@ impl fmt::Display for Defect {
     }
 }
 
-/// The members of `value`.
+/// Returns the members of `value`.
 ///
 /// # Errors
 /// When it is no object.
-pub(crate) fn object(value: Value) -> Result<Object, Defect> {
+pub(crate) fn object(value: Value) -> Result<Object, RecordDefect> {
     match value {
         Value::Object(members) => Ok(members),
-        other => Err(Defect::new("", format!("is {}, not an object", kind(&other)))),
+        other => Err(RecordDefect::new("", format!("is {}, not an object", kind(&other)))),
     }
 }
 
-/// What `value` is, for people.
+/// Returns the type of `value`, for people.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -65,7 +65,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Stands for an object where many are compared and none needs to be held.
+/// Returns a hash of an object, for comparing many objects without holding them.
 pub(crate) fn fingerprint(object: &Object) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.hash(&mut hasher);

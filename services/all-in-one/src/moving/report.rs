@@ -1,38 +1,38 @@
-//! What an import did, for the person who asked for it.
+//! Report of an import for its user.
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use super::record::Defect;
+use super::record::RecordDefect;
 
-/// Names of records that are told one by one.
+/// Most record names in a line.
 const SHOWN: usize = 10;
 
-/// What was done, counted.
+/// Counts of all kinds.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct ImportReport {
     dry_run: bool,
-    tallies: Vec<Tally>,
+    tallies: Vec<KindCounts>,
 }
 
-/// What was done with the records of one kind.
+/// Counts of one kind of records.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Such as `components`.
+pub(crate) struct KindCounts {
+    /// Name of the kind, such as `components`.
     kind: &'static str,
-    created: Named,
-    changed: Named,
+    created: NamedRecords,
+    changed: NamedRecords,
     left: usize,
     skipped: usize,
 }
 
-/// How many records, and what the first of them are called.
+/// Number of records, and the names of the first ones.
 #[derive(Debug, Default)]
-struct Named {
+struct NamedRecords {
     count: usize,
     first: Vec<String>,
 }
 
-impl Named {
+impl NamedRecords {
     fn add(&mut self, name: impl Into<String>) {
         self.count += 1;
         if self.first.len() < SHOWN {
@@ -40,7 +40,7 @@ impl Named {
         }
     }
 
-    /// Such as `  create  x1, x2 and 94 more`, or nothing.
+    /// Formats a line such as `  create  x1, x2 and 94 more`, or nothing.
     fn line(&self, verb: &str) -> String {
         if self.count == 0 {
             return String::new();
@@ -53,51 +53,51 @@ impl Named {
     }
 }
 
-impl Tally {
-    /// Nothing done yet.
+impl KindCounts {
+    /// Creates an empty tally.
     pub(crate) fn new(kind: &'static str) -> Self {
         Self { kind, ..Self::default() }
     }
 
-    /// A record that was not there.
+    /// Counts a new record.
     pub(crate) fn created(&mut self, name: impl Into<String>) {
         self.created.add(name);
     }
 
-    /// A record that was there and differed.
+    /// Counts a changed record.
     pub(crate) fn changed(&mut self, name: impl Into<String>) {
         self.changed.add(name);
     }
 
-    /// Records that are there already.
+    /// Counts unchanged records.
     pub(crate) fn left(&mut self, count: usize) {
         self.left += count;
     }
 
-    /// A record that is not imported. Told at once: there may be many.
-    pub(crate) fn skipped(&mut self, at: &str, defect: &Defect) {
+    /// Counts a skipped record. The record is reported at once: there may be many.
+    pub(crate) fn skipped(&mut self, at: &str, defect: &RecordDefect) {
         self.skipped += 1;
         eprintln!("skipped: {at}: {defect}");
     }
 }
 
-impl Report {
-    /// Of an import, or of what it would do.
+impl ImportReport {
+    /// Creates the report of an import or of a dry run.
     pub(crate) fn new(dry_run: bool) -> Self {
         Self { dry_run, tallies: Vec::new() }
     }
 
-    /// Whether nothing is written.
+    /// Whether the import is a dry run.
     pub(crate) fn dry_run(&self) -> bool {
         self.dry_run
     }
 
-    /// Adds what was done with one kind.
-    pub(crate) fn add(&mut self, tally: Tally) {
+    /// Adds the counts of one kind.
+    pub(crate) fn add(&mut self, tally: KindCounts) {
         self.tallies.push(tally);
     }
 
-    /// Success when nothing was skipped.
+    /// Returns success if no record was skipped.
     pub(crate) fn verdict(&self) -> ExitCode {
         match self.tallies.iter().all(|tally| tally.skipped == 0) {
             true => ExitCode::SUCCESS,
@@ -105,12 +105,12 @@ impl Report {
         }
     }
 
-    /// What was done, kind by kind.
+    /// Formats the counts of all kinds.
     pub(crate) fn render(&self) -> String {
         let (create, change) = if self.dry_run { ("to create", "to change") } else { ("created", "changed") };
         let mut text = String::new();
         for tally in &self.tallies {
-            let Tally { kind, created, changed, left, skipped } = tally;
+            let KindCounts { kind, created, changed, left, skipped } = tally;
             let counts = format!(
                 "{} {create}, {} {change}, {left} left, {skipped} skipped",
                 created.count, changed.count
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn many_records_are_counted_and_few_are_named() {
         let render = |dry_run: bool, components: usize| {
-            let mut report = Report::new(dry_run);
-            let mut tally = Tally::new("options");
+            let mut report = ImportReport::new(dry_run);
+            let mut tally = KindCounts::new("options");
             tally.left(20);
             report.add(tally);
-            let mut tally = Tally::new("components");
+            let mut tally = KindCounts::new("components");
             (0..components).for_each(|number| tally.created(format!("x{number}")));
             report.add(tally);
             report.render()

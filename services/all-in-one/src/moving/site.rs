@@ -1,4 +1,4 @@
-//! The REST contract that a backup is taken from or goes to.
+//! Client of the REST contract from which a backup is read, or to which it is written.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::record::{Object, object};
 
-/// Longest that one request may take: twice as long as a gateway takes, because templates are checked
-/// against image stores.
+/// Deadline of a request: twice the deadline of a gateway, because templates are validated against image stores.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Components of one page.
@@ -18,32 +17,32 @@ pub(crate) const PAGE: usize = 1_000;
 /// Header that names the tenant (BOS reference 9.1).
 const TENANT: &str = "Cray-Tenant-Name";
 
-/// A client of the contract.
-pub(crate) struct Site {
+/// Client of the contract.
+pub(crate) struct RestSite {
     client: reqwest::Client,
     base: String,
 }
 
-/// What became of a write, or would become of it.
+/// Result of a write, or of its dry run.
 #[derive(Debug)]
-pub(crate) enum Written {
-    /// It was done. What is there now, or would be.
+pub(crate) enum WriteResult {
+    /// The write succeeded, with the stored value.
     Done(Value),
-    /// Something is wrong with what was sent; nothing was written.
+    /// The request was refused, and nothing was written.
     Refused(String),
 }
 
-/// Whether writes are done.
+/// Whether writes are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// They are.
+pub(crate) enum WriteMode {
+    /// Writes are executed.
     Write,
-    /// They are judged only, by who would store what is written.
+    /// Writes are validated by the service, but not stored.
     DryRun,
 }
 
-impl Mode {
-    /// The path of a write of `what`. That of a dry run exists with a Reveille only.
+impl WriteMode {
+    /// Returns the path of a write of `what`. The path of a dry run exists only in Reveille.
     fn path(self, what: &str) -> String {
         match self {
             Self::Write => format!("/v2/{what}"),
@@ -52,8 +51,8 @@ impl Mode {
     }
 }
 
-impl Site {
-    /// A client of the contract at `url`, with or without its `/v2`.
+impl RestSite {
+    /// Creates a client of the contract at `url`, with or without its `/v2`.
     ///
     /// # Errors
     /// When the operating system gives no random numbers or the like.
@@ -64,26 +63,27 @@ impl Site {
         Ok(Self { client, base: url.strip_suffix("/v2").unwrap_or(url).to_owned() })
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     ///
     /// # Errors
-    /// As [`Site::get`].
+    /// As [`RestSite::get`].
     pub(crate) async fn options(&self) -> anyhow::Result<Object> {
         object(self.get("/v2/options").await?).map_err(|defect| anyhow::anyhow!("/v2/options: {defect}"))
     }
 
-    /// Every session template of every tenant.
+    /// Returns every session template of every tenant.
     ///
     /// # Errors
-    /// As [`Site::get`].
+    /// As [`RestSite::get`].
     pub(crate) async fn templates(&self) -> anyhow::Result<Vec<Value>> {
         self.list("/v2/sessiontemplates").await
     }
 
-    /// The first components after the one called `after`, in the order of their ids; a short page is the last one.
+    /// Returns the first components after the one called `after`, in the order of their ids; a short page is the last
+    /// one.
     ///
     /// # Errors
-    /// As [`Site::get`].
+    /// As [`RestSite::get`].
     pub(crate) async fn components_after(&self, after: Option<&str>) -> anyhow::Result<Vec<Value>> {
         let mut query = vec![("page_size", PAGE.to_string())];
         query.extend(after.map(|id| ("start_after_id", id.to_owned())));
@@ -91,36 +91,44 @@ impl Site {
         array("/v2/components", self.answered(request).await?)
     }
 
-    /// Changes options, all of these or none.
+    /// Changes options, all or none.
     ///
     /// # Errors
     /// When the answer is neither success nor refusal.
-    pub(crate) async fn patch_options(&self, changes: &Object, mode: Mode) -> anyhow::Result<Written> {
+    pub(crate) async fn patch_options(
+        &self,
+        changes: &Object,
+        mode: WriteMode,
+    ) -> anyhow::Result<WriteResult> {
         written(self.request(Method::PATCH, &mode.path("options")).json(changes)).await
     }
 
     /// Stores a template.
     ///
     /// # Errors
-    /// As [`Site::patch_options`].
+    /// As [`RestSite::patch_options`].
     pub(crate) async fn put_template(
         &self,
         tenant: &str,
         name: &str,
         body: &Object,
-        mode: Mode,
-    ) -> anyhow::Result<Written> {
+        mode: WriteMode,
+    ) -> anyhow::Result<WriteResult> {
         let path = mode.path(&format!("sessiontemplates/{name}"));
         let request = self.request(Method::PUT, &path).json(body);
         let request = if tenant.is_empty() { request } else { request.header(TENANT, tenant) };
         written(request).await
     }
 
-    /// Stores components, all of these or none.
+    /// Stores components, all or none.
     ///
     /// # Errors
-    /// As [`Site::patch_options`].
-    pub(crate) async fn put_components(&self, records: &[&Object], mode: Mode) -> anyhow::Result<Written> {
+    /// As [`RestSite::patch_options`].
+    pub(crate) async fn put_components(
+        &self,
+        records: &[&Object],
+        mode: WriteMode,
+    ) -> anyhow::Result<WriteResult> {
         written(self.request(Method::PUT, &mode.path("components")).json(&json!(records))).await
     }
 
@@ -128,7 +136,7 @@ impl Site {
         array(path, self.get(path).await?)
     }
 
-    /// What is at `path`.
+    /// Returns the document at `path`.
     ///
     /// # Errors
     /// When nobody answers, or not with success.
@@ -157,21 +165,21 @@ fn array(path: &str, value: Value) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-async fn written(request: RequestBuilder) -> anyhow::Result<Written> {
+async fn written(request: RequestBuilder) -> anyhow::Result<WriteResult> {
     match answer(request).await? {
         (asked, status, _, body) if status.is_success() => {
             let stored = serde_json::from_str(&body);
-            stored.map(Written::Done).with_context(|| format!("{asked}: the answer is no JSON"))
+            stored.map(WriteResult::Done).with_context(|| format!("{asked}: the answer is no JSON"))
         }
         (asked, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, ..) => {
             bail!("{asked}: there is no such path; an import needs a Reveille of this release")
         }
-        (_, status, reason, _) if status.is_client_error() => Ok(Written::Refused(reason)),
+        (_, status, reason, _) if status.is_client_error() => Ok(WriteResult::Refused(reason)),
         (asked, status, reason, _) => bail!("{asked}: {status}: {reason}"),
     }
 }
 
-/// What was asked, the status of the answer, why it is no success, and its body.
+/// Sends a request, and returns its description, the status, the reason of a failure, and the body.
 async fn answer(request: RequestBuilder) -> anyhow::Result<(String, StatusCode, String, String)> {
     let (client, request) = request.build_split();
     let request = request.context("request")?;
@@ -184,7 +192,7 @@ async fn answer(request: RequestBuilder) -> anyhow::Result<(String, StatusCode, 
     Ok((asked, status, reason, body))
 }
 
-/// What a problem document says; of any other body its beginning.
+/// Returns the text of a problem document, or the beginning of any other body.
 fn reason(body: &str) -> String {
     let document = serde_json::from_str::<Value>(body).unwrap_or_default();
     let detail = document.get("detail").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! Session templates of a backup: whose they are, and what has to be mended before they are accepted.
+//! Session templates of a backup: their owners, and the repairs before they are accepted.
 
 use domain::{
     id::check_name,
@@ -8,12 +8,12 @@ use domain::{
 };
 use serde_json::Value;
 
-use super::record::{Defect, Object, fingerprint, kind, object};
+use super::record::{Object, RecordDefect, fingerprint, kind, object};
 
-/// Members of a template that a request may have (BOS reference 2.8.1).
+/// Members of a template in a request (BOS reference 2.8.1).
 const MEMBERS: [&str; 4] = ["boot_sets", "cfs", "description", "enable_cfs"];
 
-/// Members that are not a template's own: they are part of its address, or were never used.
+/// Members outside a template's body: a part of its address, or never used.
 const ADDRESS: [&str; 3] = ["name", "tenant", "links"];
 
 /// Lists of nodes, of which a boot set needs one.
@@ -31,33 +31,33 @@ const BOOT_SET_MEMBERS: [&str; 8] = [
     "type",
 ];
 
-/// Who owns a template, and its name; nobody: empty.
+/// Tenant and name of a template; no tenant: empty.
 pub(crate) type Key = (String, String);
 
-/// A template as it is to be written.
+/// A template of a backup in the form of a request.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTemplate {
     /// Tenant and name.
     pub key: Key,
     /// The body of the request.
     pub body: Object,
-    /// What was mended, for people.
+    /// Repairs, for people.
     pub mended: Vec<String>,
 }
 
-impl Prepared {
-    /// Stands for the body where many are compared.
+impl PreparedTemplate {
+    /// Returns the fingerprint of the body.
     pub(crate) fn form(&self) -> u64 {
         fingerprint(&self.body)
     }
 }
 
-/// The request that stores a template of a backup. What older releases left behind is mended as the upgrade of BOS
-/// does (BOS reference 10.4), but for names, which people know.
+/// Converts a template of a backup to a request. Remains of older releases are repaired like in the upgrade of BOS
+/// (BOS reference 10.4), except names, which users know.
 ///
 /// # Errors
 /// Says which member makes it useless.
-pub(crate) fn prepare(item: Value) -> Result<Prepared, Defect> {
+pub(crate) fn prepare(item: Value) -> Result<PreparedTemplate, RecordDefect> {
     let mut body = object(item)?;
     let key = (tenant(body.get("tenant"))?, name(body.get("name"))?);
     let mut mended = Vec::new();
@@ -67,10 +67,10 @@ pub(crate) fn prepare(item: Value) -> Result<Prepared, Defect> {
     clean(&mut body, &MEMBERS, "", &mut mended);
     clean_cfs(&mut body, "", &mut mended);
     clean_description(&mut body, &mut mended);
-    let boot_sets = body.remove("boot_sets").ok_or_else(|| Defect::new("boot_sets", "is missing"))?;
+    let boot_sets = body.remove("boot_sets").ok_or_else(|| RecordDefect::new("boot_sets", "is missing"))?;
     let boot_sets = object(boot_sets).map_err(|defect| defect.within("boot_sets"))?;
     if boot_sets.is_empty() {
-        return Err(Defect::new("boot_sets", "needs at least one boot set"));
+        return Err(RecordDefect::new("boot_sets", "needs at least one boot set"));
     }
     let boot_sets = boot_sets.into_iter().map(|(name, boot_set)| {
         let path = format!("boot_sets.{name}");
@@ -78,37 +78,37 @@ pub(crate) fn prepare(item: Value) -> Result<Prepared, Defect> {
             prepare_boot_set(boot_set, &path, &mut mended).map_err(|defect| defect.within(&path))?;
         Ok((name, Value::Object(boot_set)))
     });
-    let boot_sets = boot_sets.collect::<Result<Object, Defect>>()?;
+    let boot_sets = boot_sets.collect::<Result<Object, RecordDefect>>()?;
     body.insert("boot_sets".into(), boot_sets.into());
-    Ok(Prepared { key, body, mended })
+    Ok(PreparedTemplate { key, body, mended })
 }
 
-/// What a template of a backup is called, as far as that can be told.
+/// Returns the label of a template in texts.
 pub(crate) fn label((tenant, name): &Key) -> String {
     if tenant.is_empty() { name.clone() } else { format!("{name} (tenant {tenant})") }
 }
 
-fn name(value: Option<&Value>) -> Result<String, Defect> {
-    let Some(value) = value else { return Err(Defect::new("name", "is missing")) };
+fn name(value: Option<&Value>) -> Result<String, RecordDefect> {
+    let Some(value) = value else { return Err(RecordDefect::new("name", "is missing")) };
     let name = text("name", value)?;
-    check_name("name", name).map_err(|invalid| Defect::new(invalid.field, invalid.reason))?;
+    check_name("name", name).map_err(|invalid| RecordDefect::new(invalid.field, invalid.reason))?;
     Ok(name.to_owned())
 }
 
-fn tenant(value: Option<&Value>) -> Result<String, Defect> {
+fn tenant(value: Option<&Value>) -> Result<String, RecordDefect> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(String::new()) };
     let tenant = text("tenant", value)?;
     if tenant.chars().count() > LONGEST_NAME {
-        return Err(Defect::new("tenant", format!("has more than {LONGEST_NAME} characters")));
+        return Err(RecordDefect::new("tenant", format!("has more than {LONGEST_NAME} characters")));
     }
     Ok(tenant.to_owned())
 }
 
-fn text<'a>(field: &str, value: &'a Value) -> Result<&'a str, Defect> {
-    value.as_str().ok_or_else(|| Defect::new(field, format!("is {}, not a text", kind(value))))
+fn text<'a>(field: &str, value: &'a Value) -> Result<&'a str, RecordDefect> {
+    value.as_str().ok_or_else(|| RecordDefect::new(field, format!("is {}, not a text", kind(value))))
 }
 
-/// Takes out what has no value, and what nobody knows.
+/// Removes members without a value and unknown members.
 fn clean(object: &mut Object, known: &[&str], path: &str, mended: &mut Vec<String>) {
     object.retain(|member, value| {
         let keep = known.contains(&member.as_str());
@@ -119,7 +119,7 @@ fn clean(object: &mut Object, known: &[&str], path: &str, mended: &mut Vec<Strin
     });
 }
 
-/// An empty `cfs` means the same as none, and is stored as none.
+/// Removes an empty `cfs`, which means none.
 fn clean_cfs(object: &mut Object, path: &str, mended: &mut Vec<String>) {
     let Some(Value::Object(cfs)) = object.get_mut("cfs") else { return };
     clean(cfs, &["configuration"], &joined(path, "cfs"), mended);
@@ -143,9 +143,9 @@ fn clean_description(template: &mut Object, mended: &mut Vec<String>) {
     }
 }
 
-fn prepare_boot_set(value: Value, path: &str, mended: &mut Vec<String>) -> Result<Object, Defect> {
+fn prepare_boot_set(value: Value, path: &str, mended: &mut Vec<String>) -> Result<Object, RecordDefect> {
     let mut boot_set = object(value)?;
-    // Repeats the key, and is not stored.
+    // The name repeats the key, and is not stored.
     boot_set.remove("name");
     clean(&mut boot_set, &[&BOOT_SET_MEMBERS[..], &SPECIFIERS].concat(), path, mended);
     clean_cfs(&mut boot_set, path, mended);
@@ -155,11 +155,11 @@ fn prepare_boot_set(value: Value, path: &str, mended: &mut Vec<String>) -> Resul
     };
     boot_set.retain(|member, value| !empty(member, value));
     if !SPECIFIERS.iter().any(|specifier| boot_set.contains_key(*specifier)) {
-        return Err(Defect::new("", format!("needs one of {}", SPECIFIERS.join(", "))));
+        return Err(RecordDefect::new("", format!("needs one of {}", SPECIFIERS.join(", "))));
     }
     match boot_set.get("path") {
         Some(Value::String(path)) if !path.is_empty() => {}
-        _ => return Err(Defect::new("path", "is missing or empty")),
+        _ => return Err(RecordDefect::new("path", "is missing or empty")),
     }
     if boot_set.get("type").and_then(Value::as_str) != Some(STORE_TYPE) {
         mended.push(format!("{path}.type: set to {STORE_TYPE}"));
@@ -191,7 +191,7 @@ mod tests {
 
     fn told(item: Value) -> String {
         match prepare(item) {
-            Ok(Prepared { key, body, mended }) => {
+            Ok(PreparedTemplate { key, body, mended }) => {
                 format!("{}: {} {mended:?}\n", label(&key), Value::Object(body))
             }
             Err(defect) => format!("skipped: {defect}\n"),

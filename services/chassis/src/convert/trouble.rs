@@ -1,11 +1,11 @@
-//! Troubles: a text for people, and beside it the kind by which rules decide.
+//! Conversion of troubles: a text for people, and beside it the kind by which rules decide.
 
 use std::sync::Arc;
 
 use domain::{
     evaluation::{
         ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, ERROR_LOCKED, ERROR_POWER_MISSING,
-        ERROR_POWER_UNDEFINED, ERROR_RETRIES_EXHAUSTED,
+        ERROR_POWER_UNDEFINED, ERROR_REPORT_AWAITED, ERROR_RETRIES_EXHAUSTED,
     },
     presence::{ERROR_ABSENT, ERROR_DOUBTFUL},
     trouble::{NO_RESULTS_FROM, Trouble, TroubleKind, WAITING_FOR},
@@ -13,14 +13,13 @@ use domain::{
 };
 use proto::meta as wire;
 
-/// The trouble of that kind and text; none without a text.
+/// Returns the trouble of that kind and text; `None`: the text is empty.
 pub fn from_wire(kind: i32, text: impl Into<Arc<str>>) -> Option<Trouble> {
     let text = text.into();
     Trouble::new(kind_from_wire(kind, &text), text)
 }
 
-/// The kind of the trouble that `text` describes. A kind of a later version is one of which this version knows nothing
-/// but the text.
+/// Returns the kind of the trouble that `text` describes. A kind that only a later version knows is a failure here.
 pub fn kind_from_wire(kind: i32, text: &str) -> TroubleKind {
     match wire::TroubleKind::try_from(kind) {
         Ok(wire::TroubleKind::Unspecified) => kind_of_untyped(text),
@@ -34,7 +33,7 @@ pub fn kind_from_wire(kind: i32, text: &str) -> TroubleKind {
     }
 }
 
-/// The kind of a trouble as it goes out; unspecified: there is none.
+/// Returns the kind of a trouble for the wire; unspecified: there is no trouble.
 pub fn kind_to_wire(trouble: Option<&Trouble>) -> wire::TroubleKind {
     match trouble.map(Trouble::kind) {
         None => wire::TroubleKind::Unspecified,
@@ -48,13 +47,13 @@ pub fn kind_to_wire(trouble: Option<&Trouble>) -> wire::TroubleKind {
     }
 }
 
-/// The text of a trouble as it goes out; empty: there is none.
+/// Returns the text of a trouble for the wire; empty: there is no trouble.
 pub fn text_to_wire(trouble: Option<&Trouble>) -> String {
     trouble.map(|trouble| trouble.text().to_string()).unwrap_or_default()
 }
 
-/// The kind of a trouble that a version without kinds has stored or sent. That version decided by these texts, so its
-/// records go on as they would have there. This is the only place where a text tells a kind.
+/// Returns the kind of a trouble that a version without kinds has stored or sent. That version decided by these texts, so
+/// its records go on as they would have there. No other place derives a kind from a text.
 fn kind_of_untyped(text: &str) -> TroubleKind {
     const HELD: [&str; 5] = [
         ERROR_POWER_MISSING,
@@ -63,10 +62,10 @@ fn kind_of_untyped(text: &str) -> TroubleKind {
         ERROR_LOCKED,
         ERROR_TURNED_TOO_OFTEN,
     ];
-    if text.starts_with(WAITING_FOR) {
-        TroubleKind::Waiting
-    } else if text.starts_with(NO_RESULTS_FROM) {
+    if text == ERROR_REPORT_AWAITED || text.starts_with(NO_RESULTS_FROM) {
         TroubleKind::NoResults
+    } else if text.starts_with(WAITING_FOR) {
+        TroubleKind::Waiting
     } else if text.starts_with(ERROR_CONFIGURATION_REFUSED) {
         TroubleKind::ConfigurationRefused
     } else if HELD.contains(&text) {
@@ -111,6 +110,7 @@ mod tests {
         for (text, kind) in [
             ("waiting for PCS at pcs (failing since 2026-03-04T05:06:07Z: no answer)", TroubleKind::Waiting),
             ("no results from PCS at pcs (503)", TroubleKind::NoResults),
+            (ERROR_REPORT_AWAITED, TroubleKind::NoResults),
             ("Error encountered setting CFS information: no", TroubleKind::ConfigurationRefused),
             ("Error encountered setting BSS information: no", TroubleKind::Failed),
             (ERROR_POWER_MISSING, TroubleKind::Held),

@@ -1,4 +1,4 @@
-//! The machine file as an inventory, for sites that have no service for it.
+//! Machine file as an inventory, for sites without an inventory service.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use domain::inventory::NODE;
 use proto::inventory::{Group, Hardware};
 use upstream::machine::{Machine, Node};
 
-use super::Picture;
+use super::InventorySnapshot;
 
-/// What a machine file says of nodes, groups, partitions and locks.
-pub(super) fn picture(machine: &Machine) -> Picture {
+/// Converts a machine file to an inventory snapshot.
+pub(super) fn snapshot(machine: &Machine) -> InventorySnapshot {
     let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut partitions = groups.clone();
     for node in &machine.nodes {
@@ -20,7 +20,11 @@ pub(super) fn picture(machine: &Machine) -> Picture {
             partitions.entry(&node.partition).or_default().push(node.id.clone());
         }
     }
-    Picture::new(machine.nodes.iter().map(hardware).collect(), labelled(groups), labelled(partitions))
+    InventorySnapshot::new(
+        machine.nodes.iter().map(hardware).collect(),
+        labelled(groups),
+        labelled(partitions),
+    )
 }
 
 fn hardware(node: &Node) -> Hardware {
@@ -45,7 +49,7 @@ mod tests {
     use upstream::machine::MachineFile;
 
     use super::*;
-    use crate::inventory::Locked;
+    use crate::inventory::LockedIds;
 
     const MACHINE: &str = r#"
         [[node]]
@@ -68,12 +72,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("machine.toml");
         std::fs::write(&path, MACHINE).unwrap();
-        let picture = picture(&MachineFile::open(&path).unwrap().current());
+        let snapshot = snapshot(&MachineFile::open(&path).unwrap().current());
         let group = |label: &str, ids: &[&str]| Group {
             label: label.to_owned(),
             ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         };
-        let expected = Picture::new(
+        let expected = InventorySnapshot::new(
             vec![
                 Hardware {
                     id: "x1c0s0b0n0".into(),
@@ -97,7 +101,7 @@ mod tests {
             vec![group("big", &["x1c0s0b0n1"]), group("blue", &["x1c0s0b0n0", "x1c0s0b0n1"])],
             vec![group("p1", &["x1c0s0b0n1"])],
         );
-        assert_eq!(picture, expected);
-        assert_eq!(*picture.locked, Locked::from(["x1c0s0b0n1".to_owned()]));
+        assert_eq!(snapshot, expected);
+        assert_eq!(*snapshot.locked, LockedIds::from(["x1c0s0b0n1".to_owned()]));
     }
 }

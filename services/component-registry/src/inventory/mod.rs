@@ -1,8 +1,8 @@
-//! What the machine is made of, as the site's inventory tells it.
+//! Hardware inventory of the site.
 //!
-//! - `hsm`, `file`, `simulated`: where it is told
-//! - `reader`: the one task that asks, so that those who ask at the same time share one answer
-//! - `subscription`: being told when to ask
+//! - `hsm`, `file`, `simulated`: sources of the inventory
+//! - `reader`: the task that reads the inventory; concurrent callers share one read
+//! - `subscription`: notifications of changes
 
 mod file;
 pub(crate) mod hsm;
@@ -20,51 +20,53 @@ use chassis::{
 use proto::inventory::{Group, Hardware, ListInventoryResponse};
 use upstream::{FailureKind, machine::MachineFile};
 
-pub(crate) use reader::{Inventory, run};
+pub(crate) use reader::{InventoryHandle, run};
 
 use crate::presence::BATCH;
 
-/// What an inventory that cannot be asked is called.
+/// Name of the inventory in texts.
 const INVENTORY: &str = "inventory";
 
 /// Hardware in one message of a list: some hundred kilobytes.
 const HARDWARE: usize = 2_000;
 
-/// Members of a group in one message of a list. A larger group is told in several parts of the same label.
+/// Members of a group in one message of a list. A larger group is sent in several parts with the same label.
 const MEMBERS: usize = 5_000;
 
-/// Ids of the nodes that are locked against power operations. All others are not.
-pub(crate) type Locked = HashSet<String>;
+/// Ids of the nodes that are locked against power operations; all other nodes are unlocked.
+pub(crate) type LockedIds = HashSet<String>;
 
-/// Everything that the inventory lists at one time.
+/// Snapshot of the whole inventory.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Picture {
-    /// The whole, cut into messages.
+pub(crate) struct InventorySnapshot {
+    /// Content of the snapshot, cut into messages.
     pub(crate) parts: Vec<ListInventoryResponse>,
-    /// Which nodes are locked.
-    pub(crate) locked: Arc<Locked>,
+    /// Ids of locked nodes.
+    pub(crate) locked: Arc<LockedIds>,
 }
 
-/// Where the inventory is told.
-pub(crate) enum Driver {
-    /// By the simulated fleet.
-    Simulated(simulated::Fleet),
-    /// By the hardware state manager.
-    Hsm(hsm::Hsm),
-    /// In the machine file.
+/// Source of the inventory.
+pub(crate) enum InventorySource {
+    /// The simulated fleet.
+    Simulated(simulated::FleetClient),
+    /// The hardware state manager.
+    Hsm(hsm::HsmClient),
+    /// The machine file.
     File(MachineFile),
 }
 
-impl Driver {
-    /// The driver that the settings choose.
+impl InventorySource {
+    /// Creates the driver that the settings name.
     ///
     /// # Errors
     /// Names the key of a setting that cannot be used.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         check(&settings.inventory)?;
         Ok(match settings.inventory.driver {
-            InventoryDriver::Simulated => Self::Simulated(simulated::Fleet::new(&settings.simulator.url)?),
-            InventoryDriver::Hsm => Self::Hsm(hsm::Hsm::new(&settings.inventory.hsm)?),
+            InventoryDriver::Simulated => {
+                Self::Simulated(simulated::FleetClient::new(&settings.simulator.url)?)
+            }
+            InventoryDriver::Hsm => Self::Hsm(hsm::HsmClient::new(&settings.inventory.hsm)?),
             InventoryDriver::File => {
                 let path = &settings.machine_file;
                 let needed = "machine_file: is needed by the inventory driver 'file'";
@@ -74,36 +76,36 @@ impl Driver {
         })
     }
 
-    /// Reads everything, or nothing: half an inventory would look like a smaller machine. An answer may take
+    /// Reads the whole inventory or fails: half an inventory would look like a smaller machine. An answer may take
     /// `answer_within` to begin.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`] with who does not answer as it should, and how.
-    async fn picture(&self, answer_within: Duration) -> Result<Picture, Fault> {
+    /// [`Fault::Unavailable`] with the name of the failing peer and its error.
+    async fn snapshot(&self, answer_within: Duration) -> Result<InventorySnapshot, Fault> {
         match self {
-            Self::Simulated(fleet) => fleet.picture().await,
-            Self::Hsm(hsm) => hsm.picture(answer_within).await.map_err(unavailable),
-            // What it said before it was broken is not believed any more.
-            Self::File(file) => file.newest().map(|machine| file::picture(&machine)).map_err(unavailable),
+            Self::Simulated(fleet) => fleet.snapshot().await,
+            Self::Hsm(hsm) => hsm.snapshot(answer_within).await.map_err(unavailable),
+            // The last valid content of a broken file does not count here.
+            Self::File(file) => file.newest().map(|machine| file::snapshot(&machine)).map_err(unavailable),
         }
     }
 
-    /// Reads which nodes are locked, without the rest where the inventory can tell it so.
+    /// Reads the ids of locked nodes, without the rest if the source supports that.
     ///
     /// # Errors
-    /// As [`Self::picture`].
-    async fn locked(&self, answer_within: Duration) -> Result<Arc<Locked>, Fault> {
+    /// See [`Self::snapshot`].
+    async fn locked(&self, answer_within: Duration) -> Result<Arc<LockedIds>, Fault> {
         match self {
-            Self::Simulated(fleet) => Ok(fleet.picture().await?.locked),
+            Self::Simulated(fleet) => Ok(fleet.snapshot().await?.locked),
             Self::Hsm(hsm) => hsm.locked(answer_within).await.map(Arc::new).map_err(unavailable),
-            Self::File(_) => Ok(self.picture(answer_within).await?.locked),
+            Self::File(_) => Ok(self.snapshot(answer_within).await?.locked),
         }
     }
 
-    /// Reads which of `ids` are listed; `None`: the inventory tells that only with everything else.
+    /// Reads the subset of `ids` that is listed; `None`: the source can only return the whole inventory.
     ///
     /// # Errors
-    /// As [`Self::picture`].
+    /// See [`Self::snapshot`].
     async fn listed(
         &self,
         ids: &[Arc<str>],
@@ -112,7 +114,8 @@ impl Driver {
         match self {
             Self::Hsm(hsm) if ids.len() < BATCH => match hsm.listed(ids, answer_within).await {
                 Ok(listed) => Ok(Some(listed)),
-                // It minds one of the ids, and the others must not wait for that one. A whole listing asks for none by id.
+                // The peer refuses one of the ids, and the others must not wait for that one. The whole inventory is
+                // read without ids.
                 Err(failure) if failure.kind == FailureKind::Refused => Ok(None),
                 Err(failure) => Err(unavailable(failure)),
             },
@@ -121,25 +124,25 @@ impl Driver {
     }
 }
 
-impl Picture {
-    /// The picture of an inventory that tells with each piece of hardware whether it is locked.
+impl InventorySnapshot {
+    /// Builds a snapshot from hardware whose entries include the locks.
     fn new(hardware: Vec<Hardware>, groups: Vec<Group>, partitions: Vec<Group>) -> Self {
         let locked = hardware.iter().filter(|item| item.locked).map(|item| item.id.clone()).collect();
         Self { parts: parts(hardware, groups, partitions), locked: Arc::new(locked) }
     }
 
-    /// The picture of an inventory that tells the locks apart from the hardware.
+    /// Builds a snapshot from hardware and a separate list of locks.
     fn with_locks(
         mut hardware: Vec<Hardware>,
         groups: Vec<Group>,
         partitions: Vec<Group>,
-        locked: Locked,
+        locked: LockedIds,
     ) -> Self {
         hardware.iter_mut().for_each(|item| item.locked = locked.contains(&item.id));
         Self { parts: parts(hardware, groups, partitions), locked: Arc::new(locked) }
     }
 
-    /// All hardware of every kind.
+    /// Returns the hardware of every kind.
     pub(crate) fn hardware(&self) -> impl Iterator<Item = &Hardware> {
         self.parts.iter().flat_map(|part| &part.hardware)
     }
@@ -160,7 +163,7 @@ fn parts(hardware: Vec<Hardware>, groups: Vec<Group>, partitions: Vec<Group>) ->
     hardware.chain(groups).chain(partitions).collect()
 }
 
-/// A group in parts that fit a message: at least one, because a group without members is a group too.
+/// Cuts a group into parts that fit a message: at least one, because a group without members is a group too.
 fn slices(Group { label, ids }: Group) -> Vec<Group> {
     if ids.is_empty() {
         return vec![Group { label, ids }];
@@ -180,7 +183,7 @@ fn unavailable(reason: impl std::fmt::Display) -> Fault {
     Fault::unavailable(INVENTORY, reason)
 }
 
-/// Checks what no driver checks by itself.
+/// Checks the settings that no driver checks.
 fn check(settings: &InventorySettings) -> anyhow::Result<()> {
     let seconds = settings.lock_poll_seconds;
     ensure!(
@@ -204,10 +207,10 @@ fn check(settings: &InventorySettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// More often than this every answer would be old when it is read.
+/// Shortest period: with a shorter one every answer would be outdated when it is read.
 const SHORTEST_POLL: f64 = 0.1;
 
-/// Less often than this, a day, nobody could mean.
+/// Longest period, a day: a longer one is a mistake.
 const LONGEST_POLL: f64 = 86_400.0;
 
 #[cfg(test)]

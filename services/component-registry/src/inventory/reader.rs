@@ -1,4 +1,4 @@
-//! The one task that reads the inventory, so that those who ask at the same time share one answer.
+//! The task that reads the inventory; concurrent callers share one read.
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
@@ -8,95 +8,99 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Driver, INVENTORY, Locked, Picture};
-use crate::{Registry, presence::Listing};
+use super::{INVENTORY, InventorySnapshot, InventorySource, LockedIds};
+use crate::{Registry, presence::InventoryListing};
 
-/// Questions that may wait. Whoever comes then waits for a place.
+/// Pending requests in the queue. Further callers wait for a slot.
 const WAITING: usize = 1024;
 
-/// The inventory, for those who ask.
-pub(crate) struct Inventory {
-    questions: mpsc::Sender<Question>,
-    locked: watch::Receiver<Option<Arc<Locked>>>,
-    listing: watch::Receiver<Option<Arc<Listing>>>,
-    driver: Arc<Driver>,
+/// Handle of the inventory for its callers.
+pub(crate) struct InventoryHandle {
+    questions: mpsc::Sender<InventoryRequest>,
+    locked: watch::Receiver<Option<Arc<LockedIds>>>,
+    listing: watch::Receiver<Option<Arc<InventoryListing>>>,
+    driver: Arc<InventorySource>,
 }
 
-/// The other end of an [`Inventory`].
-pub(crate) struct Questions {
-    waiting: mpsc::Receiver<Question>,
-    known: Known,
+/// Queue of inventory requests, for [`run`].
+pub(crate) struct InventoryRequests {
+    waiting: mpsc::Receiver<InventoryRequest>,
+    known: LatestResults,
 }
 
-/// The last answers, for those who follow them.
-struct Known {
-    locked: watch::Sender<Option<Arc<Locked>>>,
-    listing: watch::Sender<Option<Arc<Listing>>>,
+/// Latest results, for subscribers.
+struct LatestResults {
+    locked: watch::Sender<Option<Arc<LockedIds>>>,
+    listing: watch::Sender<Option<Arc<InventoryListing>>>,
 }
 
-type Answer<T> = Result<T, Fault>;
+type ReadResult<T> = Result<T, Fault>;
 
-/// Something that somebody wants to know.
-enum Question {
-    /// Everything.
-    Picture(oneshot::Sender<Answer<Arc<Picture>>>),
-    /// Which nodes are locked.
-    Locks(oneshot::Sender<Answer<()>>),
+/// Request for a part of the inventory.
+enum InventoryRequest {
+    /// The whole inventory.
+    Snapshot(oneshot::Sender<ReadResult<Arc<InventorySnapshot>>>),
+    /// The ids of locked nodes.
+    Locks(oneshot::Sender<ReadResult<()>>),
 }
 
-impl Inventory {
-    /// An inventory, and the questions that [`run`] answers.
-    pub(crate) fn new(driver: Arc<Driver>) -> (Self, Questions) {
+impl InventoryHandle {
+    /// Creates a handle, and the queue that [`run`] serves.
+    pub(crate) fn new(driver: Arc<InventorySource>) -> (Self, InventoryRequests) {
         let (questions, waiting) = mpsc::channel(WAITING);
-        let known = Known { locked: watch::Sender::new(None), listing: watch::Sender::new(None) };
-        let (locked, listing) = (known.locked.subscribe(), known.listing.subscribe());
-        (Self { questions, locked, listing, driver }, Questions { waiting, known })
+        let known = LatestResults { locked: watch::Sender::new(None), listing: watch::Sender::new(None) };
+        let locked = known.locked.subscribe();
+        let listing = known.listing.subscribe();
+        (Self { questions, locked, listing, driver }, InventoryRequests { waiting, known })
     }
 
-    /// A picture whose reading began after this call.
+    /// Returns a snapshot whose read began after this call.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`] with who does not answer as it should, and how.
-    pub(crate) async fn picture(&self) -> Answer<Arc<Picture>> {
-        self.ask(Question::Picture).await
+    /// [`Fault::Unavailable`] with the name of the failing peer and its error.
+    pub(crate) async fn snapshot(&self) -> ReadResult<Arc<InventorySnapshot>> {
+        self.ask(InventoryRequest::Snapshot).await
     }
 
-    /// Reads, from now on, which nodes are locked. [`Self::locked`] has the answer.
+    /// Reads the locks after this call. [`Self::locked`] receives the result.
     ///
     /// # Errors
-    /// As [`Self::picture`].
-    pub(crate) async fn look_at_locks(&self) -> Answer<()> {
-        self.ask(Question::Locks).await
+    /// See [`Self::snapshot`].
+    pub(crate) async fn poll_locks(&self) -> ReadResult<()> {
+        self.ask(InventoryRequest::Locks).await
     }
 
-    /// Which nodes are locked, as of the last answer that told it, whoever asked; `None`: there was none yet.
-    pub(crate) fn locked(&self) -> watch::Receiver<Option<Arc<Locked>>> {
+    /// Subscribes to the ids of locked nodes, as of the latest read of any caller; `None`: no read has succeeded yet.
+    pub(crate) fn locked(&self) -> watch::Receiver<Option<Arc<LockedIds>>> {
         self.locked.clone()
     }
 
-    /// Components that were listed when the inventory was last read as a whole; `None`: it was not yet.
-    pub(crate) fn listing(&self) -> watch::Receiver<Option<Arc<Listing>>> {
+    /// Subscribes to the components in the latest snapshot; `None`: no snapshot was read yet.
+    pub(crate) fn listing(&self) -> watch::Receiver<Option<Arc<InventoryListing>>> {
         self.listing.clone()
     }
 
-    /// Which of `ids` the inventory lists now, asked for by id where it can be.
+    /// Returns the subset of `ids` that the inventory lists now. The query is by id if the source supports that.
     ///
     /// # Errors
-    /// As [`Self::picture`].
+    /// See [`Self::snapshot`].
     pub(crate) async fn listed(
         &self,
         ids: Vec<Arc<str>>,
         answer_within: Duration,
-    ) -> Answer<HashSet<Arc<str>>> {
+    ) -> ReadResult<HashSet<Arc<str>>> {
         if let Some(listed) = self.driver.listed(&ids, answer_within).await? {
             return Ok(ids.into_iter().filter(|id| listed.contains(&**id)).collect());
         }
-        let picture = self.picture().await?;
-        let listed: HashSet<&str> = picture.hardware().map(|item| &*item.id).collect();
+        let snapshot = self.snapshot().await?;
+        let listed: HashSet<&str> = snapshot.hardware().map(|item| &*item.id).collect();
         Ok(ids.into_iter().filter(|id| listed.contains(&**id)).collect())
     }
 
-    async fn ask<T>(&self, question: fn(oneshot::Sender<Answer<T>>) -> Question) -> Answer<T> {
+    async fn ask<T>(
+        &self,
+        question: fn(oneshot::Sender<ReadResult<T>>) -> InventoryRequest,
+    ) -> ReadResult<T> {
         let (answer, answered) = oneshot::channel();
         let stopping = || Fault::unavailable(INVENTORY, "the service is stopping");
         self.questions.send(question(answer)).await.map_err(|_| stopping())?;
@@ -104,107 +108,113 @@ impl Inventory {
     }
 }
 
-/// Answers questions for ever. Reading is done one after another: whoever asks meanwhile shares the next
-/// answer, so no answer is older than its question, and what is known about locks never goes back in time.
+/// Serves requests for ever. Reads are sequential: callers that arrive during a read share the next one, so that no
+/// answer is older than its request, and the locks never go back in time.
 ///
-/// Trouble is told at once to those who asked meanwhile too. It is news to them, and a peer that hangs would make
-/// them wait twice as long as one answer may take.
+/// An error is returned at once to the callers that arrived during the failed read too. Otherwise a peer that hangs
+/// would make them wait twice as long as one answer may take.
 pub(crate) async fn run(
     registry: Arc<Registry>,
-    driver: Arc<Driver>,
-    mut questions: Questions,
+    driver: Arc<InventorySource>,
+    mut questions: InventoryRequests,
 ) -> anyhow::Result<Infallible> {
     let mut asked = Vec::new();
     loop {
         if asked.is_empty() {
             let received = questions.waiting.recv_many(&mut asked, WAITING).await;
-            anyhow::ensure!(received > 0, "nobody can ask for the inventory any more");
+            anyhow::ensure!(received > 0, "the inventory has no callers any more");
         }
-        let asking = Asking::from(std::mem::take(&mut asked));
+        let asking = PendingCallers::from(std::mem::take(&mut asked));
         let outcome = asking.answer(&driver, &registry, &questions.known).await;
         if let Err(fault) = outcome {
-            asked = questions.refuse_pictures(&fault);
+            asked = questions.refuse_snapshots(&fault);
         }
     }
 }
 
-impl Questions {
-    /// Tells trouble to those who wait for a picture, and gives the other questions that wait: locks may be told
-    /// where the whole is not.
-    fn refuse_pictures(&mut self, fault: &Fault) -> Vec<Question> {
+impl InventoryRequests {
+    /// Returns the error to all pending snapshot requests, and keeps the others: reading the locks may succeed where
+    /// the whole inventory fails.
+    fn refuse_snapshots(&mut self, fault: &Fault) -> Vec<InventoryRequest> {
         let mut others = Vec::new();
         while let Ok(question) = self.waiting.try_recv() {
             match question {
-                Question::Picture(answer) => settle(vec![answer], &Err(fault.clone())),
-                Question::Locks(_) => others.push(question),
+                InventoryRequest::Snapshot(answer) => settle(vec![answer], &Err(fault.clone())),
+                InventoryRequest::Locks(_) => others.push(question),
             }
         }
         others
     }
 }
 
-/// Those who wait for the same answer.
+/// Callers that wait for the same read.
 #[derive(Default)]
-struct Asking {
-    pictures: Vec<oneshot::Sender<Answer<Arc<Picture>>>>,
-    locks: Vec<oneshot::Sender<Answer<()>>>,
+struct PendingCallers {
+    snapshots: Vec<oneshot::Sender<ReadResult<Arc<InventorySnapshot>>>>,
+    locks: Vec<oneshot::Sender<ReadResult<()>>>,
 }
 
-impl From<Vec<Question>> for Asking {
-    /// Leaves out who does not wait any more.
-    fn from(questions: Vec<Question>) -> Self {
+impl From<Vec<InventoryRequest>> for PendingCallers {
+    /// Drops the requests of callers that no longer wait.
+    fn from(questions: Vec<InventoryRequest>) -> Self {
         let mut asking = Self::default();
         for question in questions {
             match question {
-                Question::Picture(answer) if !answer.is_closed() => asking.pictures.push(answer),
-                Question::Locks(answer) if !answer.is_closed() => asking.locks.push(answer),
-                Question::Picture(_) | Question::Locks(_) => {}
+                InventoryRequest::Snapshot(answer) if !answer.is_closed() => asking.snapshots.push(answer),
+                InventoryRequest::Locks(answer) if !answer.is_closed() => asking.locks.push(answer),
+                InventoryRequest::Snapshot(_) | InventoryRequest::Locks(_) => {}
             }
         }
         asking
     }
 }
 
-impl Asking {
-    /// Reads as much as is asked for, makes known which components are listed and locked, and answers. A picture has the
-    /// locks in it.
+impl PendingCallers {
+    /// Reads as much as the callers requested, publishes listed and locked components, and answers. A snapshot
+    /// includes the locks.
     ///
     /// # Errors
-    /// What those who asked were told too.
-    async fn answer(self, driver: &Driver, registry: &Registry, known: &Known) -> Result<(), Fault> {
-        let (Self { pictures, locks }, answer_within) = (self, registry.answer_within());
-        let locked = if !pictures.is_empty() {
+    /// The error that the callers received too.
+    async fn answer(
+        self,
+        driver: &InventorySource,
+        registry: &Registry,
+        known: &LatestResults,
+    ) -> Result<(), Fault> {
+        let Self { snapshots, locks } = self;
+        let answer_within = registry.answer_within();
+        let locked = if !snapshots.is_empty() {
             let read_at = Instant::now();
-            let picture = driver.picture(answer_within).await.map(Arc::new);
-            if let Ok(picture) = &picture {
-                known.listing.send_replace(Some(Arc::new(listing(picture, registry, read_at))));
+            let snapshot = driver.snapshot(answer_within).await.map(Arc::new);
+            if let Ok(snapshot) = &snapshot {
+                known.listing.send_replace(Some(Arc::new(listing(snapshot, registry, read_at))));
             }
-            settle(pictures, &picture);
-            picture.map(|picture| Arc::clone(&picture.locked))
+            settle(snapshots, &snapshot);
+            snapshot.map(|snapshot| Arc::clone(&snapshot.locked))
         } else if !locks.is_empty() {
             driver.locked(answer_within).await
         } else {
             return Ok(());
         };
-        let told = locked.map(|locked| {
+        let outcome = locked.map(|locked| {
             known.locked.send_replace(Some(locked));
         });
-        settle(locks, &told);
-        told
+        settle(locks, &outcome);
+        outcome
     }
 }
 
-/// Components of the registry that the picture lists. They share the memory of their ids.
-fn listing(picture: &Picture, registry: &Registry, read_at: Instant) -> Listing {
-    let hardware: HashSet<&str> = picture.hardware().map(|item| &*item.id).collect();
+/// Returns the components of the registry that the snapshot lists. They share the memory of their ids.
+fn listing(snapshot: &InventorySnapshot, registry: &Registry, read_at: Instant) -> InventoryListing {
+    let hardware: HashSet<&str> = snapshot.hardware().map(|item| &*item.id).collect();
     let components = registry.components.view().all();
     let listed = components.iter().filter(|component| hardware.contains(component.key()));
-    Listing { read_at, ids: listed.map(|component| component.shared_key()).collect() }
+    InventoryListing { read_at, ids: listed.map(|component| component.shared_key()).collect() }
 }
 
-fn settle<T: Clone>(asking: Vec<oneshot::Sender<Answer<T>>>, answer: &Answer<T>) {
+fn settle<T: Clone>(asking: Vec<oneshot::Sender<ReadResult<T>>>, answer: &ReadResult<T>) {
     for one in asking {
-        // Who asked may have gone meanwhile.
+        // The caller may have gone meanwhile.
         let _gone = one.send(answer.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! The simulated fleet as an inventory.
+//! Simulated fleet as an inventory.
 
 use std::time::Duration;
 
@@ -7,35 +7,37 @@ use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, within};
 use proto::simulation::{ListHardwareRequest, fleet_service_client::FleetServiceClient};
 use tonic::Status;
 
-use super::{INVENTORY, Picture};
+use super::{INVENTORY, InventorySnapshot};
 
-/// Longest time to read the whole inventory. Reading 100,000 nodes takes a few seconds.
+/// Deadline for reading the whole inventory. Reading 100,000 nodes takes a few seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The simulated fleet, asked over gRPC.
-pub(crate) struct Fleet(FleetServiceClient<Channel>);
+/// gRPC client of the simulated fleet.
+pub(crate) struct FleetClient(FleetServiceClient<Channel>);
 
-impl Fleet {
-    /// The fleet at `url`.
+impl FleetClient {
+    /// Creates a client for the fleet at `url`.
     pub(super) fn new(url: &str) -> anyhow::Result<Self> {
         let channel = chassis::channel(url).context("simulator.url")?;
         Ok(Self(FleetServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE)))
     }
 
-    pub(super) async fn picture(&self) -> Result<Picture, Fault> {
-        let trouble = |status: Status| Fault::unavailable(INVENTORY, status.message());
-        within(DEADLINE, self.read()).await.map_err(trouble)
+    pub(super) async fn snapshot(&self) -> Result<InventorySnapshot, Fault> {
+        let read = within(DEADLINE, self.read()).await;
+        read.map_err(|status| Fault::unavailable(INVENTORY, status.message()))
     }
 
-    async fn read(&self) -> Result<Picture, Status> {
+    async fn read(&self) -> Result<InventorySnapshot, Status> {
         let mut client = self.0.clone();
         let mut messages = client.list_hardware(ListHardwareRequest {}).await?.into_inner();
-        let (mut hardware, mut groups, mut partitions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut hardware = Vec::new();
+        let mut groups = Vec::new();
+        let mut partitions = Vec::new();
         while let Some(message) = messages.message().await? {
             hardware.extend(message.hardware);
             groups.extend(message.groups);
             partitions.extend(message.partitions);
         }
-        Ok(Picture::new(hardware, groups, partitions))
+        Ok(InventorySnapshot::new(hardware, groups, partitions))
     }
 }

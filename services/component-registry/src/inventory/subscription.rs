@@ -1,5 +1,5 @@
-//! The subscription to state change notifications of the hardware state manager. It is kept alive and never
-//! relied on: what a notification says is read from the inventory itself.
+//! Subscription to state change notifications of the hardware state manager. The subscription is kept alive but never
+//! relied on: the content of a notification is read from the inventory itself.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -7,47 +7,46 @@ use chassis::{pause, settings::Notifications};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use upstream::{Failure, FailureKind, Peer, Request};
 
-use super::Driver;
+use super::InventorySource;
 
 const PATH: &str = "/Subscriptions/SCN";
 
-/// Time between looks whether the subscription still exists: somebody may have deleted all of them.
+/// Period of the check that the subscription still exists: other clients may have deleted it.
 const CHECK: Duration = Duration::from_secs(60);
 
-/// States that hardware has when it is found. Those that nodes go through while they boot are left out: they
-/// tell nothing new, thousands of times. Roles are left out too, because a name that the site does not have
-/// would make the whole subscription invalid.
+/// States of newly discovered hardware. The states of booting nodes are left out: they announce no change, thousands
+/// of times. Roles are left out too, because an unknown role would make the whole subscription invalid.
 const STATES: [&str; 3] = ["Off", "On", "Populated"];
 
-/// What is subscribed to.
+/// Wanted subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Wanted {
+pub(crate) struct WantedSubscription {
     subscriber: String,
     url: String,
     enabled: bool,
     states: [&'static str; 3],
 }
 
-/// The answer to a list of all subscriptions.
+/// Answer to a list of all subscriptions.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Subscriptions {
-    /// `null` when there are none.
-    subscription_list: Option<Vec<Entry>>,
+struct SubscriptionList {
+    /// `null` for an empty list.
+    subscription_list: Option<Vec<SubscriptionEntry>>,
 }
 
-/// A subscription, or something else, which is somebody else's.
+/// A subscription, or an entry of another shape, which belongs to another client.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Entry {
-    Subscription(Subscription),
+enum SubscriptionEntry {
+    Subscription(HsmSubscription),
     Unreadable(IgnoredAny),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Subscription {
+struct HsmSubscription {
     #[serde(rename = "ID")]
     id: i64,
     subscriber: String,
@@ -56,29 +55,36 @@ struct Subscription {
     states: Option<Vec<String>>,
 }
 
-/// What has to be done so that exactly what is wanted is subscribed to.
+/// Changes that leave exactly the wanted subscription.
 #[derive(Debug, PartialEq, Eq)]
-struct Plan {
-    /// Own subscriptions that are not what is wanted. They go first: some versions take the new one for a change
-    /// of an old one with the same address.
+struct SubscriptionChanges {
+    /// Own subscriptions to delete. Deletions come first: some versions treat a new subscription as an update of an
+    /// old one with the same address.
     delete: Vec<i64>,
     create: bool,
 }
 
-/// Whom to subscribe with to what, if the settings say so and the inventory can notify.
-pub(crate) fn wanted(driver: &Driver, settings: &Notifications) -> Option<(Peer, Wanted)> {
-    let Driver::Hsm(hsm) = driver else { return None };
-    settings.subscribe.then(|| (hsm.peer().clone(), Wanted::new(settings)))
+/// Returns the peer and the wanted subscription, if the settings ask for one and the source can notify.
+pub(crate) fn wanted(
+    driver: &InventorySource,
+    settings: &Notifications,
+) -> Option<(Peer, WantedSubscription)> {
+    let InventorySource::Hsm(hsm) = driver else { return None };
+    settings.subscribe.then(|| (hsm.peer().clone(), WantedSubscription::new(settings)))
 }
 
 /// Keeps the subscription alive for ever.
-pub(crate) async fn run(peer: Peer, wanted: Wanted) -> anyhow::Result<Infallible> {
+pub(crate) async fn run(peer: Peer, wanted: WantedSubscription) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let wait = match ensure(&peer, &wanted).await {
             Ok(plan) => {
                 if plan.create {
-                    tracing::info!(peer = peer.name(), url = wanted.url, "subscribed to notifications");
+                    tracing::info!(
+                        peer = peer.name(),
+                        url = wanted.url,
+                        "subscribed to inventory notifications"
+                    );
                 }
                 failures = 0;
                 CHECK
@@ -86,7 +92,7 @@ pub(crate) async fn run(peer: Peer, wanted: Wanted) -> anyhow::Result<Infallible
             Err(failure) => {
                 failures += 1;
                 if failures == 1 {
-                    tracing::warn!(%failure, "cannot subscribe to notifications; the inventory is looked at anyway");
+                    tracing::warn!(%failure, "cannot subscribe to inventory notifications, polling continues");
                 }
                 wait(&failure, failures)
             }
@@ -95,7 +101,7 @@ pub(crate) async fn run(peer: Peer, wanted: Wanted) -> anyhow::Result<Infallible
     }
 }
 
-/// How long to wait after a failure. A peer that says no will not say yes in a second.
+/// Returns the pause after a failure. A peer that refuses the call will still refuse it in a second.
 fn wait(failure: &Failure, failures: u32) -> Duration {
     match failure.kind {
         FailureKind::Refused | FailureKind::Denied => CHECK,
@@ -103,9 +109,10 @@ fn wait(failure: &Failure, failures: u32) -> Duration {
     }
 }
 
-/// Looks what is subscribed to and mends it. Nothing is lost if it breaks off anywhere.
-async fn ensure(peer: &Peer, wanted: &Wanted) -> Result<Plan, Failure> {
-    let existing: Subscriptions = peer.json(Request::get("subscriptions", PATH)).await?;
+/// Compares the existing subscriptions with the wanted one and changes them. An interruption at any point loses
+/// nothing.
+async fn ensure(peer: &Peer, wanted: &WantedSubscription) -> Result<SubscriptionChanges, Failure> {
+    let existing: SubscriptionList = peer.json(Request::get("subscriptions", PATH)).await?;
     let plan = wanted.plan(existing);
     for id in &plan.delete {
         peer.call(Request::delete("subscriptions", format!("{PATH}/{id}"))).await?;
@@ -116,7 +123,7 @@ async fn ensure(peer: &Peer, wanted: &Wanted) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-impl Wanted {
+impl WantedSubscription {
     fn new(settings: &Notifications) -> Self {
         Self {
             subscriber: settings.subscriber.clone(),
@@ -126,22 +133,22 @@ impl Wanted {
         }
     }
 
-    /// Keeps the first own subscription that is what is wanted, if there is one, and none else of its own.
-    fn plan(&self, existing: Subscriptions) -> Plan {
-        let mut plan = Plan { delete: Vec::new(), create: true };
+    /// Keeps the first own subscription that equals the wanted one, and deletes the other own ones.
+    fn plan(&self, existing: SubscriptionList) -> SubscriptionChanges {
+        let mut plan = SubscriptionChanges { delete: Vec::new(), create: true };
         for entry in existing.subscription_list.unwrap_or_default() {
             match entry {
-                Entry::Subscription(one) if one.subscriber != self.subscriber => {}
-                Entry::Subscription(one) if plan.create && self.is(&one) => plan.create = false,
-                Entry::Subscription(one) => plan.delete.push(one.id),
-                Entry::Unreadable(_) => {}
+                SubscriptionEntry::Subscription(one) if one.subscriber != self.subscriber => {}
+                SubscriptionEntry::Subscription(one) if plan.create && self.is(&one) => plan.create = false,
+                SubscriptionEntry::Subscription(one) => plan.delete.push(one.id),
+                SubscriptionEntry::Unreadable(_) => {}
             }
         }
         plan
     }
 
-    /// Words come back in the letter case that the peer likes.
-    fn is(&self, one: &Subscription) -> bool {
+    /// Compares ignoring case, since the peer may change the case of states.
+    fn is(&self, one: &HsmSubscription) -> bool {
         let states = one.states.as_deref().unwrap_or_default();
         let has = |state: &&str| states.iter().any(|one| one.eq_ignore_ascii_case(state));
         one.url == self.url && one.enabled == Some(true) && self.states.iter().all(has)
@@ -154,13 +161,13 @@ mod tests {
 
     use super::*;
 
-    fn wanted() -> Wanted {
+    fn wanted() -> WantedSubscription {
         let settings = Notifications {
             subscribe: true,
             subscriber: "reveille".into(),
             webhook_url: "http://gateway/scn".into(),
         };
-        Wanted::new(&settings)
+        WantedSubscription::new(&settings)
     }
 
     #[test]
@@ -179,7 +186,7 @@ mod tests {
             r#"{"SubscriptionList": ["?", {"ID": "7", "Subscriber": "reveille"}]}"#.to_owned(),
         ];
         let plans = rows.map(|row| {
-            let Plan { delete, create } = wanted().plan(serde_json::from_str(&row).unwrap());
+            let SubscriptionChanges { delete, create } = wanted().plan(serde_json::from_str(&row).unwrap());
             format!("delete {delete:?}{}\n", if create { ", create" } else { "" })
         });
         expect![[r#"
@@ -197,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_written_as_the_peer_reads_it() {
+    fn the_wanted_subscription_is_written_for_the_peer() {
         expect![[
             r#"{"Subscriber":"reveille","Url":"http://gateway/scn","Enabled":true,"States":["Off","On","Populated"]}"#
         ]]

@@ -51,10 +51,11 @@ fn a_setting_that_cannot_be_used_is_named() {
         ),
     ];
     for (key, settings) in rows {
-        let error = Driver::new(&settings).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        let error =
+            InventorySource::new(&settings).err().map(|error| format!("{error:#}")).unwrap_or_default();
         assert!(error.starts_with(&format!("{key}: ")), "{key}: {error:?}");
     }
-    assert!(Driver::new(&settings(subscribed)).is_ok());
+    assert!(InventorySource::new(&settings(subscribed)).is_ok());
 }
 
 #[test]
@@ -64,12 +65,12 @@ fn messages_are_small_and_keep_everything() {
         .collect();
     let ids = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
     let group = |label: &str, count| Group { label: label.to_owned(), ids: ids(count) };
-    let picture = Picture::new(
+    let snapshot = InventorySnapshot::new(
         hardware.clone(),
         vec![group("none", 0), group("many", MEMBERS * 2 + 1)],
         vec![group("p", 1)],
     );
-    let sizes = picture.parts.iter().map(|part| {
+    let sizes = snapshot.parts.iter().map(|part| {
         let sets = part.groups.iter().chain(&part.partitions);
         let sets: Vec<_> = sets.map(|set| format!("{} {}", set.label, set.ids.len())).collect();
         format!("{} {}", part.hardware.len(), sets.join(", "))
@@ -78,6 +79,6 @@ fn messages_are_small_and_keep_everything() {
         sizes.collect::<Vec<_>>(),
         ["2000 ", "1 ", "0 none 0", "0 many 5000", "0 many 5000", "0 many 1", "0 p 1"]
     );
-    assert_eq!(picture.hardware().cloned().collect::<Vec<_>>(), hardware);
-    assert_eq!(*picture.locked, Locked::from(["7".to_owned()]));
+    assert_eq!(snapshot.hardware().cloned().collect::<Vec<_>>(), hardware);
+    assert_eq!(*snapshot.locked, LockedIds::from(["7".to_owned()]));
 }

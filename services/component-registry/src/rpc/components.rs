@@ -1,4 +1,4 @@
-//! Reads, watches and free writes of components.
+//! Reads, watches and direct writes of components.
 
 use std::sync::Arc;
 
@@ -27,13 +27,14 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{list::selection, repeats::Repeats, scope::Scope};
+use super::{list::selection, repeats::RepeatedReports, scope::VisibleScope};
 use crate::{
     Registry, convert,
-    store::{Components, create},
+    store::{ComponentTable, create},
 };
 
-/// Components in one message of a list: a hundred kilobytes and more. Each list under way has a few of them in memory.
+/// Components in one message of a list: a hundred kilobytes and more. Each list in progress holds a few messages in
+/// memory.
 const PAGE: usize = 100;
 
 #[async_trait]
@@ -61,7 +62,7 @@ impl ComponentService for Registry {
         request: Request<GetComponentRequest>,
     ) -> Result<Response<GetComponentResponse>, Status> {
         let GetComponentRequest { id, scope } = request.into_inner();
-        let visible = Scope::from(scope).has(&id);
+        let visible = VisibleScope::from(scope).has(&id);
         self.components.fresh().await?;
         let component = self.components.view().get(&id).filter(|_| visible).ok_or_else(|| absent(&id))?;
         Ok(Response::new(GetComponentResponse { component: Some(convert::to_wire(&component)) }))
@@ -82,11 +83,12 @@ impl ComponentService for Registry {
     ) -> Result<Response<PutComponentsResponse>, Status> {
         let PutComponentsRequest { components, scope, validate_only } = request.into_inner();
         let records = self.read_each(components)?;
-        Scope::from(scope).check(&records).map_err(Fault::Invalid)?;
+        VisibleScope::from(scope).check(&records).map_err(Fault::Invalid)?;
         let tokens = self.tokens_of(&records).await?;
         if validate_only {
             self.components.fresh().await?;
-            let (view, now) = (self.components.view(), time::now());
+            let view = self.components.view();
+            let now = time::now();
             let judged = last_of_each(records).into_iter().map(|record| {
                 let previous = view.get(record.id.as_str());
                 convert::to_wire(&write::put(previous.as_deref(), record, |token| tokens.get(token), now))
@@ -119,19 +121,19 @@ impl ComponentService for Registry {
             request.into_inner();
         let patches = match selection {
             Some(Selection::Each(PatchEach { patches })) => {
-                Patches::Each(last_of_each(self.read_each(patches)?))
+                RequestPatches::Each(last_of_each(self.read_each(patches)?))
             }
             Some(Selection::Many(many)) => self.read_many(many)?,
             None => return Err(Fault::Invalid(convert::missing("selection")).into()),
         };
         let tokens = self.tokens_of(patches.records()).await?;
-        let rules = Rules { skip_bad_ids, guard_actual_state, scope: scope.into() };
-        if let Patches::Each(reports) = &patches {
+        let rules = PatchRules { skip_bad_ids, guard_actual_state, scope: scope.into() };
+        if let RequestPatches::Each(reports) = &patches {
             match self.repeats(reports, &rules.scope, &tokens) {
-                Some(Repeats::Known(components)) => {
+                Some(RepeatedReports::Known(components)) => {
                     return Ok(Response::new(PatchComponentsResponse { components }));
                 }
-                Some(Repeats::Old) => self.renewals.turn().await,
+                Some(RepeatedReports::Old) => self.renewals.turn().await,
                 None => {}
             }
         }
@@ -145,9 +147,9 @@ impl ComponentService for Registry {
         request: Request<DeleteComponentRequest>,
     ) -> Result<Response<DeleteComponentResponse>, Status> {
         let DeleteComponentRequest { id, scope } = request.into_inner();
-        let visible = Scope::from(scope).has(&id);
+        let visible = VisibleScope::from(scope).has(&id);
         let delete = move |draft: &mut Draft<'_, Component>| {
-            // One that cannot be read can be deleted, and is then found anew in the inventory.
+            // An unreadable record can be deleted; discovery then creates the component again.
             if !visible || !draft.has_row(&id) {
                 return Err(absent(&id));
             }
@@ -159,17 +161,17 @@ impl ComponentService for Registry {
     }
 }
 
-/// Patches, and which components they are for.
-enum Patches {
-    /// Each for its own id.
+/// Patches and their target components.
+enum RequestPatches {
+    /// One patch per component, for its own id.
     Each(Vec<Component>),
-    /// One for the components of these ids.
+    /// One patch for the components of these ids.
     Ids(Box<Component>, Vec<String>),
-    /// One for the components of the session that the filter names.
+    /// One patch for the components of the session in the filter.
     Session(Box<Component>, ComponentFilter),
 }
 
-impl Patches {
+impl RequestPatches {
     fn records(&self) -> &[Component] {
         match self {
             Self::Each(patches) => patches,
@@ -177,44 +179,46 @@ impl Patches {
         }
     }
 
-    /// Every component that is meant, by id, with its patch. Ids may be meant that the caller has no component of.
-    fn targets(self, draft: &Draft<'_, Component>, scope: &Scope) -> Vec<(String, Component)> {
-        let of_all =
-            |ids: Vec<String>, patch: Component| ids.into_iter().map(|id| (id, patch.clone())).collect();
+    /// Returns every target id with its patch. Ids may be foreign to the caller.
+    fn targets(self, draft: &Draft<'_, Component>, scope: &VisibleScope) -> Vec<(String, Component)> {
         match self {
             Self::Each(patches) => {
                 patches.into_iter().map(|patch| (patch.id.as_str().to_owned(), patch)).collect()
             }
-            Self::Ids(patch, ids) => of_all(ids, *patch),
+            Self::Ids(patch, ids) => with_patch(ids, &patch),
             Self::Session(patch, filter) => {
                 let is_member = |component: &Component| filter.matches(component);
                 let members = match scope {
-                    Scope::Everything => draft.select_among(&filter.conditions(), is_member),
-                    Scope::Only(ids) => {
+                    VisibleScope::Everything => draft.select_among(&filter.conditions(), is_member),
+                    VisibleScope::Only(ids) => {
                         let visible = ids.iter().filter_map(|id| draft.get(id));
                         visible.filter(|component| is_member(component)).collect()
                     }
                 };
-                of_all(members.iter().map(|component| component.key().to_owned()).collect(), *patch)
+                with_patch(members.iter().map(|component| component.key().to_owned()).collect(), &patch)
             }
         }
     }
 }
 
-/// How strict a patch is, and to whom.
-struct Rules {
-    skip_bad_ids: bool,
-    guard_actual_state: bool,
-    scope: Scope,
+fn with_patch(ids: Vec<String>, patch: &Component) -> Vec<(String, Component)> {
+    ids.into_iter().map(|id| (id, patch.clone())).collect()
 }
 
-impl Rules {
-    /// Applies the patches; gives what is stored then, as it goes out.
+/// Rules of a patch request and its caller.
+struct PatchRules {
+    skip_bad_ids: bool,
+    guard_actual_state: bool,
+    scope: VisibleScope,
+}
+
+impl PatchRules {
+    /// Applies the patches and returns the stored records.
     fn apply(
         &self,
         draft: &mut Draft<'_, Component>,
-        patches: Patches,
-        tokens: &convert::Tokens,
+        patches: RequestPatches,
+        tokens: &convert::RequestTokens,
     ) -> Result<Vec<proto::component::Component>, Fault> {
         let now = time::now();
         let mut stored = Vec::new();
@@ -251,7 +255,7 @@ impl Registry {
         read.collect()
     }
 
-    fn read_many(&self, many: PatchMany) -> Result<Patches, Fault> {
+    fn read_many(&self, many: PatchMany) -> Result<RequestPatches, Fault> {
         let PatchMany { patch, mut ids, session, session_tenant } = many;
         // The id of a common patch is ignored, but a record needs one.
         let patch = proto::component::Component { id: "any".into(), ..patch.unwrap_or_default() };
@@ -260,34 +264,34 @@ impl Registry {
         if session.is_empty() {
             ids.sort_unstable();
             ids.dedup();
-            return Ok(Patches::Ids(patch, ids));
+            return Ok(RequestPatches::Ids(patch, ids));
         }
         domain::id::check_name("filters.session", &session)?;
         let session_tenant = session_tenant.as_deref().map(Tenant::parse).transpose()?;
         let filter = ComponentFilter { session: Some(session), session_tenant, ..ComponentFilter::default() };
-        Ok(Patches::Session(patch, filter))
+        Ok(RequestPatches::Session(patch, filter))
     }
 
-    /// The tokens that records mention, looked up before the write: tokens never change.
-    async fn tokens_of(&self, records: &[Component]) -> Result<convert::Tokens, Fault> {
+    /// Looks up the tokens that records name, before the write: tokens never change.
+    async fn tokens_of(&self, records: &[Component]) -> Result<convert::RequestTokens, Fault> {
         let mentioned =
             || records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
         if mentioned().any(|token| self.tokens.view().get(token).is_none()) {
-            // Another replica may have just stored it.
+            // Another replica may have stored the token just now.
             self.tokens.fresh().await?;
         }
         Ok(self.known_tokens(mentioned()))
     }
 
-    /// Returns those of these tokens that are stored.
-    pub(super) fn known_tokens<'a>(&self, tokens: impl Iterator<Item = &'a str>) -> convert::Tokens {
+    /// Returns the stored ones of these tokens.
+    pub(super) fn known_tokens<'a>(&self, tokens: impl Iterator<Item = &'a str>) -> convert::RequestTokens {
         let view = self.tokens.view();
         let known: Vec<_> = tokens.filter_map(|token| view.get(token)).collect();
-        convert::Tokens::new(known.iter().map(|token| &**token))
+        convert::RequestTokens::new(known.iter().map(|token| &**token))
     }
 }
 
-/// For every id the last record that names it, in the order in which ids first appear.
+/// Returns the last record of every id, in the order of first appearance.
 fn last_of_each(records: Vec<Component>) -> Vec<Component> {
     let mut places = std::collections::HashMap::new();
     let mut kept: Vec<Component> = Vec::with_capacity(records.len());
@@ -307,7 +311,7 @@ fn absent(id: &str) -> Fault {
     Fault::not_found(Component::KIND, id)
 }
 
-impl Watched for Components {
+impl Watched for ComponentTable {
     type Message = WatchComponentsResponse;
 
     fn message(batch: &Batch<Component>) -> Self::Message {

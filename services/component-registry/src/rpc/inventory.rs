@@ -1,4 +1,4 @@
-//! Passing the inventory on, and hints that it has changed.
+//! Inventory lists, and hints of changes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proto::inventory::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::{Registry, inventory::Picture};
+use crate::{Registry, inventory::InventorySnapshot};
 
 #[async_trait]
 impl InventoryService for Registry {
@@ -19,8 +19,8 @@ impl InventoryService for Registry {
         &self,
         _: Request<ListInventoryRequest>,
     ) -> Result<Response<Self::ListInventoryStream>, Status> {
-        let picture = self.inventory.picture().await?;
-        Ok(self.components.respond(parts(picture)))
+        let snapshot = self.inventory.snapshot().await?;
+        Ok(self.components.respond(parts(snapshot)))
     }
 
     async fn notify_change(
@@ -32,7 +32,7 @@ impl InventoryService for Registry {
     }
 }
 
-/// The messages of a picture, each copied as it is sent: others may be sending the same picture.
-fn parts(picture: Arc<Picture>) -> impl Iterator<Item = ListInventoryResponse> {
-    (0..picture.parts.len()).map(move |part| picture.parts[part].clone())
+/// Returns the messages of a snapshot, each copied when it is sent: several calls may send the same snapshot.
+fn parts(snapshot: Arc<InventorySnapshot>) -> impl Iterator<Item = ListInventoryResponse> {
+    (0..snapshot.parts.len()).map(move |part| snapshot.parts[part].clone())
 }

@@ -1,4 +1,4 @@
-//! Which part of the components a list request asks for.
+//! Selection of a list request.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use chassis::ledger::Selection;
 use domain::{component::Component, invalid::Invalid};
 use proto::component::ListComponentsRequest;
 
-use super::scope::Scope;
+use super::scope::VisibleScope;
 use crate::convert;
 
-/// The components that a request asks for (BOS reference 2.6.1); none when it can be for nobody.
+/// Returns the components that a request selects (BOS reference 2.6.1); none if no component can match.
 ///
 /// # Errors
-/// When the filter cannot be read.
+/// The filter cannot be read.
 pub(super) fn selection(request: ListComponentsRequest) -> Result<Option<Selection<Component>>, Invalid> {
     let mut filter = request.filter.unwrap_or_default();
     let wanted = std::mem::take(&mut filter.ids).into_iter().collect();
-    let keys = match Scope::from(request.scope).among(wanted) {
-        Scope::Everything => BTreeSet::new(),
-        Scope::Only(ids) if ids.is_empty() => return Ok(None),
-        Scope::Only(ids) => ids,
+    let keys = match VisibleScope::from(request.scope).among(wanted) {
+        VisibleScope::Everything => BTreeSet::new(),
+        VisibleScope::Only(ids) if ids.is_empty() => return Ok(None),
+        VisibleScope::Only(ids) => ids,
     };
     let filter = convert::filter(filter)?;
     Ok(Some(Selection {

@@ -9,4 +9,4 @@ mod reports;
 mod scope;
 mod staging;
 
-pub(crate) use repeats::Renewals;
+pub(crate) use repeats::TimeStampRenewals;

@@ -1,4 +1,4 @@
-//! Reading, changing and watching the options.
+//! Reads, changes and watches of the options.
 
 use chassis::{
     Fault,

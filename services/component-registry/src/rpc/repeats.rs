@@ -1,21 +1,21 @@
-//! Reports of nodes that only say again what is on record are answered from memory: no transaction, no revision, no
-//! message to watchers. Nodes that run say so again and again, and there may be thousands of them a second.
+//! Reports of nodes that only repeat the record are answered from memory: no transaction, no revision, no message to
+//! watchers. Running nodes repeat their reports again and again, and there may be thousands of reports a second.
 //!
-//! Why such an answer is true. It says that what was reported is on record, and shows the record, so nothing is
-//! acknowledged that is not durable, and who reads next reads the same. It is as if the report had come right after the
-//! last write that is shown here. Where the database is not shared, that is the last write there was: one that is under
-//! way has not been acknowledged. Where replicas share it, another may have acknowledged a write that is not shown yet, and
-//! a report that comes after that may mean something else: after the report of an earlier boot was cleared, it is the
-//! first one of the next boot. So memory is trusted only
-//! - about a component that nobody acts on. Before a report of it can be news, somebody has to make it somebody's again,
-//!   and has to have it switched off, prepared, switched on and booted;
-//! - when it shows all that was acknowledged [`TRUSTED`] ago, within which no hardware does that.
+//! Correctness of such an answer. The answer states that the report is on record, and contains the record, so it
+//! acknowledges only durable data, and the next read returns the same. The effect is that of a report which arrived
+//! right after the last write in memory. With an unshared database that is the last write there was: a write in
+//! progress has not been acknowledged. With a shared database another replica may have acknowledged a write that is
+//! not in memory yet, and a report after that write may have another meaning: after the report of an earlier boot was
+//! cleared, it is the first one of the next boot. So memory is trusted only
+//! - about a component that is disabled. Before its report can be news, a session has to enable the component, and
+//!   the node has to be switched off, prepared, switched on and booted;
+//! - if it includes every write that was acknowledged [`TRUSTED`] ago, since no hardware boots within that time.
 //!
-//! Everything else is decided by the writer, on the newest state.
+//! The writer decides about all other reports, on the newest state.
 //!
-//! What is still to be written of repeated reports is their time stamp, from time to time
-//! ([`domain::repetition::precision`]). That is as durable as any write before it is answered, but not urgent: all of a
-//! second go together, and those who send them wait for it.
+//! The time stamp of repeated reports still has to be written from time to time ([`domain::repetition::precision`]).
+//! Such a write is durable before it is answered, but not urgent: the time stamps of one second are written together,
+//! and their senders wait for the write.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,45 +30,45 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::scope::Scope;
+use super::scope::VisibleScope;
 use crate::{Registry, convert};
 
-/// How old what is in memory may be: some looks of a second at what other replicas have written.
+/// Longest age of trusted memory: a few polls of the writes of other replicas.
 const TRUSTED: Duration = Duration::from_secs(3);
 
-/// Between two transactions of time stamps.
+/// Period of the transactions that write time stamps.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Requests that wait for the next one. They hold places of reports meanwhile, at the gateway too, which those of boots
-/// need more; with as many of them a transaction is worth while without a wait.
+/// Requests that wait for the next transaction. They hold report slots meanwhile, at the gateway too, which reports
+/// of boots need more; this many of them are worth a transaction without a wait.
 const RENEWALS: usize = 256;
 
-/// What becomes of reports that only repeat.
-pub(super) enum Repeats {
-    /// They are on record like this.
+/// Handling of reports that only repeat the record.
+pub(super) enum RepeatedReports {
+    /// The reports are on record in this form.
     Known(Vec<wire::Component>),
-    /// Their time stamps have to be written. That is not urgent.
+    /// The time stamps of the reports have to be written, without urgency.
     Old,
 }
 
-/// When time stamps are written.
-pub(crate) struct Renewals {
+/// Clock of the transactions that write time stamps.
+pub(crate) struct TimeStampRenewals {
     start: Instant,
     places: Semaphore,
 }
 
-impl Default for Renewals {
+impl Default for TimeStampRenewals {
     fn default() -> Self {
         Self { start: Instant::now(), places: Semaphore::new(RENEWALS) }
     }
 }
 
-impl Renewals {
-    /// Waits for the others whose time stamps are to be written.
+impl TimeStampRenewals {
+    /// Waits for the next transaction of time stamps.
     pub(super) async fn turn(&self) {
         if let Ok(_place) = self.places.try_acquire() {
             let passed = self.start.elapsed().as_nanos() % BEAT.as_nanos();
-            // Shorter than a beat, which fits.
+            // The rest of the period is shorter than the period, which fits.
             let rest = BEAT - Duration::from_nanos(u64::try_from(passed).unwrap_or_default());
             sleep_until(Instant::now() + rest).await;
         }
@@ -76,18 +76,18 @@ impl Renewals {
 }
 
 impl Registry {
-    /// What becomes of reports that only repeat what is on record, as far as that is known here; none if one of them
-    /// does not, or may not.
+    /// Classifies reports that only repeat the record in memory; none if one of the reports does not, or may not.
     pub(super) fn repeats(
         &self,
         reports: &[Component],
-        scope: &Scope,
-        tokens: &convert::Tokens,
-    ) -> Option<Repeats> {
+        scope: &VisibleScope,
+        tokens: &convert::RequestTokens,
+    ) -> Option<RepeatedReports> {
         if self.compatibility.strict_bos || !self.components.is_fresh_within(TRUSTED) {
             return None;
         }
-        let (ttl, now) = (self.options_in_force().actual_state_ttl(), time::now());
+        let ttl = self.options_in_force().actual_state_ttl();
+        let now = time::now();
         let mut known: Vec<Arc<Component>> = Vec::with_capacity(reports.len());
         let mut is_old = false;
         for report in reports {
@@ -98,9 +98,9 @@ impl Registry {
             known.push(stored);
         }
         Some(if is_old {
-            Repeats::Old
+            RepeatedReports::Old
         } else {
-            Repeats::Known(known.iter().map(|one| convert::to_wire(one)).collect())
+            RepeatedReports::Known(known.iter().map(|one| convert::to_wire(one)).collect())
         })
     }
 }
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_come_within_a_second_go_together_but_no_more_than_are_worth_it() {
-        let renewals = Renewals::default();
+    async fn repeats_within_a_second_share_a_write() {
+        let renewals = TimeStampRenewals::default();
         let begun = Instant::now();
         let come = async |after: u64| {
             tokio::time::sleep(Duration::from_millis(after)).await;

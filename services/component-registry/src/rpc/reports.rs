@@ -1,4 +1,4 @@
-//! Statements of the mesh's own services: the rules of `domain::report`, run on the newest records.
+//! Reports of the mesh's own services: the rules of `domain::report`, applied to the newest records.
 
 use chassis::{Fault, convert::time, ledger::Draft};
 use domain::{
@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use crate::{Registry, convert, store::BootToken};
 
-/// Tokens fewer than which are not worth looking through.
+/// Number of tokens below which a search for superseded ones is not worthwhile.
 const MANY_TOKENS: usize = 10_000;
 
 #[async_trait]
@@ -88,7 +88,7 @@ impl ReportService for Registry {
         let mut request = request.into_inner();
         let tokens =
             convert::boot_tokens(std::mem::take(&mut request.tokens), time::now(), &mut self.interner.lock());
-        // A component must never name a token that is not stored, so tokens go first.
+        // A component must never name a token that is not stored, so tokens are stored first.
         self.store_tokens(tokens).await?;
         let tokens = self.known_tokens(request.reports.iter().map(|report| report.bss_token.as_str()));
         let reports = convert::preparation_reports(request, &tokens, &mut self.interner.lock())?;
@@ -98,8 +98,8 @@ impl ReportService for Registry {
 }
 
 impl Registry {
-    /// Notes each report in its component in one transaction and gives the ids of the stale ones. A
-    /// report about a component that was deleted meanwhile is stale too.
+    /// Applies each report to its component in one transaction and returns the ids of stale ones. A report about a
+    /// deleted component is stale too.
     async fn note<R: Send + 'static>(
         &self,
         reports: Vec<R>,
@@ -131,7 +131,7 @@ impl Registry {
         let store = move |draft: &mut Draft<'_, BootToken>| {
             superseded.iter().for_each(|token| draft.delete(token));
             for token in tokens {
-                // A report that is repeated must not make its token a later one.
+                // A repeated report must not make its token a later one.
                 if draft.get(&token.token).is_none() {
                     draft.put(token);
                 }
@@ -142,8 +142,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Tokens that can be forgotten. Looked for only when there are many, so that the cost stays with those
-    /// who make them.
+    /// Returns the tokens that can be deleted. The search runs only if there are many tokens, so that the requests
+    /// that create tokens pay for it.
     fn superseded_tokens(&self) -> Vec<String> {
         if self.tokens.view().len() < MANY_TOKENS {
             return Vec::new();

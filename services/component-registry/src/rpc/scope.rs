@@ -1,29 +1,29 @@
-//! Which components exist to a caller (BOS reference 9.3).
+//! Components that are visible to a caller (BOS reference 9.3).
 
 use std::collections::BTreeSet;
 
 use domain::{component::Component, invalid::Invalid};
 use proto::component as wire;
 
-/// Most ids in a refusal.
+/// Most ids in the text of a refusal.
 const NAMED: usize = 10;
 
-/// The components that exist to a caller.
-pub(super) enum Scope {
-    /// All of them.
+/// Components that are visible to a caller.
+pub(super) enum VisibleScope {
+    /// All components.
     Everything,
-    /// Those of these ids.
+    /// The components of these ids.
     Only(BTreeSet<String>),
 }
 
-impl From<Option<wire::Scope>> for Scope {
+impl From<Option<wire::Scope>> for VisibleScope {
     fn from(scope: Option<wire::Scope>) -> Self {
         scope.map_or(Self::Everything, |scope| Self::Only(scope.ids.into_iter().collect()))
     }
 }
 
-impl Scope {
-    /// Whether the component of that id exists to the caller, if it exists at all.
+impl VisibleScope {
+    /// Whether the component of that id is visible, if it exists.
     pub(super) fn has(&self, id: &str) -> bool {
         match self {
             Self::Everything => true,
@@ -31,7 +31,7 @@ impl Scope {
         }
     }
 
-    /// Those of `wanted` that the scope has, where an empty set wants all.
+    /// Returns the part of `wanted` in the scope; an empty set wants all.
     pub(super) fn among(self, wanted: BTreeSet<String>) -> Self {
         match self {
             Self::Everything if wanted.is_empty() => Self::Everything,
@@ -44,7 +44,7 @@ impl Scope {
     /// Refuses records of other components.
     ///
     /// # Errors
-    /// Names the first of them.
+    /// Names the first of these components.
     pub(super) fn check(&self, records: &[Component]) -> Result<(), Invalid> {
         let foreign = || records.iter().map(|record| record.id.as_str()).filter(|id| !self.has(id));
         let named: Vec<_> = foreign().take(NAMED).collect();
@@ -66,9 +66,9 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn scope(text: Option<&str>) -> Scope {
+    fn scope(text: Option<&str>) -> VisibleScope {
         let ids = text.map(|text| wire::Scope { ids: ids(text).into_iter().collect() });
-        Scope::from(ids)
+        VisibleScope::from(ids)
     }
 
     #[test]
@@ -83,8 +83,8 @@ mod tests {
             (Some(""), "a", Some("")),
         ] {
             let among = match scope(own).among(ids(wanted)) {
-                Scope::Everything => None,
-                Scope::Only(ids) => Some(ids),
+                VisibleScope::Everything => None,
+                VisibleScope::Only(ids) => Some(ids),
             };
             assert_eq!(among, expected.map(ids), "{own:?} {wanted}");
         }

@@ -1,4 +1,4 @@
-//! Applying staged states: the rule of `domain::staging`, run on the newest records in one transaction.
+//! Application of staged states: the rule of `domain::staging`, applied to the newest records in one transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,10 +18,10 @@ use proto::component::{ApplyStagedRequest, ApplyStagedResponse};
 use crate::{Registry, convert, store::BootTokens};
 
 impl Registry {
-    /// Applies what is staged, or names the sessions that it has to be told about first.
+    /// Applies staged states, or returns the references of unknown sessions.
     ///
     /// # Errors
-    /// When the request cannot be read or the write is not taken.
+    /// The request cannot be read, or the write fails.
     pub(super) async fn apply(&self, request: ApplyStagedRequest) -> Result<ApplyStagedResponse, Fault> {
         let ApplyStagedRequest { ids, tenant, sessions } = request;
         let terms = Terms {
@@ -30,21 +30,21 @@ impl Registry {
             compatibility: self.compatibility,
         };
         let sessions = convert::staged_sessions(sessions)?;
-        let application = Application { terms, sessions, tokens: self.tokens.clone() };
+        let application = StagedApplication { terms, sessions, tokens: self.tokens.clone() };
         let apply = move |draft: &mut Draft<'_, Component>| Ok(application.run(draft, ids));
         let (answer, revision) = self.components.write(apply).await?;
         Ok(ApplyStagedResponse { revision, ..answer })
     }
 }
 
-/// What staged states are applied by.
-struct Application {
+/// Rules and data for applying staged states.
+struct StagedApplication {
     terms: Terms,
     sessions: HashMap<SessionReference, Standing>,
     tokens: Ledger<BootTokens>,
 }
 
-impl Application {
+impl StagedApplication {
     fn run(&self, draft: &mut Draft<'_, Component>, ids: Vec<String>) -> ApplyStagedResponse {
         let mut answer = ApplyStagedResponse { unknown: self.unknown(draft, &ids), ..Default::default() };
         if !answer.unknown.is_empty() {
@@ -62,7 +62,7 @@ impl Application {
         answer
     }
 
-    /// The sessions that components name and nothing is said of.
+    /// Returns the sessions that components name and the request does not include.
     fn unknown(
         &self,
         draft: &Draft<'_, Component>,

@@ -30,14 +30,13 @@ pub struct Model {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Every stored set by its digest, sharing texts.
+/// Loads every stored set by its digest, with shared texts.
 pub(super) async fn load(on: &impl ConnectionTrait) -> Result<HashMap<String, BootArtifacts>, DbErr> {
-    let share = |text: Option<String>| text.map(Arc::from);
     let sets = Entity::find().all(on).await?.into_iter().map(|set| {
         let artifacts = BootArtifacts {
-            kernel: share(set.kernel),
-            kernel_parameters: share(set.kernel_parameters),
-            initrd: share(set.initrd),
+            kernel: set.kernel.map(Arc::from),
+            kernel_parameters: set.kernel_parameters.map(Arc::from),
+            initrd: set.initrd.map(Arc::from),
             timestamp: None,
         };
         (set.digest, artifacts)
@@ -45,15 +44,15 @@ pub(super) async fn load(on: &impl ConnectionTrait) -> Result<HashMap<String, Bo
     Ok(sets.collect())
 }
 
-/// The sets that one transaction refers to.
+/// Artifact sets of one transaction.
 #[derive(Default)]
-pub(super) struct Sets {
+pub(super) struct ArtifactSets {
     digests: Digests,
     rows: HashMap<Arc<str>, ActiveModel>,
 }
 
-impl Sets {
-    /// Digest of `artifacts`, whose set will be stored.
+impl ArtifactSets {
+    /// Returns the digest of `artifacts`, and adds their set to the sets to store.
     pub(super) fn digest(&mut self, artifacts: &BootArtifacts) -> String {
         let digest = self.digests.of(artifacts);
         let text = |text: &Option<Arc<str>>| Set(text.as_deref().map(str::to_owned));
@@ -66,7 +65,7 @@ impl Sets {
         digest.to_string()
     }
 
-    /// Stores the sets that are new.
+    /// Stores the new sets.
     pub(super) async fn save(self, transaction: &DatabaseTransaction) -> Result<(), DbErr> {
         if self.rows.is_empty() {
             return Ok(());
@@ -85,9 +84,9 @@ impl Sets {
         let mut present = HashSet::new();
         let digests: Vec<&str> = self.rows.keys().map(|digest| &**digest).collect();
         for chunk in digests.chunks(1000) {
-            // Until the rows that refer to them are committed nobody may take them for unused.
-            let those = Entity::find().filter(Column::Digest.is_in(chunk.iter().copied()));
-            let found = those.lock_shared().all(transaction).await?;
+            // The lock keeps the sets from deletion until the rows that refer to them are committed.
+            let used = Entity::find().filter(Column::Digest.is_in(chunk.iter().copied()));
+            let found = used.lock_shared().all(transaction).await?;
             present.extend(found.into_iter().map(|row| row.digest));
         }
         Ok(present)
@@ -97,19 +96,19 @@ impl Sets {
 /// Most sets that are deleted at once.
 const BATCH: u64 = 1_000;
 
-/// Deletes sets that nothing refers to any more, and tells how many. Those that somebody is about to refer to are left
-/// alone.
-pub(crate) async fn forget_unused(database: &DatabaseConnection) -> Result<u64, DbErr> {
+/// Deletes unreferenced sets and returns their number. Sets that another transaction is about to refer to are
+/// skipped.
+pub(crate) async fn delete_unused(database: &DatabaseConnection) -> Result<u64, DbErr> {
     let transaction = database.begin().await?;
     let unused = Entity::find().filter(is_unused()).limit(BATCH);
-    // Whoever is about to refer to a set has locked it. What is locked here is not referred to before it is gone, and
-    // is then stored anew.
+    // A transaction that is about to refer to a set has locked it. A set that is locked here is deleted before
+    // another transaction can refer to it, and is then stored again.
     let unused = unused.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
     let digests: Vec<_> = unused.all(&transaction).await?.into_iter().map(|set| set.digest).collect();
     if digests.is_empty() {
         return Ok(0);
     }
-    // Looked at again, because a set may have been referred to between the question and the lock.
+    // The condition is checked again, because a set may have been referred to between the query and the lock.
     let delete = Entity::delete_many().filter(Column::Digest.is_in(digests)).filter(is_unused());
     let deleted = delete.exec(&transaction).await?.rows_affected;
     transaction.commit().await?;

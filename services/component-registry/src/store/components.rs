@@ -18,11 +18,11 @@ use prost::Message;
 use proto::component as wire;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-use super::artifacts::{self, Sets};
+use super::artifacts::{self, ArtifactSets};
 
-/// The table of components. The columns beside `record` are for people who look at the database, and for
-/// the artifact sets that records share.
-pub struct Components;
+/// The table of components. The columns beside `record` are for people who inspect the database, and for shared
+/// artifact sets.
+pub struct ComponentTable;
 
 #[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -44,7 +44,7 @@ pub struct Model {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-impl Table for Components {
+impl Table for ComponentTable {
     type Kind = Component;
 
     async fn load(
@@ -58,7 +58,7 @@ impl Table for Components {
     }
 
     async fn save(transaction: &DatabaseTransaction, components: &[Arc<Component>]) -> Result<(), DbErr> {
-        let mut sets = Sets::default();
+        let mut sets = ArtifactSets::default();
         let rows = components.iter().map(|component| row(component, &mut sets)).collect();
         sets.save(transaction).await?;
         database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
@@ -73,14 +73,14 @@ impl Table for Components {
     }
 }
 
-/// Puts a component that did not exist. Its generations begin after every revision so far, so that evidence
-/// about a component of the same id that was deleted never counts for it.
+/// Stores a new component. Its generations begin after every earlier revision, so that evidence about a deleted
+/// component of the same id never counts for it.
 pub(crate) fn create(draft: &mut Draft<'_, Component>, component: Component) {
     let generation = draft.base_revision() + 1;
     draft.put(Component { generation, ..component });
 }
 
-fn row(component: &Component, sets: &mut Sets) -> ActiveModel {
+fn row(component: &Component, sets: &mut ArtifactSets) -> ActiveModel {
     let mut digest =
         |artifacts: Option<&BootArtifacts>| Set(artifacts.map(|artifacts| sets.digest(artifacts)));
     ActiveModel {
@@ -104,7 +104,7 @@ fn row(component: &Component, sets: &mut Sets) -> ActiveModel {
         staged_artifacts: digest(
             component.staged_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
         ),
-        // The columns refer to the texts of its artifacts.
+        // The texts of the record's artifacts are stored in the sets to which the columns refer.
         record: Set(convert::to_wire_without_texts(component).encode_to_vec()),
     }
 }

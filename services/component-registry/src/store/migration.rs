@@ -1,4 +1,4 @@
-//! The registry's schema, forward only.
+//! Schema of the registry, forward only.
 
 use sea_orm_migration::{
     prelude::{DbErr, DeriveMigrationName, MigrationTrait, MigratorTrait, SchemaManager, async_trait},
@@ -6,7 +6,7 @@ use sea_orm_migration::{
     sea_query::Table,
 };
 
-/// Brings the registry's database up to date.
+/// Migrates the registry's database.
 pub struct Migrator;
 
 impl MigratorTrait for Migrator {
@@ -33,8 +33,8 @@ impl MigrationTrait for FirstTables {
             .col(text_null("kernel_parameters"))
             .col(text_null("initrd"))
             .to_owned();
-        // No index beside the key: reads are served from memory, and an indexed column that every change
-        // touches makes PostgreSQL write every index anew.
+        // No index beside the key: reads are served from memory, and an index on a column of every change would make
+        // PostgreSQL rewrite all indexes of the row.
         let components = Table::create()
             .table("components")
             .col(string("id").primary_key())

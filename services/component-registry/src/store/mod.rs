@@ -1,4 +1,4 @@
-//! The registry's tables. Only this module knows SQL.
+//! Tables of the registry. No other module knows SQL.
 
 mod artifacts;
 mod components;
@@ -6,8 +6,8 @@ mod migration;
 mod options;
 mod tokens;
 
-pub(crate) use artifacts::forget_unused as forget_unused_artifacts;
-pub use components::Components;
+pub(crate) use artifacts::delete_unused as delete_unused_artifacts;
+pub use components::ComponentTable;
 pub(crate) use components::create;
 pub use migration::Migrator;
 pub use options::StoredOptions;

@@ -1,4 +1,4 @@
-//! The options: one record.
+//! The options, a single record.
 
 use std::{fmt::Display, sync::Arc};
 

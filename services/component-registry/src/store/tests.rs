@@ -65,14 +65,14 @@ async fn written_and_read<T: Table>(database: &DatabaseConnection, records: Vec<
 }
 
 #[tokio::test]
-async fn components_come_back_as_they_went_and_share_their_artifacts() {
+async fn loaded_components_share_their_artifacts() {
     for empty in test_databases::every_kind().await {
         let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
         let bare = Component::new(ComponentId::parse("bare").unwrap());
         let first = component("x1", artifacts("one"), artifacts("two"));
         let second = component("x2", artifacts("one"), BootArtifacts::default());
         let read =
-            written_and_read::<Components>(&database, vec![bare.clone(), first.clone(), second.clone()])
+            written_and_read::<ComponentTable>(&database, vec![bare.clone(), first.clone(), second.clone()])
                 .await;
         let numbered = [bare, first, second].into_iter().zip(1..);
         let numbered: Vec<_> = numbered.map(|(one, revision)| Component { revision, ..one }).collect();
@@ -81,13 +81,13 @@ async fn components_come_back_as_they_went_and_share_their_artifacts() {
         let backend = database.get_database_backend();
         let count = Statement::from_string(backend, "SELECT COUNT(*) AS sets FROM boot_artifacts");
         let row = database.query_one_raw(count).await.unwrap().unwrap();
-        // One, two and the set of nothing.
+        // One, two and the empty set.
         assert_eq!(row.try_get::<i64>("", "sets").unwrap(), 3, "{}", empty.kind);
     }
 }
 
 #[tokio::test]
-async fn tokens_and_options_come_back_as_they_went() {
+async fn tokens_and_options_survive_the_database_unchanged() {
     for empty in test_databases::every_kind().await {
         let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("one") };
@@ -100,7 +100,7 @@ async fn tokens_and_options_come_back_as_they_went() {
     }
 }
 
-/// Which sets are stored, by their kernels; `-` for one without.
+/// Returns the kernels of the stored sets; `-` for a set without one.
 async fn stored_sets(database: &DatabaseConnection) -> Vec<String> {
     let backend = database.get_database_backend();
     let sets = Statement::from_string(backend, "SELECT COALESCE(kernel, '-') AS kernel FROM boot_artifacts");
@@ -111,26 +111,26 @@ async fn stored_sets(database: &DatabaseConnection) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn artifacts_that_nothing_refers_to_are_forgotten() {
+async fn unreferenced_artifacts_are_deleted() {
     for empty in test_databases::every_kind().await {
         let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
         let first = component("x1", artifacts("wanted"), artifacts("booted"));
-        written_and_read::<Components>(&database, vec![first]).await;
+        written_and_read::<ComponentTable>(&database, vec![first]).await;
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("given") };
         let token = BootToken { token: "t".into(), boot_artifacts: stored.into(), revision: 1 };
         written_and_read::<BootTokens>(&database, vec![token]).await;
-        assert_eq!(forget_unused_artifacts(&database).await.unwrap(), 0, "{}", empty.kind);
+        assert_eq!(delete_unused_artifacts(&database).await.unwrap(), 0, "{}", empty.kind);
 
         let other = component("x1", artifacts("wanted"), artifacts("other"));
-        let read = written_and_read::<Components>(&database, vec![other.clone()]).await;
-        assert_eq!(forget_unused_artifacts(&database).await.unwrap(), 1, "{}", empty.kind);
+        let read = written_and_read::<ComponentTable>(&database, vec![other.clone()]).await;
+        assert_eq!(delete_unused_artifacts(&database).await.unwrap(), 1, "{}", empty.kind);
         let kernel = |image: &str| format!("s3://images/{image}/kernel");
         let kept = [kernel("given"), kernel("other"), kernel("wanted")];
         assert_eq!(stored_sets(&database).await, kept, "{}", empty.kind);
 
-        // What was forgotten is stored anew when somebody boots it again.
+        // A deleted set is stored again for its next boot.
         let again = component("x1", artifacts("booted"), BootArtifacts::default());
-        let read_again = written_and_read::<Components>(&database, vec![again.clone()]).await;
+        let read_again = written_and_read::<ComponentTable>(&database, vec![again.clone()]).await;
         assert_eq!(read_again[0].desired_state, again.desired_state, "{} after {read:?}", empty.kind);
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens of the boot script server and what they stand for.
+//! Tokens of the boot script server, with their boot artifacts.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use chassis::{
 use domain::{artifacts::BootArtifacts, time::Timestamp};
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-use super::artifacts::{self, Sets};
+use super::artifacts::{self, ArtifactSets};
 
 /// The table of tokens.
 pub struct BootTokens;
 
-/// A token and the boot artifacts that it stands for.
+/// A token and its boot artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootToken {
-    /// The token, as nodes report it.
+    /// Token as nodes report it.
     pub token: String,
-    /// What was given to the boot script server; its time stamp says when.
+    /// Artifacts that were sent to the boot script server; their time stamp is the time of that call.
     pub boot_artifacts: Arc<BootArtifacts>,
     /// Revision of the last change.
     pub revision: u64,
@@ -64,9 +64,10 @@ impl Table for BootTokens {
     ) -> Result<Vec<Result<BootToken, Unreadable>>, DbErr> {
         let sets = artifacts::load(on).await?;
         let read = |row: Model| {
-            let missing =
-                || database::unreadable(BootToken::KIND, &row.token, "its boot artifacts are missing");
-            let set = sets.get(&row.artifacts).ok_or_else(missing)?;
+            let Some(set) = sets.get(&row.artifacts) else {
+                let reason = "its boot artifacts are missing";
+                return Err(database::unreadable(BootToken::KIND, &row.token, reason));
+            };
             let stored_at = Some(Timestamp(row.stored_at));
             let boot_artifacts = Arc::new(BootArtifacts { timestamp: stored_at, ..set.clone() });
             Ok(BootToken { token: row.token, boot_artifacts, revision: row.revision.cast_unsigned() })
@@ -75,7 +76,7 @@ impl Table for BootTokens {
     }
 
     async fn save(transaction: &DatabaseTransaction, tokens: &[Arc<BootToken>]) -> Result<(), DbErr> {
-        let mut sets = Sets::default();
+        let mut sets = ArtifactSets::default();
         let rows = tokens.iter().map(|token| ActiveModel {
             token: Set(token.token.clone()),
             revision: Set(token.revision.cast_signed()),

@@ -1,4 +1,4 @@
-//! The registry with an inventory that changes under it.
+//! The registry with a changing inventory.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ mod staging;
 
 use smd::{Smd, Trouble};
 
-/// How long what must happen may take.
+/// Deadline for expected events.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const N0: &str = "x1c0s0b0n0";
 const N1: &str = "x1c0s0b0n1";
 
-/// A registry that runs.
+/// A running registry.
 struct Site {
     context: Context,
     channel: Channel,
@@ -39,7 +39,7 @@ struct Site {
 }
 
 impl Site {
-    /// A registry whose inventory is `smd`, with what `adjust` makes of the settings.
+    /// Starts a registry with the inventory `smd` and the settings of `adjust`.
     async fn with_smd(smd: &Smd, adjust: impl FnOnce(&mut Settings)) -> Self {
         Self::start(|settings, _| {
             settings.inventory.driver = InventoryDriver::Hsm;
@@ -52,7 +52,7 @@ impl Site {
     async fn start(adjust: impl FnOnce(&mut Settings, &TempDir)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        // Nothing in these tests may depend on looks that come by themselves, unless it says so.
+        // Periodic polls are off in these tests, unless a test turns them on.
         settings.inventory.lock_poll_seconds = 3600.0;
         adjust(&mut settings, &directory);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -98,7 +98,7 @@ impl Site {
         client.notify_change(NotifyChangeRequest { ids }).await.unwrap();
     }
 
-    /// Ids of the hardware that the registry lists.
+    /// Returns the ids of the hardware that the registry lists.
     async fn hardware(&self) -> Result<Vec<String>, Fault> {
         let mut client = InventoryServiceClient::new(self.channel.clone());
         let mut parts =
@@ -115,7 +115,7 @@ impl Site {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !is_so().await {
@@ -148,12 +148,12 @@ async fn nodes_become_components_with_their_locks() {
 }
 
 #[tokio::test]
-async fn those_who_ask_at_the_same_time_share_one_picture() {
+async fn concurrent_callers_share_one_snapshot() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     smd.trouble("/groups", Trouble::Held);
     let site = Site::with_smd(&smd, |_| {}).await;
-    // Discovery is asking.
+    // Discovery reads the inventory too.
     eventually(async || smd.count("GET /hsm/v2/groups") == 1).await;
     let asking: Vec<_> = (0..20)
         .map(|_| {
@@ -164,7 +164,7 @@ async fn those_who_ask_at_the_same_time_share_one_picture() {
             })
         })
         .collect();
-    // Some may come after the release and get a picture of their own: give all of them time to come.
+    // Some calls may arrive after the release and read a snapshot of their own: all of them get time to arrive.
     tokio::time::sleep(Duration::from_millis(300)).await;
     smd.release();
     for one in asking {
@@ -173,17 +173,17 @@ async fn those_who_ask_at_the_same_time_share_one_picture() {
     let read = smd.count("GET /hsm/v2/State/Components");
     assert!(
         (2..=3).contains(&read),
-        "{read} pictures for 21 questions, the first of which was being answered"
+        "{read} snapshots for 21 questions, the first of which was being answered"
     );
     site.stop().await;
 }
 
 #[tokio::test]
-async fn trouble_is_told_to_all_who_wait() {
+async fn an_error_is_returned_to_all_waiting_callers() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     let site = Site::with_smd(&smd, |settings| settings.inventory.hsm.total_seconds = 1.0).await;
-    // Discovery has its picture and asks for none during the test.
+    // Discovery has its snapshot and reads none during the test.
     site.discovered(N0).await;
     smd.trouble("/groups", Trouble::Silent);
     let first = async { site.hardware().await };
@@ -201,7 +201,7 @@ async fn trouble_is_told_to_all_who_wait() {
 }
 
 #[tokio::test]
-async fn an_inventory_in_trouble_is_named_with_its_own_words() {
+async fn a_failing_inventory_is_named_with_its_error() {
     let smd = Smd::start().await;
     smd.trouble("/partitions", Trouble::Status(500));
     let site = Site::with_smd(&smd, |_| {}).await;
@@ -216,14 +216,15 @@ async fn an_inventory_in_trouble_is_named_with_its_own_words() {
 }
 
 #[tokio::test]
-async fn locks_are_followed_while_somebody_is_acted_on() {
+async fn locks_are_followed_while_a_component_is_enabled() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     smd.add_node(N1);
     let site = Site::with_smd(&smd, |settings| settings.inventory.lock_poll_seconds = 0.2).await;
     site.discovered(N1).await;
     let looks = || smd.count("GET /hsm/v2/locks/status");
-    // The picture of discovery has the locks in it. Nobody is enabled, so nobody looks, hint or not.
+    // The snapshot of discovery includes the locks. No component is enabled, so no poll begins, with or without a
+    // hint.
     let before = looks();
     site.notify(&[N0]).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
@@ -235,7 +236,7 @@ async fn locks_are_followed_while_somebody_is_acted_on() {
     eventually(async || site.is_locked(N0).await).await;
     assert!(!site.is_locked(N1).await);
 
-    // What a free write says about locks does not count.
+    // Locks in a direct write do not count.
     let put = Component { id: N0.into(), enabled: Some(true), ..Component::default() };
     site.components()
         .put_components(PutComponentsRequest { components: vec![put], ..Default::default() })
@@ -245,7 +246,7 @@ async fn locks_are_followed_while_somebody_is_acted_on() {
     site.patch(N1, Component { locked: true, error: Some("e".into()), ..Component::default() }).await;
     assert!(!site.is_locked(N1).await);
 
-    // Who does not answer says nothing about locks.
+    // An inventory without an answer changes no locks.
     smd.trouble("/locks/status", Trouble::Status(500));
     smd.lock(N0, false);
     let before = looks();
@@ -254,7 +255,7 @@ async fn locks_are_followed_while_somebody_is_acted_on() {
     smd.mend();
     eventually(async || !site.is_locked(N0).await).await;
 
-    // One look is for all, and the last one to be settled ends the looking.
+    // One poll covers all components, and polling ends when the last one is disabled.
     site.enable(N0, false).await;
     eventually(async || {
         let before = looks();
@@ -266,12 +267,12 @@ async fn locks_are_followed_while_somebody_is_acted_on() {
 }
 
 #[tokio::test]
-async fn a_hint_makes_looks_come_at_once() {
+async fn a_hint_triggers_polls_at_once() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     let site = Site::with_smd(&smd, |_| {}).await;
     site.discovered(N0).await;
-    // Discovery looks every five minutes, and locks are looked at every hour.
+    // Discovery polls every five minutes, and locks are polled every hour.
     smd.add_node(N1);
     site.notify(&[N0, N1]).await;
     site.discovered(N1).await;

@@ -1,4 +1,4 @@
-//! Whether the inventory lists the nodes that are to be acted on, and whose decisions about them count.
+//! Presence of enabled nodes in the inventory, and precedence of decisions about them.
 
 use proto::component::{
     AssignSessionRequest, Assignment, DecisionVersion, InventoryListing, InventoryPresence, Phase,
@@ -14,7 +14,7 @@ impl Site {
         self.component(id).await.and_then(|component| component.presence).unwrap_or_default()
     }
 
-    /// Waits until the record says so of the node.
+    /// Waits for that presence in the record.
     pub(super) async fn until(&self, id: &str, listing: InventoryListing) {
         eventually(async || self.presence(id).await.listing() == listing).await;
     }
@@ -23,7 +23,7 @@ impl Site {
         ReportServiceClient::new(self.channel.clone())
     }
 
-    /// Puts a component by hand, enabled.
+    /// Puts an enabled component directly.
     async fn put_enabled(&self, id: &str) {
         let put = Component { id: id.into(), enabled: Some(true), ..Component::default() };
         let request = PutComponentsRequest { components: vec![put], ..PutComponentsRequest::default() };
@@ -47,7 +47,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn enabled_node_is_asked_for_by_its_id() {
+async fn enabled_node_is_queried_by_its_id() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     let site = Site::with_smd(&smd, |_| {}).await;
@@ -56,7 +56,7 @@ async fn enabled_node_is_asked_for_by_its_id() {
     assert_eq!(site.presence(N0).await, InventoryPresence::default(), "nobody acts on it");
     site.enable(N0, true).await;
     site.until(N0, InventoryListing::Listed).await;
-    // It was removed since, and is enabled anew.
+    // The node was removed meanwhile, and is enabled again.
     smd.lists(json!([]));
     site.enable(N0, true).await;
     site.until(N0, InventoryListing::Doubtful).await;
@@ -96,7 +96,7 @@ async fn silent_inventory_is_waited_for_by_name() {
 }
 
 #[tokio::test]
-async fn refused_query_holds_nobody_up() {
+async fn refused_query_delays_no_node() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     let site = Site::with_smd(&smd, |_| {}).await;
@@ -108,7 +108,7 @@ async fn refused_query_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn listing_puts_in_doubt_what_it_lacks_unless_it_is_empty() {
+async fn a_partial_listing_puts_missing_components_in_doubt() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     let site = Site::with_smd(&smd, |_| {}).await;
@@ -129,7 +129,7 @@ async fn listing_puts_in_doubt_what_it_lacks_unless_it_is_empty() {
 }
 
 #[tokio::test]
-async fn members_of_a_session_are_listed_by_what_it_read() {
+async fn members_of_a_session_are_listed_by_its_read() {
     let smd = Smd::start().await;
     smd.add_node(N0);
     let site = Site::with_smd(&smd, |_| {}).await;
@@ -163,7 +163,7 @@ async fn older_rules_leave_newer_decisions_alone() {
     assert!(report(7, Phase::PoweringOn).await.is_empty());
     assert_eq!(report(6, Phase::PoweringOff).await, [N0]);
     assert_eq!(report(0, Phase::PoweringOff).await, [N0]);
-    // What is wanted is said anew.
+    // The target is set again.
     site.enable(N0, true).await;
     site.until(N0, InventoryListing::Listed).await;
     assert!(report(6, Phase::PoweringOff).await.is_empty());

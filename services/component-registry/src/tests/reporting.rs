@@ -1,4 +1,4 @@
-//! Nodes that report again and again.
+//! Nodes that repeat their reports.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use test_databases::EmptyDatabase;
 use tonic::Streaming;
 
 use super::{N0, Site, eventually, smd::Smd};
-use crate::{Components, Migrator};
+use crate::{ComponentTable, Migrator};
 
-/// Age at which the time stamp of a report is old.
+/// Age at which the time stamp of a report is renewed.
 const OLD: Duration = Duration::from_secs(20 * 60);
 
 async fn site(database: &EmptyDatabase) -> Site {
@@ -38,14 +38,14 @@ fn reported(id: &str, kernel: &str) -> Component {
 }
 
 impl Site {
-    /// Stores components that have reported, and whether they are acted on.
+    /// Stores components that have reported, enabled or not.
     async fn put_reported(&self, ids: &[&str], enabled: bool) {
         let components = ids.iter().map(|id| Component { enabled: Some(enabled), ..reported(id, "k") });
         let request = PutComponentsRequest { components: components.collect(), ..Default::default() };
         self.components().put_components(request).await.unwrap();
     }
 
-    /// Reports a boot as a node does, and gives what is on record then.
+    /// Reports a boot like a node, and returns the record.
     async fn report(&self, id: &str, kernel: &str) -> Component {
         let selection = Some(Selection::Each(PatchEach { patches: vec![reported(id, kernel)] }));
         let request = PatchComponentsRequest {
@@ -57,8 +57,8 @@ impl Site {
         self.component(id).await.unwrap()
     }
 
-    /// Waits until a report that says nothing new is not written: where the database is shared, until it is known how
-    /// new the record is that memory has.
+    /// Waits until a repeated report is not written: with a shared database, until the age of the records in memory
+    /// is known.
     async fn until_repeats_are_known(&self, id: &str) {
         eventually(async || {
             let before = self.component(id).await.unwrap();
@@ -67,7 +67,7 @@ impl Site {
         .await;
     }
 
-    /// Whether it is known what the node runs.
+    /// Whether the record has the artifacts that the node booted.
     async fn runs(&self, id: &str) -> bool {
         let artifacts = self.component(id).await.and_then(|one| one.actual_state?.boot_artifacts);
         artifacts.is_some_and(|artifacts| !artifacts.kernel().is_empty())
@@ -88,7 +88,7 @@ impl Site {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_that_repeats_what_is_on_record_is_not_written() {
+async fn a_repeated_report_is_not_written() {
     for database in test_databases::every_kind().await {
         let site = site(&database).await;
         site.put_reported(&["x1"], false).await;
@@ -109,13 +109,13 @@ async fn a_report_that_repeats_what_is_on_record_is_not_written() {
     }
 }
 
-/// In which a node may report that somebody acts on.
+/// Status of an enabled component in which its node may report.
 fn stable() -> Option<proto::component::Status> {
     Some(proto::component::Status { status_override: Some("stable".into()), ..Default::default() })
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_replica_has_written_is_not_repeated() {
+async fn a_write_of_another_replica_is_no_repeat() {
     let Some(url) = test_databases::on_postgres().await else { return };
     let database = EmptyDatabase::at(url);
     let (one, other) = (site(&database).await, site(&database).await);
@@ -129,11 +129,11 @@ async fn what_another_replica_has_written_is_not_repeated() {
     other.stop().await;
 }
 
-/// Stores components that have not reported for that long, as an earlier process left them.
+/// Stores components whose last report has that age, like an earlier process.
 async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
     let context = Context::new(Settings::default());
     let connection = chassis::database::connect::<Migrator>(&database.url).await.unwrap();
-    let ledger = Ledger::<Components>::open(&context, connection.clone()).await.unwrap();
+    let ledger = Ledger::<ComponentTable>::open(&context, connection.clone()).await.unwrap();
     let at = Timestamp(time::now().0 - i64::try_from(age.as_millis()).unwrap());
     let components: Vec<_> = ids
         .iter()
@@ -163,7 +163,7 @@ async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reports_that_are_too_old_are_forgotten_and_no_others() {
+async fn only_expired_reports_are_deleted() {
     for database in test_databases::every_kind().await {
         leave_behind(&database, &["x1".to_owned(), "x2".to_owned()], Duration::from_secs(2 * 60 * 60)).await;
         let site = site(&database).await;
@@ -179,7 +179,7 @@ async fn reports_that_are_too_old_are_forgotten_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_stamps_that_are_old_are_written_together() {
+async fn old_time_stamps_are_written_together() {
     const NODES: usize = 40;
     let ids: Vec<_> = (0..NODES).map(|n| format!("x{n}")).collect();
     for database in test_databases::every_kind().await {
@@ -204,7 +204,7 @@ async fn time_stamps_that_are_old_are_written_together() {
     }
 }
 
-/// Has a power-on of the component prepared under `token`, and begun.
+/// Prepares and begins a power-on of the component under `token`.
 async fn power_on(site: &Site, id: &str, token: &str) {
     let powering_on = proto::component::Status {
         phase: Some(Phase::PoweringOn.into()),
@@ -228,7 +228,7 @@ async fn power_on(site: &Site, id: &str, token: &str) {
         }],
         tokens: vec![BootToken { token: token.into(), boot_artifacts }],
     };
-    // Told twice, as after a lost answer.
+    // Reported twice, as after a lost answer.
     for _ in 0..2 {
         let stale = registry.report_preparations(prepared.clone()).await.unwrap().into_inner().stale_ids;
         assert!(stale.is_empty());
@@ -244,7 +244,7 @@ async fn power_on(site: &Site, id: &str, token: &str) {
     assert!(registry.report_actions(request).await.unwrap().into_inner().stale_ids.is_empty());
 }
 
-/// Reports that the node found `token`.
+/// Reports that the node booted with `token`.
 async fn found(site: &Site, id: &str, token: &str) -> Component {
     let actual_state = Some(ActualState { bss_token: Some(token.into()), ..ActualState::default() });
     let patches = vec![Component { id: id.into(), actual_state, ..Component::default() }];
@@ -258,7 +258,7 @@ async fn found(site: &Site, id: &str, token: &str) -> Component {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_of_the_boot_before_is_noted_and_counts_for_nothing() {
+async fn a_report_of_the_previous_boot_changes_no_state() {
     for database in test_databases::every_kind().await {
         let smd = Smd::start().await;
         smd.add_node(N0);

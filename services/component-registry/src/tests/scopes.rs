@@ -1,4 +1,4 @@
-//! Callers to whom some of the components exist.
+//! Callers with a limited scope.
 
 use chassis::Fault;
 use expect_test::expect;
@@ -27,7 +27,7 @@ async fn site() -> Site {
     site
 }
 
-/// A caller to whom `a`, `b`, `c` and one that nobody has written exist.
+/// Scope of `a`, `b`, `c` and an id without a component.
 fn own() -> Option<Scope> {
     Some(Scope { ids: ["a", "b", "c", "new"].map(str::to_owned).into() })
 }
@@ -52,7 +52,7 @@ impl Site {
         ids.join(" ")
     }
 
-    /// Patches with an error, and tells whom.
+    /// Patches an error and returns the ids of the patched components.
     async fn spoil(&self, selection: Selection, skip_bad_ids: bool, scope: Option<Scope>) -> String {
         let request = PatchComponentsRequest {
             selection: Some(selection),
@@ -69,7 +69,7 @@ impl Site {
         }
     }
 
-    /// Ids of the components that were spoilt.
+    /// Returns the ids of the components with that error.
     async fn spoilt(&self) -> String {
         let request = ListComponentsRequest::default();
         let mut pages = self.components().list_components(request).await.unwrap().into_inner();
@@ -83,7 +83,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn lists_show_what_exists_to_the_caller() {
+async fn lists_show_visible_components() {
     let site = site().await;
     let all = ComponentFilter::default;
     let ids = |text: &str| ComponentFilter { ids: words(text), ..all() };
@@ -119,7 +119,7 @@ async fn lists_show_what_exists_to_the_caller() {
 }
 
 #[tokio::test]
-async fn foreign_components_are_as_absent_ones() {
+async fn foreign_components_look_absent() {
     let site = site().await;
     let mut rows = String::new();
     for id in ["a", "d", "new", "x"] {

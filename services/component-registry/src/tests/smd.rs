@@ -1,4 +1,4 @@
-//! A hardware state manager that speaks the real one's JSON and can be in trouble.
+//! A fake hardware state manager with the JSON of the real one and configurable failures.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,12 +17,12 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 
-/// Clones are the same one. It serves until the test ends.
+/// Clones share the server, which serves until the test ends.
 #[derive(Clone)]
 pub(crate) struct Smd {
     pub(crate) url: String,
     state: Arc<Mutex<State>>,
-    /// Who is held on to waits for this.
+    /// Held answers wait for this.
     released: watch::Sender<bool>,
 }
 
@@ -37,7 +37,7 @@ struct State {
     calls: Vec<String>,
 }
 
-/// What is wrong with a path.
+/// Failure of a path.
 #[derive(Clone, Debug)]
 pub(crate) enum Trouble {
     /// The answer never begins.
@@ -93,7 +93,7 @@ impl Smd {
         };
     }
 
-    /// From now on `path`, such as `/groups`, is in trouble.
+    /// Sets the failure of `path`, such as `/groups`.
     pub(crate) fn trouble(&self, path: &'static str, trouble: Trouble) {
         self.state().trouble.insert(path, trouble);
     }
@@ -102,12 +102,12 @@ impl Smd {
         self.state().trouble.clear();
     }
 
-    /// Lets the answers go that are held, and those that would be.
+    /// Releases all held answers, and later ones.
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
 
-    /// The calls so far, with method, path and query.
+    /// Calls so far, with method, path and query.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.state().calls.clone()
     }

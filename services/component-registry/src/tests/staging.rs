@@ -1,4 +1,4 @@
-//! Staged states that are applied.
+//! Application of staged states.
 
 use proto::{
     component::{

@@ -14,7 +14,7 @@ use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, ent
 
 use crate::{
     preparation::{Plan, PreparationRecord, Progress},
-    trouble::Step,
+    step::Step,
 };
 
 /// The table of boot preparations.
@@ -36,7 +36,7 @@ pub struct Model {
     pub token: String,
     pub error: String,
     pub since: i64,
-    /// Name of the kind of the trouble; `None`: there is none, or an earlier version wrote the row.
+    /// Kind of the trouble by its name in the proto; `None`: no trouble, or a row of an earlier version.
     pub error_kind: Option<String>,
     pub failed_step: Option<String>,
 }
@@ -118,7 +118,9 @@ fn read(row: Model, interner: &mut Interner) -> Result<PreparationRecord, Unread
 }
 
 fn read_trouble(row: &Model, interner: &mut Interner) -> Result<Arc<Trouble>, Unreadable> {
-    let kind = row.error_kind.as_deref().and_then(TroubleKind::from_str_name).unwrap_or_default();
+    // A kind of a later version is a failure here, as on the wire.
+    let kind = |name| TroubleKind::from_str_name(name).unwrap_or(TroubleKind::Failed);
+    let kind = row.error_kind.as_deref().map(kind).unwrap_or_default();
     let trouble = interner.trouble(kind.into(), &row.error);
     trouble.ok_or_else(|| database::unreadable(PreparationRecord::KIND, &row.id, "its error is missing"))
 }

@@ -10,7 +10,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 use super::{BootScript, BootScripts, ConfigurationStates, Migrator, Preparations};
 use crate::{
     preparation::{Plan, PreparationRecord, Progress},
-    trouble::Step,
+    step::Step,
 };
 
 async fn on_every_database<F: Future<Output = ()>>(check: impl Fn(DatabaseConnection) -> F) {

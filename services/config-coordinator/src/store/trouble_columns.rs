@@ -1,4 +1,4 @@
-//! Beside the text of what is wrong with a preparation: its kind, and the step that failed.
+//! Columns for the kind of a preparation's trouble and for the step that failed.
 
 use sea_orm_migration::{
     prelude::{DbErr, MigrationName, MigrationTrait, SchemaManager, async_trait},
@@ -6,7 +6,7 @@ use sea_orm_migration::{
     sea_query::Table,
 };
 
-/// Adds two columns that versions of before leave out.
+/// Adds two columns that earlier versions neither read nor write.
 pub(super) struct TroubleColumns;
 
 impl MigrationName for TroubleColumns {

@@ -974,6 +974,34 @@ fn a_report_of_the_attempt_under_way_proves_the_node_on() {
 }
 
 #[test]
+fn a_boot_of_an_earlier_generation_says_that_its_report_may_be_lost() {
+    let booting = "on want last:powering_on:1 tries:1/0/0 phase:powering_on";
+    let mut seen = String::new();
+    for (words, story) in [
+        ("boot:7.1", "it began in this generation"),
+        ("boot:6.1", "it began before commits were lost"),
+        ("boot:6.1 refused:no-results", "its upstream has trouble"),
+        ("boot:6.1 match boot:6.1+ cfs:-: waited:it", "its report has arrived"),
+        ("boot:6.1 last:powering_on:1200001 cfs:-: waited:it", "its time is over"),
+    ] {
+        let (component, evidence) = scene(&format!("{booting} {words}"));
+        let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+        writeln!(seen, "{story}: {}", show(&decision)).expect("a string takes every text");
+    }
+    expect![[r#"
+        it began in this generation: boot_awaited: 'powering_on' error '' until +1200000
+        it began before commits were lost: boot_awaited: 'powering_on' error 'waiting for the node to report the boot that its last action began; the report may have been lost, so the wait ends max_boot_wait_time after that action' until +1200000
+        its upstream has trouble: boot_awaited: 'powering_on' error 'no-results' until +1200000
+        its report has arrived: configuration_differs: 'configuring' error ''
+        its time is over: reboot_needed: 'powering_off' error ''
+    "#]].assert_eq(&seen);
+
+    let (component, evidence) = scene(&format!("{booting} boot:6.1"));
+    let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+    assert_eq!(decision.error.trouble().map(Trouble::kind), Some(TroubleKind::NoResults));
+}
+
+#[test]
 fn an_actual_state_of_the_boot_before_does_not_count() {
     check(
         &[
@@ -1032,7 +1060,7 @@ fn nothing_is_switched_off_before_configuration_was_asked_for() {
     );
 }
 
-/// The decision apart from the words that it shows.
+/// Returns the decision without the words that it shows.
 fn without_words(decision: &Decision) -> Decision {
     Decision { error: ErrorChange::Keep, ..decision.clone() }
 }

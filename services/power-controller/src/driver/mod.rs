@@ -276,7 +276,15 @@ impl Driver {
         }
     }
 
-    /// Asks the upstream to end a transition early. Whether and when it has ended is told by following it. `still_ours`
+    /// Whether the upstream ends transitions early when it is asked to.
+    pub(crate) fn aborts(&self) -> bool {
+        match self {
+            Self::Pcs(_) => true,
+            Self::Simulated(_) | Self::Redfish(_) => false,
+        }
+    }
+
+    /// Asks the upstream to end a transition early, if it [aborts](Self::aborts) any. Whether and when it has ended is told by following it. `still_ours`
     /// as for [`Self::start`].
     pub(crate) async fn abort(
         &self,
@@ -288,6 +296,14 @@ impl Driver {
             Self::Pcs(pcs) => pcs.abort(id, deadline, still_ours).await,
             // Nothing there goes on: the effect comes, or the wait for it ends.
             Self::Simulated(_) | Self::Redfish(_) => Ok(()),
+        }
+    }
+
+    /// An operator has given a transition up: no more is done for it here, and it is in the way of no other.
+    pub(crate) fn give_up(&self, id: &str) {
+        match self {
+            Self::Simulated(_) | Self::Pcs(_) => {}
+            Self::Redfish(redfish) => redfish.give_up(id),
         }
     }
 

@@ -92,7 +92,12 @@ impl Actions {
         }
     }
 
-    /// Forgets an action that somebody else goes on with.
+    /// Whether the action is under way, or ended not long ago.
+    pub(super) fn is_known(&self, id: &str) -> bool {
+        self.book.lock().actions.contains_key(id)
+    }
+
+    /// Forgets an action that somebody else goes on with, or nobody.
     pub(super) fn abandon(&self, id: &str) {
         let mut book = self.book.lock();
         let Some(begun) = book.actions.remove(id) else { return };

@@ -7,7 +7,7 @@ use chassis::settings;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 use upstream::{
-    Family,
+    PeerGroup,
     machine::{self, Machine, MachineFile},
 };
 
@@ -25,7 +25,7 @@ pub(super) struct Fleet {
 
 /// What holds for all BMCs.
 struct Common {
-    family: Family,
+    group: PeerGroup,
     /// Where the credentials are of BMCs for which the file names none.
     credentials: String,
     slots: Arc<Semaphore>,
@@ -47,10 +47,10 @@ impl Fleet {
     /// # Errors
     /// When a setting, or the address or credentials of a BMC cannot be used.
     pub(super) fn open(file: MachineFile, settings: &settings::Peer) -> anyhow::Result<Self> {
-        let family = Family::new("redfish", settings).context("power.redfish")?;
+        let group = PeerGroup::new("redfish", settings).context("power.redfish")?;
         let slots = usize::try_from(settings.calls_in_flight)?.min(Semaphore::MAX_PERMITS);
         let (credentials, slots) = (settings.credentials.clone(), Arc::new(Semaphore::new(slots)));
-        let common = Common { family, credentials, slots };
+        let common = Common { group, credentials, slots };
         let known = common.know(file.current(), HashMap::new());
         for (_, bmc) in known.bmcs.values() {
             bmc.as_ref().map_err(|reason| anyhow::anyhow!("{reason}"))?;
@@ -120,7 +120,7 @@ impl Common {
 
     fn bmc(&self, listed: &machine::Bmc) -> Result<Arc<Bmc>, String> {
         let place = if listed.credentials.is_empty() { &self.credentials } else { &listed.credentials };
-        let peer = self.family.peer(format!("BMC {}", listed.name), &listed.url, place);
+        let peer = self.group.peer(format!("BMC {}", listed.name), &listed.url, place);
         match peer {
             Ok(peer) => Ok(Arc::new(Bmc::new(peer, Arc::clone(&self.slots)))),
             Err(error) => Err(format!("BMC {} of the machine file: {error}", listed.name)),

@@ -105,8 +105,8 @@ impl Redfish {
     /// Begins the action on every node and returns at once with an id under which [`Self::follow`] tells how it
     /// goes. A node to which the opposite is being done fails.
     ///
-    /// BMCs may keep it waiting, so `still_ours` is asked again before every step. Once it says no nothing more is asked
-    /// for, and the action is not known any more: it is as if the process had ended.
+    /// BMCs may keep it waiting, so `still_ours` is asked again before every step. Once it says no, or the action was given
+    /// up, nothing more is asked for, and the action is not known any more: it is as if the process had ended.
     pub(crate) fn start(
         &self,
         action: Action,
@@ -118,7 +118,11 @@ impl Redfish {
             return actions.refuse(ids, &format!("'{}' is not an action on power", action.word()));
         };
         let (id, taken) = actions.begin(reset, ids);
-        let order = Order { reset, patience: *patience, pause: *pause, still_ours: Arc::new(still_ours) };
+        let is_wanted = {
+            let (actions, id) = (Arc::clone(actions), id.clone());
+            move || actions.is_known(&id) && still_ours()
+        };
+        let order = Order { reset, patience: *patience, pause: *pause, still_ours: Arc::new(is_wanted) };
         let tasks = fleet.find(taken).into_iter().map(|(node_id, node)| {
             let (id, actions, order) = (id.clone(), Arc::clone(actions), order.clone());
             async move {
@@ -144,6 +148,11 @@ impl Redfish {
     pub(crate) fn follow(&self, id: &str) -> Option<Progress> {
         drop(self.running());
         self.inner.actions.progress(id)
+    }
+
+    /// Gives a begun action up: nothing more is asked for, and its nodes are free for any other.
+    pub(crate) fn give_up(&self, id: &str) {
+        self.inner.actions.abandon(id);
     }
 
     /// Ends the sessions at the BMCs, as far as that is possible within `patience`: they have only a few, and

@@ -1,4 +1,4 @@
-//! A simulated fleet that forgets to tell of changes.
+//! A simulated fleet that forgets to tell of changes, and never ends a transition.
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc};
 
@@ -12,7 +12,7 @@ use proto::{
         GetConfigurationsResponse, GetImageRequest, GetImageResponse, GetPowerRequest, GetPowerResponse,
         GetTransitionRequest, GetTransitionResponse, ListFaultsRequest, ListFaultsResponse,
         ListHardwareRequest, ListHardwareResponse, ListTransitionsRequest, ListTransitionsResponse,
-        NodePower, PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest,
+        NodePower, NodeTask, PutBootParametersRequest, PutBootParametersResponse, SetConfigurationsRequest,
         SetConfigurationsResponse, WatchConfigurationsRequest, WatchConfigurationsResponse,
         WatchPowerRequest, WatchPowerResponse,
         fleet_service_server::{FleetService, FleetServiceServer},
@@ -25,6 +25,8 @@ use tonic::{Request, Response, Status, async_trait};
 #[derive(Clone, Default)]
 pub(crate) struct SilentFleet {
     power: Arc<Mutex<BTreeMap<String, PowerReading>>>,
+    /// Nodes of the transitions that it took, in the order of their ids.
+    taken: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
 type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -44,6 +46,11 @@ impl SilentFleet {
     /// Changes the power of a node, and tells nobody.
     pub(crate) fn set_power(&self, id: &str, reading: PowerReading) {
         self.power.lock().insert(id.to_owned(), reading);
+    }
+
+    /// How many transitions it took.
+    pub(crate) fn count_taken(&self) -> usize {
+        self.taken.lock().len()
     }
 }
 
@@ -81,9 +88,12 @@ impl FleetService for SilentFleet {
 
     async fn create_transition(
         &self,
-        _: Request<CreateTransitionRequest>,
+        request: Request<CreateTransitionRequest>,
     ) -> Result<Response<CreateTransitionResponse>, Status> {
-        Err(unused())
+        let mut taken = self.taken.lock();
+        taken.push(request.into_inner().ids);
+        let transition_id = format!("f-{}", taken.len());
+        Ok(Response::new(CreateTransitionResponse { transition_id }))
     }
 
     async fn list_transitions(
@@ -93,11 +103,17 @@ impl FleetService for SilentFleet {
         Err(unused())
     }
 
+    /// Tasks without results, and no record beside them.
     async fn get_transition(
         &self,
-        _: Request<GetTransitionRequest>,
+        request: Request<GetTransitionRequest>,
     ) -> Result<Response<GetTransitionResponse>, Status> {
-        Err(unused())
+        let number = request.into_inner().transition_id.strip_prefix("f-").and_then(|id| id.parse().ok());
+        let taken = self.taken.lock();
+        let ids = number.and_then(|number: usize| taken.get(number.checked_sub(1)?));
+        let ids = ids.ok_or_else(|| Status::not_found("no such transition"))?;
+        let tasks = ids.iter().map(|id| NodeTask { id: id.clone(), ..NodeTask::default() }).collect();
+        Ok(Response::new(GetTransitionResponse { tasks, ..GetTransitionResponse::default() }))
     }
 
     async fn put_boot_parameters(

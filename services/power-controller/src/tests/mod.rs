@@ -10,7 +10,7 @@ mod trouble;
 
 use std::time::Duration;
 
-use chassis::{Context, Settings, settings::PowerDriver};
+use chassis::{Context, Settings, convert::time, settings::PowerDriver};
 use domain::{
     component::{Action, BootPreparation, Component, EventStats, LastAction, Phase, Status},
     id::ComponentId,
@@ -20,8 +20,8 @@ use domain::{
 };
 use futures_util::StreamExt;
 use proto::power::{
-    Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading, PowerState, Transition,
-    WatchPowerStatesRequest, power_service_client::PowerServiceClient,
+    AbandonTransitionRequest, Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading,
+    PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -126,6 +126,26 @@ impl Mesh {
 
     async fn until_component(&self, id: &str, what: &str, is: impl Fn(&Component) -> bool) -> Component {
         until(what, || async { Some(self.registry.get(id)).filter(|component| is(component)) }).await
+    }
+
+    /// Waits until the node shows since when it waits for the end of a transition that cannot be withdrawn.
+    async fn until_shown_as_endless(&self, id: &str, upstream_id: &str) {
+        let waits = |one: &Component| one.power_error().contains("it cannot be withdrawn and has not ended");
+        let waiting = self.until_component(id, "shows what is waited for", waits).await;
+        let open = self.transitions().await.pop().unwrap();
+        let since = domain::bos_time::text(time::from_wire(open.withdrawn_at.unwrap()));
+        let text = format!(
+            "no results from transition {upstream_id} of the power upstream: its time was over at {since}Z, it cannot be \
+             withdrawn and has not ended"
+        );
+        assert_eq!((waiting.power_error(), open.delivery()), (text.as_str(), Delivery::Accepted));
+    }
+
+    /// Gives up the newest transition as an operator does.
+    async fn abandon_open_transition(&self) {
+        let id = self.transitions().await.pop().unwrap().id;
+        let request = AbandonTransitionRequest { id, request_id: "r1".to_owned() };
+        self.client().abandon_transition(request).await.unwrap();
     }
 
     /// Waits until the service has been asked so many times more, so that what it said was taken in.

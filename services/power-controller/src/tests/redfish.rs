@@ -1,8 +1,14 @@
 //! BMCs as the upstream.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::Arc};
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use domain::component::Action;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
@@ -35,6 +41,52 @@ async fn nobody_waits_for_the_bmc_of_another() {
     mesh.until_read("fine", PowerReading::On).await;
     // Far less than the time for an answer.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+/// A BMC that takes every reset and carries none out. Gives its entry in a machine file and the resets that it took.
+async fn stubborn_bmc(id: &str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let target = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
+    let types = ["On", "GracefulShutdown", "ForceOff"];
+    let system = json!({
+        "PowerState": "On",
+        "Actions": {"#ComputerSystem.Reset": {"target": target, "ResetType@Redfish.AllowableValues": types}},
+    });
+    let resets = Arc::clone(&taken);
+    let reset = async move |body: String| {
+        let body: Value = serde_json::from_str(&body).unwrap();
+        resets.lock().push(body["ResetType"].as_str().unwrap().to_owned());
+    };
+    let routes = Router::new()
+        .route("/redfish/v1/Systems/1", get(async move || system.to_string()))
+        .route(target, post(reset));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let machine = bmc(id, &listener);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    (machine, taken)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endless_reset_is_shown_and_can_be_given_up() {
+    let mut mesh = Mesh::new(Options { max_power_off_wait_time: 1, ..Options::default() }).await;
+    let (machine, resets) = stubborn_bmc("x1").await;
+    mesh.settings.machine_file = mesh.settings.data_dir.join("machine.toml");
+    std::fs::write(&mesh.settings.machine_file, machine).unwrap();
+    mesh.settings.power.driver = PowerDriver::Redfish;
+    mesh.settings.power.redfish.plain_http = true;
+    mesh.settings.power.effect_seconds = 600.0;
+    mesh.start().await;
+    mesh.registry.put([node("x1", Phase::PoweringOff)]);
+    let open = mesh.until_delivery(Delivery::Accepted).await;
+    mesh.until_shown_as_endless("x1", &open.upstream_id).await;
+    assert_eq!(*resets.lock(), ["GracefulShutdown"]);
+
+    mesh.abandon_open_transition().await;
+    let forced = || async { resets.lock().get(1).cloned() };
+    assert_eq!(until("another reset", forced).await, "ForceOff");
+    let ended = mesh.transitions().await.swap_remove(0);
+    assert_eq!((ended.delivery(), ended.error.as_str()), (Delivery::Finished, "an operator gave it up"));
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffForcefully), 1);
 }
 
 /// A node and its BMC as they stand in a machine file.

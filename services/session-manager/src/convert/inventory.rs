@@ -1,4 +1,4 @@
-//! What the machine is made of.
+//! Messages of the hardware inventory.
 
 use chassis::convert::Interner;
 use domain::{
@@ -7,18 +7,18 @@ use domain::{
 };
 use proto::inventory as wire;
 
-/// Puts an inventory together from the messages of a list. What has no possible id is left out, so that it
-/// does not keep sessions from everybody else.
+/// Builds an inventory from the messages of a list. Items without a valid id are skipped, so that they block no
+/// session.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct InventoryReader {
     hardware: Vec<Hardware>,
     groups: Vec<Group>,
     partitions: Vec<Group>,
     texts: Interner,
 }
 
-impl Reader {
-    /// Takes in one message.
+impl InventoryReader {
+    /// Adds one message.
     pub(crate) fn read(&mut self, message: wire::ListInventoryResponse) {
         let texts = &mut self.texts;
         self.hardware.extend(message.hardware.into_iter().filter_map(|item| hardware(item, texts)));
@@ -26,7 +26,7 @@ impl Reader {
         self.partitions.extend(message.partitions.into_iter().map(group));
     }
 
-    /// The whole, once every message was read.
+    /// Returns the inventory, after the last message was added.
     pub(crate) fn finish(self) -> Inventory {
         Inventory::new(self.hardware, self.groups, self.partitions)
     }
@@ -34,11 +34,11 @@ impl Reader {
 
 fn hardware(item: wire::Hardware, texts: &mut Interner) -> Option<Hardware> {
     let id = id(&item.id)?;
-    let mut said = |text: &str| (!text.is_empty()).then(|| texts.share(text));
+    let mut shared = |text: &str| (!text.is_empty()).then(|| texts.share(text));
     Some(Hardware {
-        role: said(&item.role),
-        sub_role: said(&item.sub_role),
-        arch: said(&item.arch),
+        role: shared(&item.role),
+        sub_role: shared(&item.sub_role),
+        arch: shared(&item.arch),
         kind: texts.share(&item.r#type),
         enabled: item.enabled,
         locked: item.locked,
@@ -53,6 +53,6 @@ fn group(group: wire::Group) -> Group {
 
 fn id(text: &str) -> Option<ComponentId> {
     ComponentId::parse(text)
-        .inspect_err(|error| tracing::warn!(%error, "the inventory lists something that has no possible id"))
+        .inspect_err(|error| tracing::warn!(%error, "inventory lists an invalid component id"))
         .ok()
 }

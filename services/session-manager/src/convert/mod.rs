@@ -1,4 +1,4 @@
-//! Between the wire and the rules. Nothing else here knows both.
+//! Conversion between messages and domain types. No other module of this service knows both.
 
 pub(crate) mod inventory;
 pub(crate) mod session;

@@ -1,4 +1,4 @@
-//! Sessions, their filters and their status.
+//! Sessions, session filters and session status.
 
 use chassis::convert::time;
 use domain::{
@@ -11,7 +11,7 @@ use domain::{
 };
 use proto::session as wire;
 
-/// A session from the wire or from storage.
+/// Reads a session from a call or from storage.
 ///
 /// # Errors
 /// Names the field that cannot be read.
@@ -40,7 +40,7 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
     })
 }
 
-/// A session as it goes out or to storage.
+/// Converts a session for an answer or for storage.
 pub(crate) fn to_wire(session: &Session) -> wire::Session {
     wire::Session {
         name: session.name.clone(),
@@ -63,7 +63,7 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
     }
 }
 
-/// The wish for a session.
+/// Reads the request for a new session.
 ///
 /// # Errors
 /// Names the field that cannot be read.
@@ -79,7 +79,7 @@ pub(crate) fn wish_from_wire(request: wire::CreateSessionRequest) -> Result<NewS
     })
 }
 
-/// What an update changes.
+/// Reads the change of an update.
 pub(crate) fn patch_from_wire(request: wire::UpdateSessionRequest) -> SessionPatch {
     let progress = progress_from_wire(request.progress());
     let changed = |text: Option<String>, clear: bool| if clear { Some(None) } else { text.map(Some) };
@@ -92,7 +92,7 @@ pub(crate) fn patch_from_wire(request: wire::UpdateSessionRequest) -> SessionPat
     }
 }
 
-/// The filter as it holds at `now`; unset: every session.
+/// Reads a filter that is evaluated at `now`; unset: every session.
 ///
 /// # Errors
 /// Names the age or tenant that cannot be read.
@@ -106,7 +106,7 @@ pub(crate) fn filter_from_wire(
     SessionFilter::parse(tenant, &filter.min_age, &filter.max_age, progress, now)
 }
 
-/// The extended status as it goes out or to storage.
+/// Converts the extended status for an answer or for storage.
 pub(crate) fn status_to_wire(status: SessionStatus) -> wire::SessionStatus {
     let errors = status.error_summary.into_iter();
     wire::SessionStatus {
@@ -129,10 +129,10 @@ pub(crate) fn status_to_wire(status: SessionStatus) -> wire::SessionStatus {
     }
 }
 
-/// Names in one message about those who are left out.
+/// Most names in one message about left-out nodes.
 const NAMES: usize = 5_000;
 
-/// Whom a session leaves alone for one reason, as it goes out.
+/// Converts the nodes that a session leaves out for one reason.
 pub(crate) fn left_out_to_wire(
     left_out: LeftOut,
 ) -> impl Iterator<Item = wire::ListLeftOutMembersResponse> + Send {
@@ -171,7 +171,6 @@ fn operation_from_wire(operation: wire::Operation) -> Result<Operation, Invalid>
     }
 }
 
-/// What a session does with its members.
 pub(super) fn operation_to_wire(operation: Operation) -> wire::Operation {
     match operation {
         Operation::Boot => wire::Operation::Boot,

@@ -1,11 +1,11 @@
-//! Sessions as components name them in their staged state.
+//! References to sessions in staged states.
 
 use domain::staging::Standing;
 use proto::component::{self as wire, staged_session};
 
 use super::session::operation_to_wire;
 
-/// What the session that is named like that is to somebody.
+/// Converts the relation of a referenced session to the caller's tenant: own, foreign, or gone.
 pub(crate) fn staged_session(reference: wire::SessionReference, standing: Standing) -> wire::StagedSession {
     let standing = match standing {
         Standing::Gone => None,

@@ -1,4 +1,4 @@
-//! What images hold, and what members are to run.
+//! Contents of images, and target states of members.
 
 use chassis::convert::component::artifacts_to_wire;
 use domain::{
@@ -11,8 +11,8 @@ use proto::{
     simulation::GetImageResponse,
 };
 
-/// What the manifest of an image lists. A root file system without a version cannot be told from another and
-/// counts as none.
+/// Reads the contents of an image's manifest. A root file system without a version cannot be compared, and counts as
+/// absent.
 pub(crate) fn image_from_wire(image: GetImageResponse) -> ImageArtifacts {
     let rootfs = image.rootfs.zip(image.rootfs_etag);
     ImageArtifacts {
@@ -23,7 +23,7 @@ pub(crate) fn image_from_wire(image: GetImageResponse) -> ImageArtifacts {
     }
 }
 
-/// What one group of members is to run.
+/// Converts the target state of one group of members.
 pub(crate) fn assignment(members: &[ComponentId], target: &TargetState) -> Assignment {
     Assignment {
         ids: members.iter().map(|id| id.as_str().to_owned()).collect(),
@@ -34,7 +34,7 @@ pub(crate) fn assignment(members: &[ComponentId], target: &TargetState) -> Assig
     }
 }
 
-/// The call that gives every member to `session` at once.
+/// Builds the call that assigns every member to `session` at once.
 pub(crate) fn assign_session(session: &Session, assignments: Vec<Assignment>) -> AssignSessionRequest {
     AssignSessionRequest {
         assignment_id: session.id.clone(),

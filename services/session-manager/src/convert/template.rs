@@ -9,7 +9,7 @@ use domain::{
 };
 use proto::template as wire;
 
-/// A template from the wire or from storage.
+/// Reads a template from a call or from storage.
 ///
 /// # Errors
 /// Names the field that cannot be read.
@@ -26,7 +26,7 @@ pub(crate) fn from_wire(template: wire::SessionTemplate) -> Result<SessionTempla
     })
 }
 
-/// The change that the members of a template stand for; name and tenant say what is changed.
+/// Reads the change of an update; name and tenant select the template.
 ///
 /// # Errors
 /// Names the field that cannot be read.
@@ -40,7 +40,7 @@ pub(crate) fn patch_from_wire(template: wire::SessionTemplate) -> Result<Templat
     })
 }
 
-/// A template as it goes out or to storage.
+/// Converts a template for an answer or for storage.
 pub(crate) fn to_wire(template: &SessionTemplate) -> wire::SessionTemplate {
     let boot_sets = template.boot_sets.iter();
     wire::SessionTemplate {
@@ -56,15 +56,15 @@ pub(crate) fn to_wire(template: &SessionTemplate) -> wire::SessionTemplate {
 }
 
 fn boot_sets_from_wire(sets: HashMap<String, wire::BootSet>) -> Result<BTreeMap<String, BootSet>, Invalid> {
-    let read = |(name, set)| match boot_set_from_wire(set) {
-        Ok(set) => Ok((name, set)),
-        Err(invalid) => Err(invalid.within(&format!("boot_sets.{name}"))),
-    };
-    sets.into_iter().map(read).collect()
+    let mut read = BTreeMap::new();
+    for (name, set) in sets {
+        let set = boot_set_from_wire(set).map_err(|invalid| invalid.within(&format!("boot_sets.{name}")))?;
+        read.insert(name, set);
+    }
+    Ok(read)
 }
 
 fn boot_set_from_wire(set: wire::BootSet) -> Result<BootSet, Invalid> {
-    let list = |list: Option<wire::StringList>| list.map(|list| list.values);
     Ok(BootSet {
         arch: set.arch.map(|word| Arch::parse("arch", &word)).transpose()?,
         name: set.name,
@@ -72,9 +72,9 @@ fn boot_set_from_wire(set: wire::BootSet) -> Result<BootSet, Invalid> {
         kind: set.r#type,
         etag: set.etag,
         kernel_parameters: set.kernel_parameters,
-        node_list: list(set.node_list),
-        node_roles_groups: list(set.node_roles_groups),
-        node_groups: list(set.node_groups),
+        node_list: list_from_wire(set.node_list),
+        node_roles_groups: list_from_wire(set.node_roles_groups),
+        node_groups: list_from_wire(set.node_groups),
         rootfs_provider: set.rootfs_provider,
         rootfs_provider_passthrough: set.rootfs_provider_passthrough,
         cfs: set.cfs.map(cfs_from_wire),
@@ -82,21 +82,28 @@ fn boot_set_from_wire(set: wire::BootSet) -> Result<BootSet, Invalid> {
 }
 
 fn boot_set_to_wire(set: &BootSet) -> wire::BootSet {
-    let list = |list: &Option<Vec<String>>| list.clone().map(|values| wire::StringList { values });
     wire::BootSet {
         name: set.name.clone(),
         path: set.path.clone(),
         r#type: set.kind.clone(),
         etag: set.etag.clone(),
         kernel_parameters: set.kernel_parameters.clone(),
-        node_list: list(&set.node_list),
-        node_roles_groups: list(&set.node_roles_groups),
-        node_groups: list(&set.node_groups),
+        node_list: list_to_wire(set.node_list.as_ref()),
+        node_roles_groups: list_to_wire(set.node_roles_groups.as_ref()),
+        node_groups: list_to_wire(set.node_groups.as_ref()),
         arch: set.arch.map(|arch| arch.word().to_owned()),
         rootfs_provider: set.rootfs_provider.clone(),
         rootfs_provider_passthrough: set.rootfs_provider_passthrough.clone(),
         cfs: set.cfs.as_ref().map(cfs_to_wire),
     }
+}
+
+fn list_from_wire(list: Option<wire::StringList>) -> Option<Vec<String>> {
+    list.map(|list| list.values)
+}
+
+fn list_to_wire(list: Option<&Vec<String>>) -> Option<wire::StringList> {
+    list.map(|list| wire::StringList { values: list.clone() })
 }
 
 fn cfs_from_wire(cfs: wire::Cfs) -> Cfs {

@@ -1,4 +1,4 @@
-//! Images in files, for sites without a store.
+//! Images in files, for sites without an object store.
 
 use std::{
     io::{Error, ErrorKind},
@@ -10,82 +10,86 @@ use bytes::Bytes;
 use domain::image::Location;
 use tokio::{fs::File, io::AsyncReadExt, time::timeout};
 
-use super::store::{LARGEST, Unread};
-use crate::setback::Outage;
+use super::store::{LARGEST, ObjectError};
+use crate::dependency::DependencyOutage;
 
-/// Who does not answer, in texts for people.
+/// Name of the directory in texts for people.
 pub(super) const DIRECTORY: &str = "image directory";
 
-/// A directory that holds `BUCKET/KEY` for each `s3://BUCKET/KEY`.
+/// A directory with the file `BUCKET/KEY` for each `s3://BUCKET/KEY`.
 #[derive(Debug, Clone)]
-pub struct Directory(PathBuf);
+pub struct ImageDirectory(PathBuf);
 
-impl Directory {
-    /// The directory at `path`, which may appear later.
+impl ImageDirectory {
+    /// Creates the driver for the directory at `path`, which may be mounted later.
     ///
     /// # Errors
-    /// When no path is given.
+    /// No path is given.
     pub fn new(path: &Path) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.as_os_str().is_empty(), "is not set");
         Ok(Self(path.to_owned()))
     }
 
-    /// The content of a file. Directories of other machines may hang, hence the deadline.
-    pub(super) async fn object(&self, location: Location<'_>, deadline: Duration) -> Result<Bytes, Unread> {
+    /// Reads a file. Network file systems may hang, hence the deadline.
+    pub(super) async fn object(
+        &self,
+        location: Location<'_>,
+        deadline: Duration,
+    ) -> Result<Bytes, ObjectError> {
         let path = self.path(location)?;
         match timeout(deadline, read(&path)).await {
-            Ok(Ok(content)) if content.len() > LARGEST => Err(Unread::TooLarge),
+            Ok(Ok(content)) if content.len() > LARGEST => Err(ObjectError::TooLarge),
             Ok(Ok(content)) => Ok(content.into()),
             Ok(Err(error)) => Err(self.unread(&error).await),
             Err(_) => Err(self.outage(format!("cannot be read within {} s", deadline.as_secs()))),
         }
     }
 
-    /// Whether there is such a file.
+    /// Checks that the file exists.
     ///
     /// # Errors
-    /// Why not.
-    pub(super) async fn find(&self, location: Location<'_>, deadline: Duration) -> Result<(), Unread> {
+    /// The reason why the file cannot be used.
+    pub(super) async fn find(&self, location: Location<'_>, deadline: Duration) -> Result<(), ObjectError> {
         let path = self.path(location)?;
         match timeout(deadline, tokio::fs::metadata(&path)).await {
-            Ok(Ok(file)) if file.is_dir() => Err(Unread::Unfit("is no file but a directory".to_owned())),
+            Ok(Ok(file)) if file.is_dir() => Err(ObjectError::Unfit("is no file but a directory".to_owned())),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.unread(&error).await),
             Err(_) => Err(self.outage(format!("cannot be read within {} s", deadline.as_secs()))),
         }
     }
 
-    /// The path of the file. A location has no `..`, but its key may be absolute, and joining that would leave
-    /// the directory.
-    fn path(&self, Location { bucket, key }: Location<'_>) -> Result<PathBuf, Unread> {
+    /// Returns the path of the file. A location has no `..`, but its key may be absolute, and would then leave the
+    /// directory.
+    fn path(&self, Location { bucket, key }: Location<'_>) -> Result<PathBuf, ObjectError> {
         if key.split('/').any(str::is_empty) {
-            return Err(Unread::Unfit("has an empty part, which no file name has".to_owned()));
+            return Err(ObjectError::Unfit("has an empty part, which no file name has".to_owned()));
         }
         Ok(self.0.join(bucket).join(key))
     }
 
-    /// What an error says about the file, or about the directory: one that is not mounted has no file, and that
-    /// says nothing about the image.
-    async fn unread(&self, error: &Error) -> Unread {
+    /// Classifies an error as a problem of the file or of the directory. A directory that is not mounted has no
+    /// files, which does not concern the image.
+    async fn unread(&self, error: &Error) -> ObjectError {
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => match tokio::fs::read_dir(&self.0).await {
-                Ok(_) => Unread::Absent,
+                Ok(_) => ObjectError::Absent,
                 Err(error) => self.outage(error.to_string()),
             },
             ErrorKind::IsADirectory | ErrorKind::InvalidInput | ErrorKind::InvalidFilename => {
-                Unread::Unfit(format!("is no file: {error}"))
+                ObjectError::Unfit(format!("is no file: {error}"))
             }
             _ => self.outage(error.to_string()),
         }
     }
 
-    fn outage(&self, error: String) -> Unread {
+    fn outage(&self, error: String) -> ObjectError {
         let error = format!("{}: {error}", self.0.display());
-        Unread::Outage(Outage { what: DIRECTORY, error })
+        ObjectError::Outage(DependencyOutage { what: DIRECTORY, error })
     }
 }
 
-/// The content up to one byte more than is allowed.
+/// Reads the content up to one byte more than the limit.
 async fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut content = Vec::new();
     let limit = u64::try_from(LARGEST).unwrap_or(u64::MAX).saturating_add(1);
@@ -100,7 +104,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{images::Driver, setback::Setback};
+    use crate::{dependency::DependencyError, images::ImageDriver};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -139,7 +143,7 @@ mod tests {
         ] {
             fs::write(bucket.join(format!("i/{name}.json")), manifest(parameters)).unwrap();
         }
-        let driver = Driver::File(Directory::new(directory.path()).unwrap());
+        let driver = ImageDriver::File(ImageDirectory::new(directory.path()).unwrap());
         let mut rows = String::new();
         for path in [
             "s3://b/i/good.json",
@@ -160,8 +164,8 @@ mod tests {
         ] {
             let told = match driver.image("s3", path, LONG).await {
                 Ok(image) => format!("{image:?}"),
-                Err(Setback::Fail(error)) => error,
-                Err(Setback::Wait(outage)) => format!("{}: {}", outage.what, outage.error),
+                Err(DependencyError::Fatal(error)) => error,
+                Err(DependencyError::Retryable(outage)) => format!("{}: {}", outage.what, outage.error),
             };
             rows += &format!("{}: {told}\n", path.escape_debug());
         }
@@ -185,13 +189,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_that_is_not_there_says_nothing_about_its_images() {
+    async fn a_missing_directory_is_an_outage() {
         let directory = tempfile::tempdir().unwrap();
-        let gone = Directory::new(&directory.path().join("mount")).unwrap();
+        let gone = ImageDirectory::new(&directory.path().join("mount")).unwrap();
         let location = Location::parse("s3://b/i").unwrap();
-        let Err(Unread::Outage(outage)) = gone.object(location, LONG).await else { panic!("it is there") };
+        let Err(ObjectError::Outage(outage)) = gone.object(location, LONG).await else {
+            panic!("it is there")
+        };
         assert!(outage.error.ends_with("/mount: No such file or directory (os error 2)"), "{outage:?}");
         let silent = gone.object(location, Duration::ZERO).await;
-        assert!(matches!(silent, Err(Unread::Outage(_))), "{silent:?}");
+        assert!(matches!(silent, Err(ObjectError::Outage(_))), "{silent:?}");
     }
 }

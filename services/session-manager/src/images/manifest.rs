@@ -1,11 +1,11 @@
-//! A manifest as it is stored: a JSON object with a list of artifacts.
+//! Manifests of images: a JSON object with a list of artifacts.
 
 use domain::image::{Entry, Flaw, Manifest, Unreadable};
 use serde_json::Value;
 
-/// Why the content of an object is no manifest.
+/// Defect of a manifest.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Defect {
+pub(super) enum ManifestDefect {
     #[error("it is not UTF-8")]
     NotUtf8,
     #[error("it is not JSON: {0}")]
@@ -18,18 +18,18 @@ pub(super) enum Defect {
     Flawed(#[from] Flaw),
 }
 
-/// Reads a manifest. Members that nobody needs may be anything.
-pub(super) fn read(content: &[u8]) -> Result<Manifest, Defect> {
-    let text = std::str::from_utf8(content).map_err(|_| Defect::NotUtf8)?;
-    let document: Value = serde_json::from_str(text).map_err(Defect::NotJson)?;
-    let document = document.as_object().ok_or_else(|| Defect::NotAnObject(kind(&document)))?;
-    let artifacts = document.get("artifacts").and_then(Value::as_array).ok_or(Defect::NoArtifacts)?;
+/// Reads a manifest and ignores unknown members.
+pub(super) fn read(content: &[u8]) -> Result<Manifest, ManifestDefect> {
+    let text = std::str::from_utf8(content).map_err(|_| ManifestDefect::NotUtf8)?;
+    let document: Value = serde_json::from_str(text).map_err(ManifestDefect::NotJson)?;
+    let document = document.as_object().ok_or_else(|| ManifestDefect::NotAnObject(kind(&document)))?;
+    let artifacts = document.get("artifacts").and_then(Value::as_array).ok_or(ManifestDefect::NoArtifacts)?;
     let entries: Vec<_> = artifacts.iter().map(entry).collect();
     Ok(Manifest::of(&entries)?)
 }
 
-impl Defect {
-    /// The defect of the manifest at `path` as a finding about templates knows it.
+impl ManifestDefect {
+    /// Converts the defect of the manifest at `path` to a template finding.
     pub(super) fn of(self, path: &str) -> Unreadable {
         match self {
             Self::NotAnObject(kind) => Unreadable::NotAnObject(kind),
@@ -40,7 +40,7 @@ impl Defect {
     }
 }
 
-/// What Python calls such a value, and BOS too.
+/// Returns the Python type name of a JSON value, as BOS prints it.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "NoneType",
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_of_another_kind_is_told_in_the_words_of_bos() {
+    fn a_manifest_of_another_type_is_reported_like_bos() {
         for (content, kind) in [
             ("null", "NoneType"),
             ("true", "bool"),

@@ -1,4 +1,4 @@
-//! What images hold, asked of the store that has them (BOS reference 5.4.4, 6.8).
+//! Contents of images, from the configured store (BOS reference 5.4.4, 6.8).
 
 mod directory;
 mod manifest;
@@ -15,81 +15,88 @@ use domain::{
     target::ImageArtifacts,
 };
 
-pub use directory::Directory;
-pub use s3::S3;
-pub use simulated::Simulated;
+pub use directory::ImageDirectory;
+pub use s3::S3Images;
+pub use simulated::SimulatedImages;
 
 use crate::{
-    answers::Answers,
-    images::store::Store,
-    setback::{Outage, Setback},
+    dependency::{DependencyError, DependencyOutage},
+    images::store::ObjectStore,
+    single_flight::SingleFlight,
 };
 
-/// How images are read.
+/// Store of images.
 #[derive(Clone)]
-pub enum Driver {
-    /// From the simulated fleet, which has an image behind every well-formed path.
-    Simulated(Simulated),
-    /// From an S3-compatible store.
-    S3(S3),
-    /// From a directory.
-    File(Directory),
+pub enum ImageDriver {
+    /// The simulated fleet, which has an image for every well-formed path.
+    Simulated(SimulatedImages),
+    /// An S3-compatible store.
+    S3(S3Images),
+    /// A directory.
+    File(ImageDirectory),
 }
 
-impl Driver {
-    /// The driver that the settings name.
+impl ImageDriver {
+    /// Creates the driver that the settings name.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
     pub fn new(settings: &Settings) -> anyhow::Result<Self> {
         Ok(match settings.images.driver {
             ImagesDriver::Simulated => {
-                Self::Simulated(Simulated::new(&settings.simulator.url).context("simulator.url")?)
+                Self::Simulated(SimulatedImages::new(&settings.simulator.url).context("simulator.url")?)
             }
-            ImagesDriver::S3 => Self::S3(S3::new(&settings.images).context("images.s3")?),
+            ImagesDriver::S3 => Self::S3(S3Images::new(&settings.images).context("images.s3")?),
             ImagesDriver::File => {
-                Self::File(Directory::new(&settings.images.directory).context("images.directory")?)
+                Self::File(ImageDirectory::new(&settings.images.directory).context("images.directory")?)
             }
         })
     }
 
-    /// What the manifest at `path` in a store of that `kind` lists, with the contents of its file of boot
-    /// parameters. The store has `deadline` to begin each answer.
+    /// Returns the artifacts in the manifest at `path` in a store of that `kind`, with the content of the boot
+    /// parameter file. The store has `deadline` to begin each answer.
     ///
     /// # Errors
-    /// [`Setback::Wait`] when the store does not answer, [`Setback::Fail`] when there is no such image or its
-    /// manifest breaks a rule.
-    pub async fn image(&self, kind: &str, path: &str, deadline: Duration) -> Result<ImageArtifacts, Setback> {
+    /// [`DependencyError::Retryable`] if the store does not answer, [`DependencyError::Fatal`] if the image does not
+    /// exist or its manifest is invalid.
+    pub async fn image(
+        &self,
+        kind: &str,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<ImageArtifacts, DependencyError> {
         if kind != STORE_TYPE {
-            return Err(Setback::Fail(format!("{path}: images of type '{kind}' are not supported")));
+            return Err(DependencyError::Fatal(format!("{path}: images of type '{kind}' are not supported")));
         }
         match self {
             Self::Simulated(fleet) => fleet.image(path, deadline).await,
-            Self::S3(s3) => Store::S3(s3).image(path, deadline).await,
-            Self::File(directory) => Store::File(directory).image(path, deadline).await,
+            Self::S3(s3) => ObjectStore::S3(s3).image(path, deadline).await,
+            Self::File(directory) => ObjectStore::File(directory).image(path, deadline).await,
         }
     }
 
-    /// As [`Self::image`] of the usual kind of store, with a look at each object that nodes are given, whether it is
-    /// there. A file of boot parameters is read only if asked for. The store has `deadline` to begin each answer, and
-    /// is asked twice: for the manifest, and for all objects at the same time.
+    /// Inspects an image of the usual kind of store: reads the manifest and checks that each object for nodes exists.
+    /// The boot parameter file is read only if `with_parameters` is set. The store has `deadline` to begin each
+    /// answer, and is called twice: for the manifest, and for all objects concurrently.
     ///
     /// # Errors
-    /// When the store says nothing about the manifest.
-    pub(crate) async fn look(
+    /// The store does not return the manifest.
+    pub(crate) async fn inspect(
         &self,
         path: &str,
         with_parameters: bool,
         deadline: Duration,
-    ) -> Result<Result<Contents, Unreadable>, Outage> {
+    ) -> Result<Result<Contents, Unreadable>, DependencyOutage> {
         match self {
-            Self::Simulated(fleet) => fleet.look(path, deadline).await,
-            Self::S3(s3) => Store::S3(s3).look(path, with_parameters, deadline).await,
-            Self::File(directory) => Store::File(directory).look(path, with_parameters, deadline).await,
+            Self::Simulated(fleet) => fleet.inspect(path, deadline).await,
+            Self::S3(s3) => ObjectStore::S3(s3).inspect(path, with_parameters, deadline).await,
+            Self::File(directory) => {
+                ObjectStore::File(directory).inspect(path, with_parameters, deadline).await
+            }
         }
     }
 
-    /// Who is asked, in texts for people.
+    /// Name of the store in texts for people.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Simulated(_) => simulated::STORE,
@@ -100,29 +107,29 @@ impl Driver {
 }
 
 /// Images for many setups at a time.
-pub(crate) struct Images {
-    driver: Driver,
-    /// By kind of store and path. None is used for a later question: a manifest may be replaced at any time,
-    /// and only the store knows.
-    read: Answers<(String, String), ImageArtifacts>,
+pub(crate) struct ImageReader {
+    driver: ImageDriver,
+    /// Artifacts by kind of store and path. An answer never serves a later question: a manifest may be replaced at
+    /// any time, and only the store knows.
+    read: SingleFlight<(String, String), ImageArtifacts>,
 }
 
-impl Images {
-    /// Images read by `driver`.
-    pub(crate) fn new(driver: Driver) -> Self {
-        Self { driver, read: Answers::new(Duration::ZERO) }
+impl ImageReader {
+    /// Creates a reader for the images of `driver`.
+    pub(crate) fn new(driver: ImageDriver) -> Self {
+        Self { driver, read: SingleFlight::new(Duration::ZERO) }
     }
 
-    /// As [`Driver::image`], with one reading at a time for all who want the same image.
+    /// Reads an image like [`ImageDriver::image`]; concurrent callers share one read of the same image.
     ///
     /// # Errors
-    /// As [`Driver::image`].
+    /// See [`ImageDriver::image`].
     pub(crate) async fn get(
         &self,
         kind: &str,
         path: &str,
         deadline: Duration,
-    ) -> Result<ImageArtifacts, Setback> {
+    ) -> Result<ImageArtifacts, DependencyError> {
         let question = (kind.to_owned(), path.to_owned());
         self.read.get(question, || self.driver.image(kind, path, deadline)).await
     }

@@ -11,49 +11,55 @@ use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClien
 
 use crate::{
     convert::target::image_from_wire,
-    setback::{Outage, Setback},
+    dependency::{DependencyError, DependencyOutage},
 };
 
-/// Who does not answer, in texts for people.
+/// Name of the store in texts for people.
 pub(super) const STORE: &str = "image store";
 
 /// The simulated fleet as a store of images.
 #[derive(Clone)]
-pub struct Simulated(FleetServiceClient<Channel>);
+pub struct SimulatedImages(FleetServiceClient<Channel>);
 
-impl Simulated {
-    /// The fleet at `url`.
+impl SimulatedImages {
+    /// Creates a client for the fleet at `url`.
     ///
     /// # Errors
-    /// When `url` is not an address.
+    /// `url` is not an address.
     pub fn new(url: &str) -> anyhow::Result<Self> {
         Ok(Self(FleetServiceClient::new(chassis::channel(url)?)))
     }
 
-    pub(super) async fn image(&self, path: &str, deadline: Duration) -> Result<ImageArtifacts, Setback> {
+    pub(super) async fn image(
+        &self,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<ImageArtifacts, DependencyError> {
         let mut client = self.0.clone();
         let request = GetImageRequest { path: path.to_owned() };
         let answer = within(deadline, client.get_image(request)).await;
         answer.map(|answer| image_from_wire(answer.into_inner())).map_err(|status| {
             match Fault::from(status) {
-                Fault::NotFound { .. } => Setback::Fail(format!("the image manifest {path} does not exist")),
-                other => Setback::from_mesh(STORE, other),
+                Fault::NotFound { .. } => {
+                    DependencyError::Fatal(format!("the image manifest {path} does not exist"))
+                }
+                other => DependencyError::from_mesh(STORE, other),
             }
         })
     }
 
-    /// What an image consists of. The fleet lists nothing that it does not have.
-    pub(super) async fn look(
+    /// Returns the contents of an image. The fleet lists no object that does not exist.
+    pub(super) async fn inspect(
         &self,
         path: &str,
         deadline: Duration,
-    ) -> Result<Result<Contents, Unreadable>, Outage> {
+    ) -> Result<Result<Contents, Unreadable>, DependencyOutage> {
         match self.image(path, deadline).await {
             Ok(image) => Ok(Ok(contents(image))),
-            Err(Setback::Fail(why)) => Ok(Err(Unreadable::NotRead { path: path.to_owned(), why })),
-            // Other stores have their names in their errors.
-            Err(Setback::Wait(Outage { what, error })) => {
-                Err(Outage { what, error: format!("{what}: {error}") })
+            Err(DependencyError::Fatal(why)) => Ok(Err(Unreadable::NotRead { path: path.to_owned(), why })),
+            // The error texts of other stores include their names.
+            Err(DependencyError::Retryable(DependencyOutage { what, error })) => {
+                Err(DependencyOutage { what, error: format!("{what}: {error}") })
             }
         }
     }

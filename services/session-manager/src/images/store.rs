@@ -1,4 +1,4 @@
-//! Images of a store that keeps objects by their location.
+//! Images of a store that addresses objects by location.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,45 +9,48 @@ use domain::{
 };
 use futures_util::future::{OptionFuture, join, join_all};
 
-use super::{Directory, S3, manifest};
-use crate::setback::{Outage, Setback};
+use super::{ImageDirectory, S3Images, manifest};
+use crate::dependency::{DependencyError, DependencyOutage};
 
 const MANIFEST: &str = "image manifest";
 const BOOT_PARAMETERS: &str = "file of boot parameters";
 
-/// Most bytes that are read of an object. Kernel parameters are far shorter than a manifest may be.
+/// Largest object that is read, in bytes. Kernel parameters are far shorter than a manifest may be.
 pub(super) const LARGEST: usize = LARGEST_MANIFEST;
 
-/// A store.
 #[derive(Clone, Copy)]
-pub(super) enum Store<'a> {
-    S3(&'a S3),
-    File(&'a Directory),
+pub(super) enum ObjectStore<'a> {
+    S3(&'a S3Images),
+    File(&'a ImageDirectory),
 }
 
-/// Why an object could not be read.
+/// Reason why an object could not be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// There is none.
+pub(super) enum ObjectError {
+    /// The object does not exist.
     Absent,
-    /// It has more than [`LARGEST`] bytes.
+    /// The object has more than [`LARGEST`] bytes.
     TooLarge,
-    /// It cannot be what is looked for, such as a directory.
+    /// The path cannot hold the object, for example because it is a directory.
     Unfit(String),
     /// The store does not answer.
-    Outage(Outage),
+    Outage(DependencyOutage),
 }
 
-impl Store<'_> {
-    /// The image whose manifest is at `path`.
+impl ObjectStore<'_> {
+    /// Returns the image whose manifest is at `path`.
     ///
     /// # Errors
-    /// As [`Driver::image`](super::Driver::image).
-    pub(super) async fn image(self, path: &str, deadline: Duration) -> Result<ImageArtifacts, Setback> {
+    /// See [`ImageDriver::image`](super::ImageDriver::image).
+    pub(super) async fn image(
+        self,
+        path: &str,
+        deadline: Duration,
+    ) -> Result<ImageArtifacts, DependencyError> {
         let content = self.content(MANIFEST, path, deadline).await?;
         let manifest = manifest::read(&content);
         let manifest =
-            manifest.map_err(|defect| Setback::Fail(format!("the {MANIFEST} {path}: {defect}")))?;
+            manifest.map_err(|defect| DependencyError::Fatal(format!("the {MANIFEST} {path}: {defect}")))?;
         let boot_parameters = match &manifest.boot_parameters {
             Some(file) => Some(self.text(BOOT_PARAMETERS, &file.path, deadline).await?),
             None => None,
@@ -55,20 +58,22 @@ impl Store<'_> {
         Ok(manifest.artifacts(boot_parameters))
     }
 
-    /// The image whose manifest is at `path`, and whether its objects are there.
+    /// Inspects the image whose manifest is at `path`, and checks that its objects exist.
     ///
     /// # Errors
-    /// As [`Driver::look`](super::Driver::look).
-    pub(super) async fn look(
+    /// See [`ImageDriver::inspect`](super::ImageDriver::inspect).
+    pub(super) async fn inspect(
         self,
         path: &str,
         with_parameters: bool,
         deadline: Duration,
-    ) -> Result<Result<Contents, Unreadable>, Outage> {
+    ) -> Result<Result<Contents, Unreadable>, DependencyOutage> {
         let content = match self.content(MANIFEST, path, deadline).await {
             Ok(content) => content,
-            Err(Setback::Fail(why)) => return Ok(Err(Unreadable::NotRead { path: path.to_owned(), why })),
-            Err(Setback::Wait(outage)) => return Err(outage),
+            Err(DependencyError::Fatal(why)) => {
+                return Ok(Err(Unreadable::NotRead { path: path.to_owned(), why }));
+            }
+            Err(DependencyError::Retryable(outage)) => return Err(outage),
         };
         let manifest = match manifest::read(&content) {
             Ok(manifest) => manifest,
@@ -88,24 +93,24 @@ impl Store<'_> {
         let mut missing: BTreeMap<_, _> = found.into_iter().flatten().collect();
         let boot_parameters = read.and_then(|read| match read {
             Ok(text) => Some(text),
-            Err(setback) => {
-                missing.entry(Part::BootParameters).or_insert(setback.text());
+            Err(error) => {
+                missing.entry(Part::BootParameters).or_insert(error.text());
                 None
             }
         });
         Ok(Ok(Contents { manifest, missing, boot_parameters }))
     }
 
-    /// Whether the object is there; people know it as `what`. One of another version than the manifest lists is no
-    /// trouble to BOS either (BOS reference 6.8).
+    /// Checks that the object exists; `what` names it in texts. Another version than in the manifest is accepted, as
+    /// in BOS (BOS reference 6.8).
     async fn find(self, what: &str, artifact: &Artifact, deadline: Duration) -> Result<(), String> {
         let path = &artifact.path;
-        let location = location(what, path).map_err(Setback::text)?;
+        let location = location(what, path).map_err(DependencyError::text)?;
         let version = match self {
             Self::S3(s3) => s3.find(location, deadline).await,
             Self::File(directory) => directory.find(location, deadline).await.map(|()| None),
         };
-        let version = version.map_err(|unread| unread.told(what, path).text())?;
+        let version = version.map_err(|error| error.into_dependency_error(what, path).text())?;
         if let Some(version) =
             version.filter(|version| *version != artifact.etag && !artifact.etag.is_empty())
         {
@@ -113,41 +118,44 @@ impl Store<'_> {
                 path,
                 version,
                 listed = artifact.etag,
-                "an object has another version than its image lists"
+                "etag of image object differs from its manifest"
             );
         }
         Ok(())
     }
 
-    async fn text(self, what: &str, path: &str, deadline: Duration) -> Result<String, Setback> {
+    async fn text(self, what: &str, path: &str, deadline: Duration) -> Result<String, DependencyError> {
         let content = self.content(what, path, deadline).await?;
         String::from_utf8(content.into())
-            .map_err(|_| Setback::Fail(format!("the {what} {path} is not UTF-8")))
+            .map_err(|_| DependencyError::Fatal(format!("the {what} {path} is not UTF-8")))
     }
 
-    /// The content of the object at `path`; people know it as `what`.
-    async fn content(self, what: &str, path: &str, deadline: Duration) -> Result<Bytes, Setback> {
+    /// Reads the object at `path`; `what` names it in texts.
+    async fn content(self, what: &str, path: &str, deadline: Duration) -> Result<Bytes, DependencyError> {
         let location = location(what, path)?;
         let content = match self {
             Self::S3(s3) => s3.object(location, deadline).await,
             Self::File(directory) => directory.object(location, deadline).await,
         };
-        content.map_err(|unread| unread.told(what, path))
+        content.map_err(|error| error.into_dependency_error(what, path))
     }
 }
 
-impl Unread {
-    /// What it means for the object at `path`, which people know as `what`.
-    fn told(self, what: &str, path: &str) -> Setback {
+impl ObjectError {
+    /// Converts the error for the object at `path`; `what` names it in texts.
+    fn into_dependency_error(self, what: &str, path: &str) -> DependencyError {
         match self {
-            Self::Absent => Setback::Fail(format!("the {what} {path} does not exist")),
-            Self::TooLarge => Setback::Fail(format!("the {what} {path} is larger than {LARGEST} bytes")),
-            Self::Unfit(why) => Setback::Fail(format!("the {what} {path} {why}")),
-            Self::Outage(outage) => Setback::Wait(outage),
+            Self::Absent => DependencyError::Fatal(format!("the {what} {path} does not exist")),
+            Self::TooLarge => {
+                DependencyError::Fatal(format!("the {what} {path} is larger than {LARGEST} bytes"))
+            }
+            Self::Unfit(why) => DependencyError::Fatal(format!("the {what} {path} {why}")),
+            Self::Outage(outage) => DependencyError::Retryable(outage),
         }
     }
 }
 
-fn location<'a>(what: &str, path: &'a str) -> Result<Location<'a>, Setback> {
-    Location::parse(path).map_err(|why| Setback::Fail(format!("the path of the {what}, {path}, {why}")))
+fn location<'a>(what: &str, path: &'a str) -> Result<Location<'a>, DependencyError> {
+    Location::parse(path)
+        .map_err(|why| DependencyError::Fatal(format!("the path of the {what}, {path}, {why}")))
 }

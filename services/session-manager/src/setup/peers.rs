@@ -1,4 +1,4 @@
-//! Who is asked and told during a setup.
+//! Systems that a setup depends on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,65 +11,70 @@ use tokio::sync::Semaphore;
 
 use super::REGISTRY;
 use crate::{
-    images::{Driver, Images},
-    inventories::Inventories,
-    setback::{Outage, Setback},
+    dependency::{DependencyError, DependencyOutage},
+    images::{ImageDriver, ImageReader},
+    inventories::InventoryReads,
     tenants::Tenants,
 };
 
-/// How long the registry gets to assign members: a hundred thousand take it a few seconds.
+/// Deadline for the assignment of members: a hundred thousand members take a few seconds.
 const ASSIGNMENT: Duration = Duration::from_secs(60);
 
-/// Assignments that are under way at the same time. Each may need some ten megabytes on a large machine.
+/// Assignments that are under way concurrently. Each may need some ten megabytes on a large machine.
 const ASSIGNMENTS: usize = 8;
 
-/// What a session comes to when none of its nodes is a component (BOS reference A.2).
+/// Error of a session none of whose nodes is a component (BOS reference A.2).
 const NO_COMPONENTS: &str = "All nodes found to act upon do not exist as BOS components";
 
-/// Who is asked and told. Clones share the connections.
+/// Clients of the systems that a setup depends on. Clones share the connections.
 #[derive(Clone)]
-pub(crate) struct Peers {
-    pub(super) inventories: Arc<Inventories>,
-    pub(super) images: Arc<Images>,
+pub(crate) struct SetupPeers {
+    pub(super) inventories: Arc<InventoryReads>,
+    pub(super) images: Arc<ImageReader>,
     pub(super) tenants: Arc<Tenants>,
     registry: ReportServiceClient<Channel>,
     assignments: Arc<Semaphore>,
 }
 
-/// The members that a session got, and the revision of the registry that includes that.
+/// The members of an assignment, and the registry revision that includes them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Assigned {
+pub(super) struct AssignedMembers {
     pub(super) members: Vec<ComponentId>,
     pub(super) revision: u64,
 }
 
-impl Peers {
-    /// The registry behind `registry`, and the others as the settings name them.
-    ///
-    /// # Errors
-    /// Names the setting that cannot be used.
+impl SetupPeers {
+    /// Creates the clients: the registry behind `registry`, and the other systems of the settings.
     pub(crate) fn new(registry: Channel, tenants: Arc<Tenants>, settings: &Settings) -> anyhow::Result<Self> {
         Ok(Self {
-            inventories: Arc::new(Inventories::new(registry.clone())),
-            images: Arc::new(Images::new(Driver::new(settings)?)),
+            inventories: Arc::new(InventoryReads::new(registry.clone())),
+            images: Arc::new(ImageReader::new(ImageDriver::new(settings)?)),
             tenants,
             registry: ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
             assignments: Arc::new(Semaphore::new(ASSIGNMENTS)),
         })
     }
 
-    /// Gives the members what they are to run, all or none. Doing it again changes nothing.
-    pub(super) async fn assign(&self, intent: &AssignSessionRequest) -> Result<Assigned, Setback> {
+    /// Assigns the target states of all members in one transaction. A repeated assignment changes nothing.
+    pub(super) async fn assign(
+        &self,
+        intent: &AssignSessionRequest,
+    ) -> Result<AssignedMembers, DependencyError> {
         let _permit = self.assignments.acquire().await.expect("the semaphore is never closed");
         let mut registry = self.registry.clone();
         let answer = within(ASSIGNMENT, registry.assign_session(intent.clone())).await;
         let AssignSessionResponse { assigned_ids, revision } =
-            answer.map_err(|status| Setback::from_mesh(REGISTRY, status))?.into_inner();
+            answer.map_err(|status| DependencyError::from_mesh(REGISTRY, status))?.into_inner();
         if assigned_ids.is_empty() {
-            return Err(Setback::Fail(NO_COMPONENTS.to_owned()));
+            return Err(DependencyError::Fatal(NO_COMPONENTS.to_owned()));
         }
-        let members = assigned_ids.iter().map(|id| ComponentId::parse(id)).collect::<Result<_, _>>();
-        let odd = |invalid: Invalid| Setback::Wait(Outage { what: REGISTRY, error: invalid.to_string() });
-        Ok(Assigned { members: members.map_err(odd)?, revision })
+        let members: Result<_, Invalid> = assigned_ids.iter().map(|id| ComponentId::parse(id)).collect();
+        match members {
+            Ok(members) => Ok(AssignedMembers { members, revision }),
+            Err(invalid) => {
+                let error = invalid.to_string();
+                Err(DependencyError::Retryable(DependencyOutage { what: REGISTRY, error }))
+            }
+        }
     }
 }

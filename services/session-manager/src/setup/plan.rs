@@ -1,4 +1,4 @@
-//! What a session is going to assign to whom.
+//! Plans the assignment of a session: its members and their target states.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,60 +18,64 @@ use domain::{
 use futures_util::future::try_join_all;
 use proto::component::{AssignSessionRequest, Assignment};
 
-use super::Peers;
+use super::SetupPeers;
 use crate::{
     convert::target::{assign_session, assignment},
-    setback::Setback,
-    shared::Shared,
+    dependency::DependencyError,
+    shared::ManagerState,
 };
 
-/// How much longer than its upstream may take the registry gets to tell the inventory.
+/// Extra time for the registry beyond the deadline of its own upstream.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Who is in a session and who is not.
-pub(super) struct Choice {
+/// Members of a session, and nodes that it leaves out.
+pub(super) struct MemberChoice {
     template: SessionTemplate,
     options: Options,
-    /// The members of every boot set, or why there are none at all.
+    /// Members of every boot set, or the reason why there are none at all.
     memberships: Result<BTreeMap<String, Membership>, String>,
-    /// Whom the session leaves alone although its template names them.
+    /// Nodes of the template that the session leaves out.
     pub(super) left_out: Arc<[LeftOut]>,
 }
 
-/// Finds the members of a pending session.
-pub(super) async fn choose(shared: &Shared, peers: &Peers, session: &Session) -> Result<Choice, Setback> {
+/// Selects the members of a pending session.
+pub(super) async fn choose(
+    shared: &ManagerState,
+    peers: &SetupPeers,
+    session: &Session,
+) -> Result<MemberChoice, DependencyError> {
     let options = shared.registry.options().await;
-    let options = options.map_err(|fault| Setback::from_mesh(super::REGISTRY, fault))?;
+    let options = options.map_err(|fault| DependencyError::from_mesh(super::REGISTRY, fault))?;
     // Another replica may have stored the template.
     let fresh = shared.templates.fresh().await;
-    fresh.map_err(|fault| Setback::from_mesh(super::DATABASE, fault))?;
+    fresh.map_err(|fault| DependencyError::from_mesh(super::DATABASE, fault))?;
     let template = shared.template(&session.tenant, &session.template_name);
-    let template =
-        template.ok_or_else(|| Setback::Fail(no_template(&session.tenant, &session.template_name)))?;
+    let template = template
+        .ok_or_else(|| DependencyError::Fatal(no_template(&session.tenant, &session.template_name)))?;
     let found = memberships(shared, peers, session, &template, &options).await?;
-    let shown = shared.registry.shown_by(&shared.components).await;
-    shown.map_err(|fault| Setback::from_mesh(super::REGISTRY, fault))?;
+    let shown = shared.registry.wait_for_mirror(&shared.components).await;
+    shown.map_err(|fault| DependencyError::from_mesh(super::REGISTRY, fault))?;
     let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
     let (left_out, memberships) = match found {
         Ok(memberships) => (left_out(&memberships, is_component), Ok(memberships)),
         Err(nobody) => {
             let error = nobody.to_string();
-            let NoMembers::Nobody(memberships) = nobody else { return Err(Setback::Fail(error)) };
+            let NoMembers::Nobody(memberships) = nobody else { return Err(DependencyError::Fatal(error)) };
             (left_out(&memberships, is_component), Err(error))
         }
     };
     log_left_out(session, &left_out);
-    Ok(Choice { template, options, memberships, left_out: left_out.into() })
+    Ok(MemberChoice { template, options, memberships, left_out: left_out.into() })
 }
 
-impl Choice {
-    /// What the members are to run.
+impl MemberChoice {
+    /// Plans the target states of the members.
     pub(super) async fn plan(
         self,
-        peers: &Peers,
+        peers: &SetupPeers,
         session: &Session,
-    ) -> Result<AssignSessionRequest, Setback> {
-        let memberships = self.memberships.map_err(Setback::Fail)?;
+    ) -> Result<AssignSessionRequest, DependencyError> {
+        let memberships = self.memberships.map_err(DependencyError::Fatal)?;
         let targets = targets(peers, session.operation, &self.template, &memberships, &self.options).await?;
         Ok(assign_session(session, assignments(&memberships, &targets)))
     }
@@ -84,22 +88,23 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// The members of every boot set, or why there are none. The picture of the whole machine is let go of here, before
-/// images are waited for.
+/// Returns the members of every boot set, or the reason why there are none. The inventory of the whole machine is
+/// dropped here, before the wait for images.
 async fn memberships(
-    shared: &Shared,
-    peers: &Peers,
+    shared: &ManagerState,
+    peers: &SetupPeers,
     session: &Session,
     template: &SessionTemplate,
     options: &Options,
-) -> Result<Result<BTreeMap<String, Membership>, NoMembers>, Setback> {
-    let limit = Limit::parse(&session.limit).map_err(|invalid| Setback::Fail(invalid.to_string()))?;
+) -> Result<Result<BTreeMap<String, Membership>, NoMembers>, DependencyError> {
+    let limit =
+        Limit::parse(&session.limit).map_err(|invalid| DependencyError::Fatal(invalid.to_string()))?;
     let tenant_nodes = peers.tenants.confirmed_nodes(&session.tenant).await;
-    let tenant_nodes = tenant_nodes.map_err(|setback| match setback {
-        Setback::Fail(_) if shared.compatibility.strict_bos => {
-            Setback::Fail(format!("Data not found for tenant {}", session.tenant.as_str()))
+    let tenant_nodes = tenant_nodes.map_err(|error| match error {
+        DependencyError::Fatal(_) if shared.compatibility.strict_bos => {
+            DependencyError::Fatal(format!("Data not found for tenant {}", session.tenant.as_str()))
         }
-        setback => setback,
+        error => error,
     })?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
     let inventory = peers.inventories.read(deadline).await?;
@@ -112,22 +117,23 @@ async fn memberships(
     Ok(membership::resolve(template, &inventory, selection))
 }
 
-/// Says how many were left alone and why.
+/// Logs the number of left-out nodes for each reason.
 fn log_left_out(session: &Session, left_out: &[LeftOut]) {
     for LeftOut { boot_set, reason, names } in left_out {
-        let (reason, many) = (reason.word(), names.len());
-        tracing::info!(session = session.name, boot_set, reason, many, "left alone");
+        let reason = reason.word();
+        let many = names.len();
+        tracing::info!(session = session.name, boot_set, reason, many, "nodes left out of session");
     }
 }
 
-/// What the members of every boot set that has members are to run.
+/// Computes the target state of every boot set that has members.
 async fn targets(
-    peers: &Peers,
+    peers: &SetupPeers,
     operation: Operation,
     template: &SessionTemplate,
     memberships: &BTreeMap<String, Membership>,
     options: &Options,
-) -> Result<BTreeMap<String, TargetState>, Setback> {
+) -> Result<BTreeMap<String, TargetState>, DependencyError> {
     let peopled = memberships.iter().filter(|(_, membership)| !membership.members.is_empty());
     let names: Vec<&String> = peopled.map(|(name, _)| name).collect();
     let build = match operation {
@@ -139,25 +145,27 @@ async fn targets(
     };
     let images = images(peers, template, &names, options).await?;
     let frequency = options.actual_state_ttl_parameter();
-    let target = |name: &String| {
+    let mut targets = BTreeMap::new();
+    for name in names {
         let boot_set = &template.boot_sets[name];
         let image = &images[&(boot_set.kind.as_str(), boot_set.path.as_str())];
         let target = build(template, name, image, &frequency);
-        Ok((name.clone(), target.map_err(|unbootable| Setback::Fail(unbootable.to_string()))?))
-    };
-    names.into_iter().map(target).collect()
+        let target = target.map_err(|unbootable| DependencyError::Fatal(unbootable.to_string()))?;
+        targets.insert(name.clone(), target);
+    }
+    Ok(targets)
 }
 
-/// Images by the kind of their store and path; boot sets often share one.
+/// Images by kind of store and path; boot sets often share an image.
 type Images<'a> = BTreeMap<(&'a str, &'a str), ImageArtifacts>;
 
-/// The images of these boot sets, each asked for once and all at the same time.
+/// Reads the images of these boot sets concurrently, each image once.
 async fn images<'a>(
-    peers: &Peers,
+    peers: &SetupPeers,
     template: &'a SessionTemplate,
     boot_sets: &[&String],
     options: &Options,
-) -> Result<Images<'a>, Setback> {
+) -> Result<Images<'a>, DependencyError> {
     let deadline = Duration::from_secs(options.ims_read_timeout.into());
     let boot_sets = boot_sets.iter().filter_map(|name| template.boot_sets.get(*name));
     let wanted: BTreeSet<_> = boot_sets.map(|set| (set.kind.as_str(), set.path.as_str())).collect();

@@ -1,44 +1,44 @@
-//! When each session is looked at next.
+//! Schedule of session setups and their retries.
 
 use std::{collections::HashMap, sync::Arc};
 
 use chassis::{pause, work::WorkQueue};
 use tokio::time::Instant;
 
-use super::told::Told;
+use super::wait_notice::WaitNotice;
 
-/// What became of setting a session up.
+/// Result of a session setup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// It runs, or it is complete, or it is gone.
+pub(super) enum SetupOutcome {
+    /// The session runs, is complete, or was deleted.
     Settled,
-    /// It is still pending; what people were told about why, if they were.
-    Waits(Option<Told>),
+    /// The session is still pending, with the notice in its record, if there is one.
+    Waits(Option<WaitNotice>),
 }
 
-/// When each session is looked at next. No session is set up twice at the same time.
-pub(super) struct Schedule {
+/// Setups that are under way or wait for a retry. No session is set up twice at the same time.
+pub(super) struct SetupSchedule {
     pub(super) queue: WorkQueue<Arc<str>>,
-    /// Sessions that are being set up; true: one that was marked meanwhile and comes again afterwards.
+    /// Sessions that are being set up; true: marked meanwhile, and set up again afterwards.
     busy: HashMap<Arc<str>, bool>,
-    /// Sessions that could not be set up.
-    waiting: HashMap<Arc<str>, Waiting>,
+    /// Sessions that wait for a retry.
+    waiting: HashMap<Arc<str>, WaitingSession>,
 }
 
 #[derive(Default)]
-struct Waiting {
-    /// How often in a row.
+struct WaitingSession {
+    /// Failures in a row.
     failures: u32,
-    told: Option<Told>,
+    notice: Option<WaitNotice>,
 }
 
-impl Schedule {
-    /// Sessions come from `queue`, and those that have to wait go back to it.
+impl SetupSchedule {
+    /// Creates a schedule that takes sessions from `queue` and returns retries to it.
     pub(super) fn new(queue: WorkQueue<Arc<str>>) -> Self {
         Self { queue, busy: HashMap::new(), waiting: HashMap::new() }
     }
 
-    /// Whether the session is to be set up now.
+    /// Begins the setup of a session. Returns false if the session is already being set up.
     pub(super) fn begin(&mut self, key: &Arc<str>) -> bool {
         if let Some(again) = self.busy.get_mut(key) {
             *again = true;
@@ -48,24 +48,24 @@ impl Schedule {
         true
     }
 
-    /// What people were told last about why the session waits.
-    pub(super) fn told(&self, key: &str) -> Option<Told> {
-        self.waiting.get(key)?.told.clone()
+    /// Returns the notice in the record of a waiting session.
+    pub(super) fn notice(&self, key: &str) -> Option<WaitNotice> {
+        self.waiting.get(key)?.notice.clone()
     }
 
-    /// How often in a row the session could not be set up.
+    /// Returns the number of failed setups in a row.
     pub(super) fn failures(&self, key: &str) -> u32 {
         self.waiting.get(key).map_or(0, |waiting| waiting.failures)
     }
 
-    pub(super) fn end(&mut self, key: Arc<str>, outcome: Outcome) {
+    pub(super) fn end(&mut self, key: Arc<str>, outcome: SetupOutcome) {
         let again = self.busy.remove(&key).unwrap_or_default();
         match outcome {
-            Outcome::Settled => drop(self.waiting.remove(&key)),
-            Outcome::Waits(told) => {
+            SetupOutcome::Settled => drop(self.waiting.remove(&key)),
+            SetupOutcome::Waits(notice) => {
                 let waiting = self.waiting.entry(Arc::clone(&key)).or_default();
                 waiting.failures = waiting.failures.saturating_add(1);
-                waiting.told = told;
+                waiting.notice = notice;
                 self.queue.mark_at(Arc::clone(&key), Instant::now() + pause::after(waiting.failures));
             }
         }
@@ -80,24 +80,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_session_that_waits_comes_back_and_one_that_settled_does_not() {
+    async fn only_waiting_sessions_are_retried() {
         let queue = WorkQueue::default();
-        let mut schedule = Schedule::new(queue.clone());
+        let mut schedule = SetupSchedule::new(queue.clone());
         let [waits, settles]: [Arc<str>; 2] = ["\twaits".into(), "\tsettles".into()];
         assert!(schedule.begin(&waits) && schedule.begin(&settles));
-        schedule.end(Arc::clone(&settles), Outcome::Settled);
-        schedule.end(Arc::clone(&waits), Outcome::Waits(None));
+        schedule.end(Arc::clone(&settles), SetupOutcome::Settled);
+        schedule.end(Arc::clone(&waits), SetupOutcome::Waits(None));
         assert_eq!(queue.next(9).await, [Arc::clone(&waits)]);
     }
 
     #[tokio::test]
-    async fn a_session_that_is_marked_while_it_is_set_up_comes_again_afterwards() {
+    async fn a_session_marked_during_its_setup_is_set_up_again() {
         let queue = WorkQueue::default();
-        let mut schedule = Schedule::new(queue.clone());
+        let mut schedule = SetupSchedule::new(queue.clone());
         let key: Arc<str> = "\ts".into();
         assert!(schedule.begin(&key));
         assert!(!schedule.begin(&key));
-        schedule.end(Arc::clone(&key), Outcome::Settled);
+        schedule.end(Arc::clone(&key), SetupOutcome::Settled);
         assert_eq!(queue.next(9).await, [key]);
     }
 }

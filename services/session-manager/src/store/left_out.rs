@@ -1,5 +1,5 @@
-//! Whom sessions leave alone, one row for each boot set and reason. A machine's worth of names for every session
-//! would not fit into memory, so they are read when somebody asks.
+//! Nodes that sessions leave out, one row for each boot set and reason. The names of all sessions would not fit into
+//! memory, so they are read on request.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::record::SessionRecord;
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "left_out")]
 pub struct Model {
-    /// Id of the session, boot set and reason.
+    /// Session id, boot set and reason.
     #[sea_orm(primary_key, auto_increment = false)]
     pub key: String,
-    /// Key of the session, by which it is deleted.
+    /// Key of the session, for its deletion.
     pub session_key: String,
-    /// A session is told by its id from an earlier one of the same name.
+    /// Id of the session; an earlier session of the same name has another id.
     pub session_id: String,
     pub boot_set: String,
     pub reason: String,
@@ -30,11 +30,11 @@ pub struct Model {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Reads what was kept. Clones share the connections.
+/// Reader of left-out nodes. Clones share the connections.
 #[derive(Clone)]
 pub(crate) struct LeftOutMembers {
     database: DatabaseConnection,
-    /// One reads at a time: a crowd of readers would have every connection, and writers would get none in time.
+    /// Permits one reader at a time: many concurrent readers would take every connection from the writers.
     turn: Arc<Semaphore>,
 }
 
@@ -43,10 +43,10 @@ impl LeftOutMembers {
         Self { database, turn: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Whom the session of that id leaves alone, by boot set and reason.
+    /// Returns the nodes that the session of that id leaves out, by boot set and reason.
     ///
     /// # Errors
-    /// When the database does not answer or a row cannot be read.
+    /// The database does not answer, or a row cannot be read.
     pub(crate) async fn of(&self, session_id: &str) -> Result<Vec<LeftOut>, Fault> {
         let turn = self.turn.acquire().await;
         let rows = Entity::find().filter(Column::SessionId.eq(session_id)).all(&self.database).await;
@@ -65,7 +65,7 @@ fn read(row: Model) -> Result<LeftOut, Fault> {
     Ok(LeftOut { boot_set: row.boot_set, reason, names })
 }
 
-/// Keeps what `record` says anew, in place of what was kept for its session before.
+/// Replaces the left-out nodes of the session, if `record` has new ones.
 pub(super) async fn save(transaction: &DatabaseTransaction, record: &SessionRecord) -> Result<(), DbErr> {
     let Some(left_out) = &record.left_out else { return Ok(()) };
     let id = &record.session.id;
@@ -81,7 +81,7 @@ pub(super) async fn save(transaction: &DatabaseTransaction, record: &SessionReco
     database::upsert::<Entity, ActiveModel>(transaction, Column::Key, rows.collect()).await
 }
 
-/// Forgets those of the sessions of these keys.
+/// Deletes the left-out nodes of the sessions with these keys.
 pub(super) async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
     database::delete::<Entity>(transaction, Column::SessionKey, keys).await
 }

@@ -1,4 +1,4 @@
-//! The schema, forward only. The name of a migration is that of its file.
+//! The schema, forward only. A migration is named after its file.
 
 mod left_out;
 mod session_intent;
@@ -9,7 +9,7 @@ use sea_orm_migration::{
     sea_query::Table,
 };
 
-/// Brings the database of this service up to date.
+/// Migrates the database of this service.
 pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {

@@ -1,4 +1,4 @@
-//! The tables of this service. Only this module knows SQL.
+//! Tables of this service. No other module knows SQL.
 
 mod left_out;
 mod migration;
@@ -7,8 +7,8 @@ mod templates;
 
 pub(crate) use left_out::LeftOutMembers;
 pub(crate) use migration::Migrator;
-pub(crate) use sessions::Sessions;
-pub(crate) use templates::Templates;
+pub(crate) use sessions::SessionTable;
+pub(crate) use templates::TemplateTable;
 
 #[cfg(test)]
 mod tests {
@@ -41,7 +41,7 @@ mod tests {
         transaction.commit().await.unwrap();
     }
 
-    /// What can be read.
+    /// Loads the readable records.
     async fn load<T: Table>(database: &DatabaseConnection) -> Vec<T::Kind> {
         T::load(database, None).await.unwrap().into_iter().filter_map(Result::ok).collect()
     }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_come_back_as_they_went() {
+    async fn sessions_survive_the_database_unchanged() {
         for empty in test_databases::every_kind().await {
             let database = connect(&empty).await;
             let intent = AssignSessionRequest { assignment_id: "id".to_owned(), ..Default::default() };
@@ -83,14 +83,14 @@ mod tests {
                 saved_status: Some(status),
                 ..ended
             };
-            save::<Sessions>(
+            save::<SessionTable>(
                 &database,
                 &[session("", "gone"), pending.clone(), session("tenant a", "ended")],
             )
             .await;
-            save::<Sessions>(&database, std::slice::from_ref(&ended)).await;
-            delete::<Sessions>(&database, &session("", "gone").key).await;
-            let mut loaded = load::<Sessions>(&database).await;
+            save::<SessionTable>(&database, std::slice::from_ref(&ended)).await;
+            delete::<SessionTable>(&database, &session("", "gone").key).await;
+            let mut loaded = load::<SessionTable>(&database).await;
             loaded.sort_unstable_by(|one, other| one.key.cmp(&other.key));
             assert_eq!(loaded, [pending, ended]);
         }
@@ -103,13 +103,13 @@ mod tests {
             let members = (0..40_000).map(|number| ComponentId::parse(&format!("x{number:014}")).unwrap());
             let large = session("", "large");
             let large = SessionRecord { session: run(large.session.clone(), members.collect(), 7), ..large };
-            save::<Sessions>(&database, std::slice::from_ref(&large)).await;
-            assert_eq!(load::<Sessions>(&database).await, [large]);
+            save::<SessionTable>(&database, std::slice::from_ref(&large)).await;
+            assert_eq!(load::<SessionTable>(&database).await, [large]);
         }
     }
 
     #[tokio::test]
-    async fn sessions_of_the_first_release_stay() {
+    async fn sessions_of_the_first_release_are_readable() {
         for empty in test_databases::every_kind().await {
             let database = Database::connect(&empty.url).await.unwrap();
             Migrator::up(&database, Some(2)).await.unwrap();
@@ -123,7 +123,7 @@ mod tests {
             );
             database.execute_unprepared(&row).await.unwrap();
             let database = connect(&empty).await;
-            assert_eq!(load::<Sessions>(&database).await, [old]);
+            assert_eq!(load::<SessionTable>(&database).await, [old]);
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn templates_come_back_as_they_went() {
+    async fn templates_survive_the_database_unchanged() {
         for empty in test_databases::every_kind().await {
             let database = connect(&empty).await;
             let boot_set = BootSet {
@@ -156,24 +156,24 @@ mod tests {
                 let enable_cfs = Some(false);
                 TemplateRecord::new(SessionTemplate { name, enable_cfs, boot_sets, ..Default::default() })
             };
-            save::<Templates>(&database, &[template("gone"), template("t")]).await;
-            delete::<Templates>(&database, &template("gone").key).await;
-            assert_eq!(load::<Templates>(&database).await, [template("t")]);
+            save::<TemplateTable>(&database, &[template("gone"), template("t")]).await;
+            delete::<TemplateTable>(&database, &template("gone").key).await;
+            assert_eq!(load::<TemplateTable>(&database).await, [template("t")]);
         }
     }
 
     #[tokio::test]
-    async fn a_row_that_cannot_be_read_keeps_nobody_else_from_coming_back() {
+    async fn an_unreadable_row_keeps_no_other_from_loading() {
         for empty in test_databases::every_kind().await {
             let database = connect(&empty).await;
-            save::<Sessions>(&database, &[session("", "good"), session("", "bad")]).await;
+            save::<SessionTable>(&database, &[session("", "good"), session("", "bad")]).await;
             let damage = "UPDATE sessions SET record = other.damage FROM \
                           (SELECT record AS damage FROM session_templates) AS other \
                           WHERE sessions.name = 'bad'";
             let template = SessionTemplate { name: "t".to_owned(), ..Default::default() };
-            save::<Templates>(&database, &[TemplateRecord::new(template)]).await;
+            save::<TemplateTable>(&database, &[TemplateRecord::new(template)]).await;
             database.execute_unprepared(damage).await.unwrap();
-            assert_eq!(load::<Sessions>(&database).await, [session("", "good")]);
+            assert_eq!(load::<SessionTable>(&database).await, [session("", "good")]);
         }
     }
 }

@@ -14,8 +14,8 @@ use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, ent
 use super::left_out;
 use crate::{convert, record::SessionRecord};
 
-/// The table of sessions. Tenant, name and progress are columns for people who look at the database.
-pub(crate) struct Sessions;
+/// The table of sessions. The columns for tenant, name and progress are for people who inspect the database.
+pub(crate) struct SessionTable;
 
 #[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -34,7 +34,7 @@ pub struct Model {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-impl Table for Sessions {
+impl Table for SessionTable {
     type Kind = SessionRecord;
 
     async fn load(

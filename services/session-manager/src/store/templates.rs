@@ -13,8 +13,8 @@ use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, ent
 
 use crate::{convert, record::TemplateRecord};
 
-/// The table of session templates. Tenant and name are columns for people who look at the database.
-pub(crate) struct Templates;
+/// The table of session templates. The columns for tenant and name are for people who inspect the database.
+pub(crate) struct TemplateTable;
 
 #[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -30,7 +30,7 @@ pub struct Model {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-impl Table for Templates {
+impl Table for TemplateTable {
     type Kind = TemplateRecord;
 
     async fn load(

@@ -1,4 +1,4 @@
-//! The calls about tenants.
+//! Calls about tenants.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,7 +21,7 @@ impl TenantService for TenantRpc {
     ) -> Result<Response<GetTenantResponse>, Status> {
         let GetTenantRequest { name, among } = request.into_inner();
         let tenant = Tenant::parse(&name).map_err(Fault::Invalid)?;
-        let nodes = self.tenants.told(&tenant).await?;
+        let nodes = self.tenants.nodes_in_time(&tenant).await?;
         let nodes = nodes.map(|own| {
             let among: BTreeSet<String> = among.into_iter().collect();
             let wanted = |id: &&ComponentId| among.is_empty() || among.contains(id.as_str());

@@ -1,4 +1,4 @@
-//! Requests see every write that was acknowledged before them, although the mirrors are behind.
+//! Requests see every earlier acknowledged write, although the mirrors lag behind.
 
 use chassis::Fault;
 use proto::{option::Options, session::SaveSessionStatusRequest};

@@ -1,10 +1,10 @@
-//! What the image management service says about images.
+//! Images in the image management service.
 
 use std::time::Duration;
 
 use chassis::settings::{CatalogueDriver, Images};
 use expect_test::expect;
-use session_manager::catalogue::Catalogue;
+use session_manager::catalogue::ImageCatalogue;
 
 use crate::site::{Site, peer, words};
 
@@ -29,8 +29,8 @@ async fn images_have_an_architecture_if_they_exist() {
     let settings = Images { catalogue: CatalogueDriver::Ims, ims: ims_peer, ..usual };
     let mut rows = String::new();
     for id in ["arm", "null", "old", "a b?c#", "missing", "closed", "broken", "odd"] {
-        // One catalogue for each: a peer that answers with 500 is called less often.
-        let told = match Catalogue::new(&settings).unwrap().image(id, LONG).await {
+        // One catalogue per answer: a peer that answers with 500 opens its circuit.
+        let told = match ImageCatalogue::new(&settings).unwrap().image(id, LONG).await {
             Ok(listing) => format!("{listing:?}"),
             Err(failure) => words(&failure.text).to_owned(),
         };
@@ -47,5 +47,5 @@ async fn images_have_an_architecture_if_they_exist() {
         odd: not the JSON that was expected: invalid type: integer `3`, expected a string at line 1 column 10
     "#]]
     .assert_eq(&rows);
-    assert!(!Catalogue::new(&Images::default()).unwrap().exists());
+    assert!(!ImageCatalogue::new(&Images::default()).unwrap().exists());
 }

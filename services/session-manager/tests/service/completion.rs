@@ -1,4 +1,4 @@
-//! From running to complete, and what is left then.
+//! Completion of running sessions, and their status afterwards.
 
 use proto::{
     component::{Phase, StagedState, Status},
@@ -37,7 +37,7 @@ async fn a_session_is_complete_when_its_last_member_has_settled() {
 }
 
 #[tokio::test]
-async fn the_status_of_a_complete_session_stays_as_it_was_saved() {
+async fn the_status_of_a_complete_session_stays_as_saved() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
@@ -58,7 +58,7 @@ async fn the_status_of_a_complete_session_stays_as_it_was_saved() {
 }
 
 #[tokio::test]
-async fn a_status_that_was_saved_on_the_way_is_what_a_complete_session_shows() {
+async fn a_complete_session_shows_its_saved_status() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
@@ -67,11 +67,11 @@ async fn a_status_that_was_saved_on_the_way_is_what_a_complete_session_shows() {
     let save = async || asked(world.sessions.clone().save_session_status(request.clone())).await;
     let saved = save().await.unwrap().status.unwrap();
     assert_eq!(saved.progress(), Progress::Running);
-    // While it runs, what was saved does not count.
+    // The saved status does not count while the session runs.
     world.peers.change("n1", |one| one.error = Some("on fire".to_owned()));
     let seen = once(async || world.status("s").await, |status| !status.error_summary.is_empty()).await;
     assert_ne!(seen, saved);
-    // Set by hand: nobody saves the status then.
+    // Set by a user: the status is not saved then.
     world.update(UpdateSessionRequest { progress: Progress::Complete.into(), ..change("s") }).await.unwrap();
     assert_eq!(world.status("s").await, saved);
     let fresh = save().await.unwrap().status.unwrap();
@@ -80,12 +80,12 @@ async fn a_status_that_was_saved_on_the_way_is_what_a_complete_session_shows() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_enabled_holds_its_session_unless_it_is_to_be_kept_that_way() {
+async fn an_enabled_member_holds_its_session_unless_kept_enabled() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
     let revision = world.running("s").await.revision;
-    // Said by hand, before anybody has looked at the node.
+    // Set by a user, before the evaluator has evaluated the node.
     world.peers.change("n1", |one| one.status = Some(Status::default()));
     world.template("u", &["n2"]).await;
     world.boot("other", "u").await.unwrap();
@@ -114,7 +114,7 @@ async fn lost_history_completes_no_session() {
 }
 
 #[tokio::test]
-async fn a_session_whose_members_others_took_is_complete() {
+async fn a_session_whose_members_were_reassigned_is_complete() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.boot("first", "t").await.unwrap();
@@ -139,7 +139,7 @@ async fn a_staged_session_lasts_as_long_as_its_stage() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_made_to_run_again_completes_again() {
+async fn a_session_set_running_again_completes_again() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
@@ -159,7 +159,7 @@ async fn a_session_that_is_made_to_run_again_completes_again() {
 }
 
 #[tokio::test]
-async fn complete_sessions_go_when_their_time_has_come() {
+async fn complete_sessions_are_deleted_after_their_time_to_live() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     for name in ["old", "young", "running"] {
@@ -173,7 +173,7 @@ async fn complete_sessions_go_when_their_time_has_come() {
         let start_time = Some("2020-01-01T00:00:00".to_owned());
         world.update(UpdateSessionRequest { start_time, ..change(name) }).await.unwrap();
     }
-    // The default of seven days has let the old one go already or is about to.
+    // The default of seven days has deleted the old session already, or is about to.
     let left = once(async || world.list(SessionFilter::default()).await, |left| left.len() < 3).await;
     assert_eq!(left, ["/running", "/young"]);
     let never = Options { cleanup_completed_session_ttl: Some("0".to_owned()), ..Options::default() };
@@ -183,7 +183,7 @@ async fn complete_sessions_go_when_their_time_has_come() {
 }
 
 #[tokio::test]
-async fn the_oldest_complete_sessions_give_way_when_there_are_too_many() {
+async fn the_oldest_complete_sessions_are_deleted_beyond_the_limit() {
     let world = World::start_with(|settings| settings.limits.complete_sessions = 2).await;
     world.template("t", &["n1"]).await;
     for name in ["first", "second", "third"] {

@@ -6,8 +6,8 @@ use chassis::settings;
 use domain::image::LARGEST_MANIFEST;
 use expect_test::expect;
 use session_manager::{
-    Setback,
-    images::{Driver, S3},
+    DependencyError,
+    images::{ImageDriver, S3Images},
 };
 
 use crate::{
@@ -17,12 +17,14 @@ use crate::{
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// What the driver makes of the image at `path`, for people.
+/// Describes the result of reading the image at `path`.
 async fn shown(settings: &settings::Images, path: &str) -> String {
-    let told = match Driver::S3(S3::new(settings).unwrap()).image("s3", path, LONG).await {
+    let told = match ImageDriver::S3(S3Images::new(settings).unwrap()).image("s3", path, LONG).await {
         Ok(image) => format!("{:?}", (image.kernel.unwrap_or_default(), image.boot_parameters)),
-        Err(Setback::Fail(error)) => format!("fails: {error}"),
-        Err(Setback::Wait(outage)) => format!("waits for {}: {}", outage.what, words(&outage.error)),
+        Err(DependencyError::Fatal(error)) => format!("fails: {error}"),
+        Err(DependencyError::Retryable(outage)) => {
+            format!("waits for {}: {}", outage.what, words(&outage.error))
+        }
     };
     assert!(!told.contains(SECRET_KEY), "{told}");
     told
@@ -74,7 +76,7 @@ async fn images_come_from_the_store() {
 }
 
 #[tokio::test]
-async fn a_store_that_sends_everything_is_read_no_further_than_allowed() {
+async fn a_store_without_ranges_is_read_within_the_limit() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::start(false).await;
     let settings = store.settings(directory.path(), ACCESS_KEY, SECRET_KEY);
@@ -93,7 +95,7 @@ async fn a_store_that_sends_everything_is_read_no_further_than_allowed() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_store_does_not_take_says_nothing_about_the_image() {
+async fn a_refused_key_is_an_outage_of_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::start(true).await;
     store.put("b/good", manifest("s3://b/i", None));
@@ -122,8 +124,8 @@ async fn a_key_is_read_again_when_its_file_changes() {
     let store = Store::start(true).await;
     store.put("b/good", manifest("s3://b/i", None));
     let settings = store.settings(directory.path(), ACCESS_KEY, "wr0ng");
-    let driver = Driver::S3(S3::new(&settings).unwrap());
-    assert!(matches!(driver.image("s3", "s3://b/good", LONG).await, Err(Setback::Wait(_))));
+    let driver = ImageDriver::S3(S3Images::new(&settings).unwrap());
+    assert!(matches!(driver.image("s3", "s3://b/good", LONG).await, Err(DependencyError::Retryable(_))));
     std::fs::write(directory.path().join("keys"), keys(ACCESS_KEY, SECRET_KEY)).unwrap();
     assert!(driver.image("s3", "s3://b/good", LONG).await.is_ok());
 }

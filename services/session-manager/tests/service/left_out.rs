@@ -1,4 +1,4 @@
-//! Whom sessions leave alone, and why.
+//! Nodes that sessions leave out, with their reasons.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ fn list(values: &[&str]) -> Option<StringList> {
 }
 
 #[tokio::test]
-async fn reasons_are_kept_with_the_session_and_go_with_it() {
+async fn left_out_nodes_are_deleted_with_their_session() {
     let world = World::start().await;
     let mut mixed = template("", "t", &["n1", "n2", "gone", "stranger"]);
     let arm = BootSet { arch: Some("ARM".to_owned()), ..mixed.boot_sets["compute"].clone() };
@@ -70,7 +70,7 @@ async fn reasons_are_kept_with_the_session_and_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_session_without_members_tells_what_became_of_everybody() {
+async fn a_session_without_members_lists_all_left_out_nodes() {
     let world = World::start().await;
     world.template("t", &["n1", "gone"]).await;
     let nobody = CreateSessionRequest { limit: "n7".to_owned(), ..wish(Operation::Shutdown, "nobody", "t") };
@@ -85,7 +85,7 @@ async fn a_session_without_members_tells_what_became_of_everybody() {
 }
 
 #[tokio::test]
-async fn a_whole_machine_can_be_left_alone() {
+async fn a_whole_machine_can_be_left_out() {
     let world = World::start().await;
     let ids: Vec<_> = (0..100_000).map(|number| format!("x{number:06}")).collect();
     world.peers.paint_blue(&ids.iter().map(String::as_str).collect::<Vec<_>>());

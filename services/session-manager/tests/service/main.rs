@@ -1,4 +1,4 @@
-//! The session manager against its own database and peers that answer as they are told to.
+//! The session manager with a database of its own and scripted peers.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -19,7 +19,7 @@ const COMPUTE: &str = "/images/compute";
 const MANIFEST: &str = "/images/compute/manifest.json";
 
 impl Site {
-    /// Has the image below that path, as `/images/compute`.
+    /// Serves the image below that path, such as `/images/compute`.
     fn has_image(&self, image: &str) {
         self.says(&format!("{image}/manifest.json"), 200, &manifest(&format!("s3:/{image}"), None));
         self.says(&format!("{image}/kernel"), 200, "");
@@ -28,7 +28,7 @@ impl Site {
 }
 
 /// A world whose image store is the site, which has the image and may take `seconds` for an answer. Sessions are set
-/// up as soon as the inventory is let go.
+/// up as soon as the inventory is released.
 async fn world(seconds: f64) -> (World, Site) {
     let site = Site::start().await;
     let url = site.url.clone();
@@ -45,7 +45,7 @@ async fn world(seconds: f64) -> (World, Site) {
 }
 
 #[tokio::test]
-async fn sessions_with_a_silent_store_hold_up_nobody() {
+async fn sessions_with_a_silent_store_delay_no_others() {
     let (world, site) = world(3600.0).await;
     let mut silent = template("", "silent", &["n2"]);
     for n in 0..40 {
@@ -59,7 +59,7 @@ async fn sessions_with_a_silent_store_hold_up_nobody() {
     }
     let before = site.calls().len();
     world.peers.hold_inventory(false);
-    // As many as may call the store at the same time.
+    // As many as may call the store concurrently.
     site.called(before + 16).await;
     world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
     assert_eq!(world.running("shutdown").await.components, ["n1"]);
@@ -79,21 +79,21 @@ async fn sessions_that_want_the_same_image_read_it_together() {
     site.answers(MANIFEST, Answer::Hangs);
     world.peers.hold_inventory(false);
     site.called(before + 1).await;
-    // All ten learn from the first call that the store does not answer.
+    // All ten sessions share the outage that the first call meets.
     for n in 0..10 {
         let waiting = world.waiting(&format!("s{n}")).await.waiting_for;
         assert!(waiting.contains(": no whole answer within 2s) (waiting since "), "{waiting}");
     }
     assert!(site.calls().len() <= before + 2, "{:?}", site.calls());
     site.has_image(COMPUTE);
-    // Each takes the node from the one before.
+    // Each session takes the node from the previous one.
     for n in 0..10 {
         world.session_when(&format!("s{n}"), |session| !session.components.is_empty()).await;
     }
 }
 
 #[tokio::test]
-async fn a_session_says_once_what_it_waits_for() {
+async fn a_session_reports_its_wait_once() {
     let (world, site) = world(60.0).await;
     let created = world.boot("s", "t").await.unwrap();
     let before = site.calls().len();
@@ -111,7 +111,7 @@ async fn a_session_says_once_what_it_waits_for() {
 }
 
 #[tokio::test]
-async fn an_outage_ends_a_session_where_bos_is_followed_strictly() {
+async fn an_outage_ends_a_session_in_strict_mode() {
     let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
     world.template("t", &["n1"]).await;
     world.peers.inventory_answers(false);
@@ -120,7 +120,7 @@ async fn an_outage_ends_a_session_where_bos_is_followed_strictly() {
 }
 
 #[tokio::test]
-async fn short_outage_ends_no_session_where_bos_is_followed_strictly() {
+async fn short_outage_ends_no_session_in_strict_mode() {
     let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
     world.template("t", &["n1"]).await;
     world.peers.inventory_answers(false);
@@ -131,12 +131,12 @@ async fn short_outage_ends_no_session_where_bos_is_followed_strictly() {
 }
 
 #[tokio::test]
-async fn a_silent_store_is_given_as_long_as_the_options_say_now() {
+async fn a_silent_store_gets_the_deadline_of_the_options() {
     let (world, site) = world(60.0).await;
     let options =
         Options { ims_read_timeout: Some(10), session_limit_required: Some(true), ..Options::default() };
     world.peers.set_options(options);
-    // The template is looked for after the limit.
+    // The template is looked up after the limit was checked.
     let seen = |refused: &Fault| matches!(refused, Fault::Invalid(_));
     once(async || world.boot("unlimited", "missing").await.unwrap_err(), seen).await;
     let limited = CreateSessionRequest { limit: "n1".to_owned(), ..wish(Operation::Boot, "s", "t") };
@@ -148,7 +148,7 @@ async fn a_silent_store_is_given_as_long_as_the_options_say_now() {
 }
 
 #[tokio::test]
-async fn a_store_that_says_no_ends_the_session() {
+async fn a_refusal_of_the_store_ends_the_session() {
     let (world, site) = world(60.0).await;
     world.boot("s", "t").await.unwrap();
     let before = site.calls().len();

@@ -1,4 +1,4 @@
-//! The registry and the simulated fleet, as far as the session manager meets them.
+//! Fakes of the registry and the simulated fleet, as far as the session manager calls them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -40,11 +40,11 @@ type Responses<T> = BoxStream<'static, Result<T, Status>>;
 pub struct Peers {
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<u64>>,
-    /// Whether the image store takes its time, and how many calls wait for it.
+    /// Whether calls of the image store are held, and how many wait.
     images: Arc<watch::Sender<(bool, usize)>>,
-    /// Whether the inventory takes its time.
+    /// Whether calls of the inventory are held.
     inventory_held: Arc<watch::Sender<bool>>,
-    /// Whether the watches of components and options tell nothing.
+    /// Whether the watches of components and options are held.
     watches_held: Arc<watch::Sender<bool>>,
     shutdown: CancellationToken,
 }
@@ -60,25 +60,25 @@ struct State {
     assigning: Assigning,
     /// Members of the group `blue`.
     blue: Vec<String>,
-    /// What the registry lists after a restore that its watches do not show yet.
+    /// Components that the registry lists after a restore, before its watches show them.
     restored: Option<BTreeMap<String, Component>>,
     /// How often the registry has listed components.
     lists: usize,
 }
 
-/// What the registry does with calls that assign members.
+/// Behaviour of calls that assign members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assigning {
-    /// It does as asked and says so.
+    /// Assigns and answers.
     Answers,
-    /// It does as asked and never says so.
+    /// Assigns and never answers.
     FallsSilent,
-    /// It does nothing and says nothing.
+    /// Neither assigns nor answers.
     Ignores,
 }
 
 impl Peers {
-    /// Peers that know `n0` to `n9` and serve at the address that is given back. The inventory also lists
+    /// Peers that know `n0` to `n9` and serve at the address that is returned. The inventory also lists
     /// `stranger`, which is no component.
     pub async fn start() -> (Self, String) {
         let components = (0..10).map(|n| format!("n{n}"));
@@ -122,7 +122,7 @@ impl Peers {
         (peers, url)
     }
 
-    /// Changes one component as the evaluator does when a node has arrived.
+    /// Changes one component like the evaluator of a node that reached its target.
     pub fn settle(&self, id: &str) {
         self.change(id, |component| component.enabled = Some(false));
     }
@@ -140,13 +140,13 @@ impl Peers {
         self.state.lock().components[id].clone()
     }
 
-    /// Has the registry list from now on what it has now, whatever its watches show.
+    /// Freezes the list of the registry at its current components, whatever its watches show.
     pub fn restore(&self) {
         let mut state = self.state.lock();
         state.restored = Some(state.components.clone());
     }
 
-    /// Has the registry list what its watches show.
+    /// Makes the list of the registry equal to its watches again.
     pub fn show_restored(&self) {
         self.state.lock().restored = None;
     }
@@ -167,7 +167,7 @@ impl Peers {
         self.state.lock().inventory_answers = answers;
     }
 
-    /// Lets calls to the inventory wait, or go on. A session whose setup waits was created before whatever happens
+    /// Holds or releases calls of the inventory. A session whose setup waits was created before whatever happens
     /// meanwhile.
     pub fn hold_inventory(&self, hold: bool) {
         self.inventory_held.send_replace(hold);
@@ -181,7 +181,7 @@ impl Peers {
         self.state.lock().assigning = assigning;
     }
 
-    /// Changes who is in the group `blue`.
+    /// Changes the members of the group `blue`.
     pub fn paint_blue(&self, ids: &[&str]) {
         self.state.lock().blue = ids.iter().map(|&id| id.to_owned()).collect();
     }
@@ -190,7 +190,7 @@ impl Peers {
         self.state.lock().images_answer = answer;
     }
 
-    /// Lets calls to the image store wait, or go on.
+    /// Holds or releases calls of the image store.
     pub fn hold_images(&self, hold: bool) {
         self.images.send_modify(|images| images.0 = hold);
     }
@@ -201,7 +201,7 @@ impl Peers {
         images.wait_for(|(_, waiting)| *waiting > 0).await.unwrap();
     }
 
-    /// Waits until the registry was asked that often to assign members.
+    /// Waits for that many calls that assign members.
     pub async fn assignments_asked(&self, count: usize) {
         let mut changed = self.changed.subscribe();
         while self.assignments().len() < count {
@@ -214,12 +214,12 @@ impl Peers {
         self.state.lock().assignments.clone()
     }
 
-    /// The calls that wanted staged states to be applied so far.
+    /// The calls so far that applied staged states.
     pub fn applications(&self) -> Vec<ApplyStagedRequest> {
         self.state.lock().applications.clone()
     }
 
-    /// Gives components to the sessions that staged something for them, once it is told about all of these.
+    /// Assigns components to the sessions that staged a state for them, once all these sessions are known.
     fn apply(&self, request: ApplyStagedRequest) -> ApplyStagedResponse {
         let mut state = self.state.lock();
         state.applications.push(request.clone());
@@ -282,7 +282,7 @@ impl Peers {
         AssignSessionResponse { assigned_ids, revision }
     }
 
-    /// What `read` gives whenever something has changed, from now on.
+    /// Streams the result of `read` after every change.
     fn follow<T: Send + 'static>(
         &self,
         read: impl Fn(&State) -> T + Send + 'static,

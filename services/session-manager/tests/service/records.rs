@@ -12,7 +12,7 @@ fn owned(tenant: &str, name: &str) -> CreateSessionRequest {
     CreateSessionRequest { tenant: tenant.to_owned(), ..wish(Operation::Shutdown, name, "t") }
 }
 
-/// A world where three tenants, and nobody, have a template `t`, and sessions cannot run.
+/// A world where three tenants and no tenant have a template `t`, and sessions cannot run.
 async fn tenants() -> World {
     let world = World::start().await;
     world.peers.inventory_answers(false);
@@ -43,7 +43,7 @@ async fn names_are_kept_apart_by_tenant() {
 }
 
 #[tokio::test]
-async fn many_sessions_are_deleted_by_filter_whoever_owns_them() {
+async fn sessions_of_all_tenants_are_deleted_by_filter() {
     let world = tenants().await;
     for (tenant, name) in [("b", "s"), ("", "z")] {
         let complete = UpdateSessionRequest {
@@ -66,7 +66,7 @@ async fn many_sessions_are_deleted_by_filter_whoever_owns_them() {
 }
 
 #[tokio::test]
-async fn wishes_that_cannot_be_met_are_refused_with_a_reason() {
+async fn impossible_sessions_are_refused_with_a_reason() {
     let world = World::start().await;
     world.put_template(template("", "t", &["n1"])).await.unwrap();
     world.peers.inventory_answers(false);
@@ -156,7 +156,7 @@ async fn templates_are_refused_with_the_field_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_template_can_be_looked_over() {
+async fn a_template_can_be_validated() {
     let world = World::start().await;
     world.template("good", &["n1"]).await;
     world.template("nids", &["nid000001"]).await;

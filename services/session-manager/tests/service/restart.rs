@@ -1,4 +1,4 @@
-//! What a new process makes of what the last one left.
+//! Work that resumes after a restart.
 
 use proto::session::Progress;
 
@@ -64,7 +64,7 @@ async fn cut_off(assigning: Assigning) -> World {
 }
 
 #[tokio::test]
-async fn a_setup_that_was_cut_off_goes_on_with_the_same_members() {
+async fn an_interrupted_setup_resumes_with_the_same_members() {
     for assigning in [Assigning::Ignores, Assigning::FallsSilent] {
         let world = cut_off(assigning).await;
         let world = world.restart(|peers| peers.assigning(Assigning::Answers)).await;
@@ -80,7 +80,7 @@ async fn a_setup_that_was_cut_off_goes_on_with_the_same_members() {
 }
 
 #[tokio::test]
-async fn a_cut_off_session_that_is_made_pending_again_looks_for_members_anew() {
+async fn a_session_made_pending_again_selects_its_members_again() {
     let world = cut_off(Assigning::Ignores).await;
     world.template("t", &["n3"]).await;
     let change = |progress: Progress| proto::session::UpdateSessionRequest {

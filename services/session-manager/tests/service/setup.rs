@@ -1,4 +1,4 @@
-//! From pending to running.
+//! Setup of pending sessions.
 
 use expect_test::expect;
 use proto::session::{DeleteSessionRequest, Operation, Progress};
@@ -6,7 +6,7 @@ use proto::session::{DeleteSessionRequest, Operation, Progress};
 use crate::world::{World, template, wish};
 
 #[tokio::test]
-async fn members_are_told_what_to_run() {
+async fn members_get_their_target_states() {
     let world = World::start().await;
     world.template("t", &["n3", "n1", "stranger"]).await;
     let created = world.boot("s", "t").await.unwrap();
@@ -56,7 +56,7 @@ async fn members_are_told_what_to_run() {
 }
 
 #[tokio::test]
-async fn a_session_waits_for_the_inventory_and_says_so() {
+async fn a_session_reports_its_wait_for_the_inventory() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.peers.inventory_answers(false);
@@ -71,7 +71,7 @@ async fn a_session_waits_for_the_inventory_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_session_that_waits_for_images_holds_up_nobody() {
+async fn a_session_that_waits_for_images_delays_no_others() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.peers.hold_inventory(true);
@@ -89,7 +89,7 @@ async fn a_session_that_waits_for_images_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_while_it_is_set_up_touches_no_node() {
+async fn a_session_deleted_during_its_setup_touches_no_node() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
     world.peers.hold_inventory(true);
@@ -107,7 +107,7 @@ async fn a_session_that_is_deleted_while_it_is_set_up_touches_no_node() {
 }
 
 #[tokio::test]
-async fn what_can_never_go_well_completes_the_session_with_a_reason() {
+async fn a_fatal_error_completes_the_session_with_a_reason() {
     let world = World::start().await;
     world.template("good", &["n1"]).await;
     world.template("strangers", &["stranger"]).await;
@@ -145,7 +145,7 @@ async fn what_can_never_go_well_completes_the_session_with_a_reason() {
 }
 
 #[tokio::test]
-async fn an_image_that_is_gone_by_then_completes_the_session_with_a_reason() {
+async fn a_missing_image_completes_the_session_with_a_reason() {
     let world = World::start().await;
     for (name, path, kind, expected) in [
         ("no-image", "s3://images/compute", "s3", "the image manifest s3://images/compute does not exist"),

@@ -1,4 +1,4 @@
-//! Signature version 4 of a request as it arrived, worked out from Amazon's description and nothing else.
+//! Signature version 4 of a received request, implemented from Amazon's description alone.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 const NAME: &str = "X-Amz-Signature";
 
-/// What is not encoded in a canonical query.
+/// Characters that a canonical query does not encode.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The signature that `request` with that decoded `query` should have, were it signed with `secret`.

@@ -1,4 +1,4 @@
-//! Systems with an HTTP API that answer as they are told to.
+//! Systems with an HTTP API and scripted answers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,11 +21,11 @@ pub struct Site {
     calls: Arc<watch::Sender<Vec<String>>>,
 }
 
-/// What is said about a path.
+/// Scripted answer to a path.
 #[derive(Debug, Clone)]
 pub enum Answer {
     Says(StatusCode, Vec<u8>),
-    /// Nothing, for ever.
+    /// No answer at all.
     Hangs,
 }
 
@@ -38,7 +38,7 @@ impl Site {
         Self { url, ..site }
     }
 
-    /// Says from now on `body` about `path`, as it is on the wire.
+    /// Answers `path`, as encoded on the wire, with `body` from now on.
     pub fn says(&self, path: &str, status: u16, body: &str) {
         self.answers(path, Answer::Says(StatusCode::from_u16(status).unwrap(), body.into()));
     }
@@ -47,12 +47,12 @@ impl Site {
         self.answers.lock().insert(path.to_owned(), answer);
     }
 
-    /// The paths that were asked for so far.
+    /// The paths of the calls so far.
     pub fn calls(&self) -> Vec<String> {
         self.calls.borrow().clone()
     }
 
-    /// Waits until that many calls came.
+    /// Waits for that many calls.
     pub async fn called(&self, count: usize) {
         self.calls.subscribe().wait_for(|calls| calls.len() >= count).await.unwrap();
     }
@@ -68,7 +68,7 @@ impl Site {
     }
 }
 
-/// Serves `router` until the test ends and gives back its address.
+/// Serves `router` until the test ends and returns its address.
 pub async fn serve(router: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -76,7 +76,7 @@ pub async fn serve(router: Router) -> String {
     url
 }
 
-/// How the system at `url` is called: as `usual`, but in plain text.
+/// Settings of the system at `url`: as `usual`, but without TLS.
 pub fn peer(url: &str, usual: settings::Peer) -> settings::Peer {
     settings::Peer { url: url.to_owned(), plain_http: true, ..usual }
 }
@@ -90,7 +90,7 @@ pub fn parts(request: &Request) -> (String, BTreeMap<String, String>) {
     (decoded(request.uri().path()), query)
 }
 
-/// The part of the text of a failed call that comes after since when; all of it where that is not told.
+/// The part of an error text after its beginning time; the whole text if there is none.
 pub fn words(text: &str) -> &str {
     text.split_once("Z: ").map_or(text, |(_, error)| error.strip_suffix(')').unwrap_or(error))
 }

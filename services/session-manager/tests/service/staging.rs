@@ -1,4 +1,4 @@
-//! Sessions that only stage, and what applying does to them.
+//! Sessions that stage states, and the effect of applying them.
 
 use chassis::{
     Fault,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl World {
-    /// Stages what a session of `tenant` wants of `nodes` and gives its id.
+    /// Stages a session of `tenant` on `nodes` and returns its id.
     async fn staged(&self, tenant: &str, name: &str, nodes: &[&str]) -> String {
         self.put_template(template(tenant, name, nodes)).await.unwrap();
         let wish = CreateSessionRequest {
@@ -43,7 +43,7 @@ fn lists(answer: &ApplyStagedResponse) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn a_session_is_complete_when_all_that_it_staged_was_applied_and_has_settled() {
+async fn a_session_completes_once_its_staged_states_have_settled() {
     let world = World::start().await;
     world.staged("", "s", &["n1", "n2"]).await;
     let answer = world.apply("", &["n2", "n5", "strange", "n2"]).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_session_is_complete_when_all_that_it_staged_was_applied_and_has_settl
 }
 
 #[tokio::test]
-async fn the_registry_is_told_about_the_sessions_that_it_asks_for() {
+async fn the_registry_receives_the_sessions_that_it_requests() {
     let world = World::start().await;
     world.staged("", "first", &["n1", "n2"]).await;
     world.staged("", "second", &["n3"]).await;
@@ -115,7 +115,7 @@ async fn tenants_apply_to_their_own_nodes() {
 }
 
 #[tokio::test]
-async fn a_stage_that_is_kept_holds_its_session_unless_the_settings_say_otherwise() {
+async fn a_kept_stage_holds_its_session_by_default() {
     for complete_applied in [false, true] {
         let world = World::start_with(|settings| settings.sessions.complete_applied = complete_applied).await;
         let id = world.staged("", "s", &["n1"]).await;
@@ -137,7 +137,7 @@ async fn a_stage_that_is_kept_holds_its_session_unless_the_settings_say_otherwis
             world.complete("s").await;
         } else {
             let revision = world.running("s").await.revision;
-            // Another session that comes and goes shows that nothing is left to be done for this one.
+            // The completion of another session shows that no work is left for this one.
             world.staged("", "other", &["n2"]).await;
             world.peers.change("n2", |component| component.staged_state = None);
             world.complete("other").await;

@@ -19,16 +19,16 @@ use crate::{
     site::{parts, peer, serve},
 };
 
-/// The key that the store knows.
+/// The accepted key.
 pub const ACCESS_KEY: &str = "reader";
-/// What requests are signed with.
+/// Secret of the accepted key.
 pub const SECRET_KEY: &str = "s3cret-of-the-reader";
 
 /// A store with objects. Clones share it.
 #[derive(Clone, Default)]
 pub struct Store {
     pub url: String,
-    /// Whether it can send a part of an object.
+    /// Whether the store supports ranges.
     pub ranges: bool,
     objects: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     /// Method and path of each call, and every signature.
@@ -55,7 +55,7 @@ impl Store {
         Images { driver: ImagesDriver::S3, s3, ..Images::default() }
     }
 
-    /// Keeps an object, `name` being bucket and key.
+    /// Stores an object; `name` is bucket and key.
     pub fn put(&self, name: &str, content: impl Into<Vec<u8>>) {
         self.objects.lock().insert(format!("/s3/{name}"), content.into());
     }
@@ -99,15 +99,15 @@ pub fn keys(access_key: &str, secret_key: &str) -> String {
     format!("access_key = '{access_key}'\nsecret_key = '{secret_key}'\n")
 }
 
-/// What a range such as `bytes=0-99` asks for.
+/// The part of `content` in a range such as `bytes=0-99`.
 fn partial(content: Vec<u8>, range: &str) -> Response {
     let last: usize = range.strip_prefix("bytes=0-").unwrap().parse().unwrap();
     if content.is_empty() {
         return refusal(StatusCode::RANGE_NOT_SATISFIABLE, "InvalidRange", "");
     }
     let end = content.len().min(last + 1);
-    let told = format!("bytes 0-{}/{}", end - 1, content.len());
-    (StatusCode::PARTIAL_CONTENT, [(CONTENT_RANGE, told)], content[..end].to_vec()).into_response()
+    let range = format!("bytes 0-{}/{}", end - 1, content.len());
+    (StatusCode::PARTIAL_CONTENT, [(CONTENT_RANGE, range)], content[..end].to_vec()).into_response()
 }
 
 fn refusal(status: StatusCode, code: &str, more: &str) -> Response {

@@ -1,4 +1,4 @@
-//! What the images of templates mean for writes, sessions and the verdict that people ask for.
+//! Images of templates: their effect on writes, sessions and validation.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ fn of(boot_sets: impl IntoIterator<Item = (&'static str, BootSet)>) -> SessionTe
     SessionTemplate { boot_sets: boot_sets.collect(), ..template("", "t", &[]) }
 }
 
-/// Only what a boot set has to give in a change.
+/// A boot set with the required members of a change.
 fn bare(image: &str) -> BootSet {
     BootSet { node_list: None, ..boot_set(image) }
 }
@@ -67,7 +67,7 @@ impl World {
     }
 }
 
-fn told<T>(outcome: Result<T, Fault>) -> String {
+fn outcome_text<T>(outcome: Result<T, Fault>) -> String {
     outcome.map_or_else(|fault| fault.to_string(), |_| "taken".to_owned())
 }
 
@@ -107,13 +107,13 @@ async fn the_catalogue_decides_whether_a_template_is_stored() {
             ("silent", boot_set("odd")),
             ("not listed", BootSet { path: "s3://images/manifest.json".to_owned(), ..boot_set("") }),
             ("not stored", BootSet { path: "s3://images/x86/deep/manifest.json".to_owned(), ..boot_set("") }),
-            // Names are looked at before images, and nodes after them.
+            // Names are checked before images, and nodes after them.
             ("misnamed", misnamed("x86")),
             ("homeless", homeless("x86")),
             ("homeless arm", homeless("arm")),
         ] {
             let put = world.put_template(of([("b", boot_set.clone())])).await;
-            rows += &format!("{what}, {name}: {}\n", tidy(&told(put)));
+            rows += &format!("{what}, {name}: {}\n", tidy(&outcome_text(put)));
         }
     }
     expect![[r#"
@@ -141,7 +141,7 @@ async fn the_catalogue_decides_whether_a_template_is_stored() {
 }
 
 #[tokio::test]
-async fn each_image_is_asked_for_once_and_only_if_it_changes() {
+async fn each_image_is_read_once_and_only_if_changed() {
     let (world, ims) = listed().await;
     world.put_template(of([("a", boot_set("x86")), ("b", boot_set("x86"))])).await.unwrap();
     assert_eq!(ims.calls(), ["/images/x86"]);
@@ -153,7 +153,7 @@ async fn each_image_is_asked_for_once_and_only_if_it_changes() {
     let refused = world.change_template(of([("b", bare("arm"))])).await;
     expect![[r#"
         boot_sets.b.arch: Boot set arch 'X86' means IMS image arch should be 'x86_64', but actual IMS image arch is 'aarch64'
-    "#]].assert_eq(&(told(refused) + "\n"));
+    "#]].assert_eq(&(outcome_text(refused) + "\n"));
     assert_eq!(ims.calls()[1..], ["/images/arm"]);
     let changed = world.change_template(of([("c", boot_set("x86"))])).await.unwrap();
     assert_eq!(changed.boot_sets.len(), 3);
@@ -161,14 +161,14 @@ async fn each_image_is_asked_for_once_and_only_if_it_changes() {
 }
 
 #[tokio::test]
-async fn the_boot_set_that_was_given_first_is_judged_first() {
+async fn the_first_boot_set_is_validated_first() {
     let (world, _ims) = listed().await;
     for order in [["a", "b"], ["b", "a"]] {
         let given = |image: &str| SessionTemplate {
             boot_set_order: order.map(str::to_owned).to_vec(),
             ..of(["a", "b"].map(|name| (name, boot_set(image))))
         };
-        let refused = told(world.put_template(given("arm")).await);
+        let refused = outcome_text(world.put_template(given("arm")).await);
         assert!(refused.starts_with(&format!("boot_sets.{}.arch: ", order[0])), "{refused}");
         assert_eq!(world.put_template(given("x86")).await.unwrap().boot_set_order, order);
         let more = world.change_template(of([("0", boot_set("x86"))])).await.unwrap();
@@ -177,7 +177,7 @@ async fn the_boot_set_that_was_given_first_is_judged_first() {
 }
 
 #[tokio::test]
-async fn a_template_that_is_only_judged_is_not_stored() {
+async fn a_template_that_is_only_validated_is_not_stored() {
     let (world, ims) = listed().await;
     for (image, good) in [("x86", true), ("arm", false)] {
         let template = of([("a", boot_set(image))]);
@@ -192,7 +192,7 @@ async fn a_template_that_is_only_judged_is_not_stored() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_the_images_of_others_and_no_change_is_lost() {
+async fn slow_images_delay_no_other_change_and_lose_none() {
     let (world, ims) = listed().await;
     world.put_template(of([("a", boot_set("x86"))])).await.unwrap();
     ims.answers("/images/silent", Answer::Hangs);
@@ -230,20 +230,20 @@ async fn a_session_needs_the_image_unless_it_shuts_nodes_down() {
     let mut rows = String::new();
     for operation in [Operation::Boot, Operation::Reboot, Operation::Shutdown] {
         let created = world.create(wish(operation, &format!("{operation:?}"), "t")).await;
-        rows += &format!("{operation:?}: {}\n", told(created));
+        rows += &format!("{operation:?}: {}\n", outcome_text(created));
     }
     world.template("good", &["n1"]).await;
     world.peers.images_answer(false);
-    rows += &format!("store down: {}\n", told(world.boot("down", "good").await));
+    rows += &format!("store down: {}\n", outcome_text(world.boot("down", "good").await));
     world.peers.images_answer(true);
     world.peers.hold_images(true);
-    rows += &format!("store silent: {}\n", told(world.boot("silent", "good").await));
+    rows += &format!("store silent: {}\n", outcome_text(world.boot("silent", "good").await));
     world.peers.hold_images(false);
-    rows += &format!("store well: {}\n", told(world.boot("well", "good").await));
-    // A name that is taken is found out last.
-    rows += &format!("twice: {}\n", told(world.boot("well", "t").await));
-    rows += &format!("twice: {}\n", told(world.boot("well", "good").await));
-    rows += &format!("no template: {}\n", told(world.boot("well", "missing").await));
+    rows += &format!("store well: {}\n", outcome_text(world.boot("well", "good").await));
+    // A name in use is detected last.
+    rows += &format!("twice: {}\n", outcome_text(world.boot("well", "t").await));
+    rows += &format!("twice: {}\n", outcome_text(world.boot("well", "good").await));
+    rows += &format!("no template: {}\n", outcome_text(world.boot("well", "missing").await));
     expect![[r#"
         Boot: : Session template fails check: Session template: 't' boot set: 'b': Can't find boot artifacts. Error: Unable to read manifest file 's3://images/nothing'. Error: the image manifest s3://images/nothing does not exist
         Reboot: : Session template fails check: Session template: 't' boot set: 'b': Can't find boot artifacts. Error: Unable to read manifest file 's3://images/nothing'. Error: the image manifest s3://images/nothing does not exist
@@ -258,7 +258,7 @@ async fn a_session_needs_the_image_unless_it_shuts_nodes_down() {
 }
 
 #[tokio::test]
-async fn images_in_a_directory_are_judged_like_others() {
+async fn images_in_a_directory_are_validated_too() {
     let directory = tempfile::tempdir().unwrap();
     let bucket = directory.path().join("images");
     let add = |image: &str, boot_parameters: Option<&str>, objects: &[&str]| {
@@ -300,7 +300,7 @@ async fn images_in_a_directory_are_judged_like_others() {
 }
 
 #[tokio::test]
-async fn more_is_found_than_bos_finds_unless_bos_is_followed_strictly() {
+async fn more_findings_than_bos_except_in_strict_mode() {
     for strict_bos in [false, true] {
         let world = World::start_with(|settings| settings.compat.strict_bos = strict_bos).await;
         let long = BootSet { kernel_parameters: Some("k".repeat(4096)), ..boot_set("x86") };

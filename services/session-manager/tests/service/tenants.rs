@@ -37,7 +37,7 @@ fn owned(tenant: &str, name: &str, template_name: &str) -> CreateSessionRequest 
     CreateSessionRequest { tenant: tenant.to_owned(), ..wish(Operation::Shutdown, name, template_name) }
 }
 
-/// Says from now on that the tenant `a` has these nodes.
+/// Sets the nodes of the tenant `a`.
 fn has(site: &Site, nodes: &[&str]) {
     let resource = serde_json::json!({"xnames": nodes});
     let told = serde_json::json!({"status": {"tenantresources": [resource]}});
@@ -52,7 +52,7 @@ impl World {
         asked(self.tenants.clone().get_tenant(GetTenantRequest { name: name.to_owned(), among })).await
     }
 
-    /// The nodes of the tenant `a` once they are as `wanted`: what it had counts a while longer.
+    /// Waits until the tenant `a` has the `wanted` nodes; its former nodes count a while longer.
     async fn a_has(&self, wanted: &[&str]) {
         once(async || self.tenant("a", &[]).await.unwrap().nodes.unwrap().ids, |ids| ids == wanted).await;
     }
@@ -100,7 +100,7 @@ async fn a_tenants_session_takes_the_tenants_nodes() {
 }
 
 #[tokio::test]
-async fn a_tenants_session_waits_for_a_service_that_does_not_know_now() {
+async fn a_session_waits_for_its_tenant_service() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_tenants_session_waits_for_a_service_that_does_not_know_now() {
     assert!(waiting.starts_with("tenant service: TAPMS at 127.0.0.1:"), "{waiting}");
     assert!(waiting.contains("Z: 500 Internal Server Error: etcd is gone) (waiting since "), "{waiting}");
     world.peers.inventory_answers(true);
-    // A tenant that was given no nodes yet, or something else altogether.
+    // A tenant without nodes yet, or another document altogether.
     for odd in ["{}", "<html>"] {
         let calls = site.calls().len();
         site.says(A, 200, odd);
@@ -124,7 +124,7 @@ async fn a_tenants_session_waits_for_a_service_that_does_not_know_now() {
 }
 
 #[tokio::test]
-async fn a_session_whose_tenant_goes_away_before_it_runs_fails() {
+async fn a_session_of_a_deleted_tenant_fails() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_session_whose_tenant_goes_away_before_it_runs_fails() {
 }
 
 #[tokio::test]
-async fn a_silent_tenant_service_holds_up_its_tenants_only() {
+async fn a_silent_tenant_service_delays_its_tenants_only() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
@@ -146,16 +146,16 @@ async fn a_silent_tenant_service_holds_up_its_tenants_only() {
         world.create(owned("a", &format!("s{n}"), "t")).await.unwrap();
     }
     site.answers(A, Answer::Hangs);
-    let told = site.calls().len();
-    site.called(told + 1).await;
+    let called = site.calls().len();
+    site.called(called + 1).await;
     world.peers.inventory_answers(true);
     world.create(owned("", "another", "t")).await.unwrap();
     world.running("another").await;
-    assert_eq!(site.calls().len(), told + 1, "one question was asked more than once");
+    assert_eq!(site.calls().len(), called + 1, "one question was asked more than once");
 }
 
 #[tokio::test]
-async fn tenants_are_told_to_others() {
+async fn tenants_are_served_to_other_services() {
     let (world, site) = world().await;
     has(&site, &["n2", "n1", "n3"]);
     site.says("/v1alpha3/tenants/bare", 200, r#"{"status": {}}"#);
@@ -192,7 +192,7 @@ async fn tenants_are_told_to_others() {
 }
 
 #[tokio::test]
-async fn where_nobody_knows_tenants_they_have_every_node() {
+async fn without_a_tenant_service_tenants_have_every_node() {
     let world = World::start().await;
     for among in [&[][..], &["n1"]] {
         assert_eq!(world.tenant("anybody", among).await.unwrap(), GetTenantResponse { nodes: None });
@@ -200,7 +200,7 @@ async fn where_nobody_knows_tenants_they_have_every_node() {
 }
 
 #[tokio::test]
-async fn those_who_ask_at_the_same_time_share_one_question() {
+async fn concurrent_callers_share_one_call() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     let many = (0..50).map(|_| world.tenant("a", &[]));
@@ -210,7 +210,7 @@ async fn those_who_ask_at_the_same_time_share_one_question() {
     world.a_has(&["n2"]).await;
 }
 
-/// What a call of a tenant comes to while its tenant service has trouble.
+/// The error of a tenant's call while the tenant service fails.
 async fn trouble<T: std::fmt::Debug>(call: impl Future<Output = Result<T, Fault>>) -> String {
     match call.await {
         Err(Fault::Unavailable { what, reason }) => format!("{what}: {reason}"),
@@ -219,7 +219,7 @@ async fn trouble<T: std::fmt::Debug>(call: impl Future<Output = Result<T, Fault>
 }
 
 #[tokio::test]
-async fn who_needs_a_tenant_is_told_who_does_not_tell() {
+async fn the_error_names_the_silent_tenant_service() {
     let (world, site) = world().await;
     site.says(A, 500, r#"{"message": "etcd is gone"}"#);
     world.template("t", &["n1"]).await;
@@ -237,7 +237,7 @@ async fn who_needs_a_tenant_is_told_who_does_not_tell() {
 }
 
 #[tokio::test]
-async fn the_trouble_of_one_tenant_is_not_that_of_another() {
+async fn the_failure_of_one_tenant_concerns_no_other() {
     let (world, site) = world().await;
     for (status, body) in [(500, r#"{"message": "etcd is gone"}"#), (200, "{}")] {
         site.says(A, status, body);
@@ -258,7 +258,7 @@ async fn nothing_is_stored_for_a_tenant_that_does_not_exist() {
     let (world, _site) = world().await;
     world.template("t", &["n1"]).await;
     let unknown = Fault::not_found("tenant", "stranger");
-    // The tenant is looked at before most of what may be wrong with the template, and before whether there is one.
+    // The tenant is checked before most errors of the template, and before its existence.
     let mut misnamed = template("stranger", "t", &["n1"]);
     misnamed.boot_sets.values_mut().for_each(|set| set.name = Some("other".to_owned()));
     for template in [template("stranger", "t", &["n1"]), misnamed] {
@@ -382,7 +382,7 @@ async fn nodes_that_left_their_tenant_are_released() {
 }
 
 #[tokio::test]
-async fn a_session_ends_although_nobody_tells_of_its_tenant() {
+async fn a_session_ends_while_its_tenant_service_is_silent() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
@@ -400,25 +400,49 @@ async fn a_session_ends_although_nobody_tells_of_its_tenant() {
     assert_eq!(world.status_of("a", "s").await.unwrap().managed_components_count, 1);
 }
 
-#[tokio::test]
-async fn a_session_runs_on_while_its_tenant_is_not_known_and_ends_with_its_last_node() {
-    let (world, site) = world().await;
-    world.peers.set_options(Options { polling_frequency: Some(1), ..Options::default() });
-    has(&site, &["n1"]);
-    world.put_template(template("a", "t", &["n1"])).await.unwrap();
-    world.create(owned("a", "s", "t")).await.unwrap();
-    world.running("s").await;
-    site.says(A, 404, "{}");
-    // Whoever asks the second time has made what it could of the first answer.
-    site.called(site.calls().len() + 2).await;
-    let session = world.session_when("s", |_| true).await;
-    assert_eq!(session.progress(), Progress::Running, "{session:?}");
-    has(&site, &[]);
-    world.complete("s").await;
+/// Waits until the session of the deleted tenant `a` has ended, and checks its nodes.
+async fn check_end_of_deleted_tenant(world: &World) {
+    let session = world.complete("s").await;
+    assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
+    assert_eq!(session.waiting_for, "");
+    for id in ["n1", "n2"] {
+        let node = world.peers.component(id);
+        let error = node.error.as_deref();
+        assert_eq!(node.enabled, Some(false), "{id}");
+        assert_eq!(error, Some("The node has left the tenant whose session was acting on it"), "{id}");
+    }
 }
 
 #[tokio::test]
-async fn a_silent_tenant_service_holds_up_no_end_of_others() {
+async fn deleted_tenant_ends_its_running_session() {
+    let (world, site) = running_session().await;
+    has(&site, &["n1"]);
+    world.session_when("s", in_doubt).await;
+    site.says(A, 404, "{}");
+    check_end_of_deleted_tenant(&world).await;
+}
+
+#[tokio::test]
+async fn tenant_deleted_during_a_restart_ends_its_running_session() {
+    let (world, site) = running_session().await;
+    let world = world.restart(|_| site.says(A, 404, "{}")).await;
+    check_end_of_deleted_tenant(&world).await;
+}
+
+#[tokio::test]
+async fn failing_tenant_service_ends_no_session() {
+    let (world, site) = running_session().await;
+    for (status, body) in [(500, "{}"), (403, "{}"), (200, "{}")] {
+        site.says(A, status, body);
+        site.called(site.calls().len() + 2).await;
+        let session = world.session_when("s", |_| true).await;
+        assert_eq!((session.progress(), session.error), (Progress::Running, None), "{status}");
+    }
+    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+}
+
+#[tokio::test]
+async fn a_silent_tenant_service_delays_no_other_completion() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
@@ -428,18 +452,18 @@ async fn a_silent_tenant_service_holds_up_no_end_of_others() {
     world.running("s").await;
     world.running("another").await;
     site.answers(A, Answer::Hangs);
-    let told = site.calls().len();
+    let called = site.calls().len();
     once(
         async || {
             let asking = tokio::time::timeout(std::time::Duration::from_millis(50), world.tenant("a", &[]));
             drop(asking.await);
             site.calls().len()
         },
-        |calls| *calls > told,
+        |calls| *calls > called,
     )
     .await;
     world.peers.settle("n1");
-    site.called(told + 2).await;
+    site.called(called + 2).await;
     world.peers.settle("n2");
     world.complete("another").await;
     let waits = world.session_when("s", |_| true).await;
@@ -447,7 +471,7 @@ async fn a_silent_tenant_service_holds_up_no_end_of_others() {
 }
 
 #[tokio::test]
-async fn sessions_of_one_name_are_deleted_by_who_owns_them() {
+async fn sessions_of_one_name_are_deleted_by_tenant() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     site.says("/v1alpha3/tenants/b", 200, r#"{"status": {"tenantresources": [{"xnames": ["n2"]}]}}"#);

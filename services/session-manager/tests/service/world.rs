@@ -14,7 +14,7 @@ use tonic::{Response, Status};
 
 use crate::peers::Peers;
 
-/// What every wait in these tests ends with at the latest.
+/// Longest wait in these tests.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// A session manager that runs.
@@ -28,7 +28,7 @@ pub struct World {
 }
 
 impl World {
-    /// On an SQLite file, or on a new database of the environment's PostgreSQL server.
+    /// Starts on an SQLite file, or on a new database of the environment's PostgreSQL server.
     pub async fn start() -> Self {
         Self::start_with(|_| {}).await
     }
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-/// What `ask` gives once it is as `wanted`.
+/// Repeats `ask` until its result is as `wanted`.
 pub async fn once<T>(mut ask: impl AsyncFnMut() -> T, wanted: impl Fn(&T) -> bool) -> T {
     let asking = async {
         loop {
@@ -165,14 +165,14 @@ pub async fn asked<T>(call: impl Future<Output = Result<Response<T>, Status>>) -
     Ok(call.await?.into_inner())
 }
 
-/// What a session manager is asked with.
+/// Clients of a session manager.
 struct Clients {
     sessions: SessionServiceClient<Channel>,
     templates: SessionTemplateServiceClient<Channel>,
     tenants: TenantServiceClient<Channel>,
 }
 
-/// Serves and waits until the peers have been seen.
+/// Serves, and waits until the peers are connected.
 async fn serve(context: &Context) -> Clients {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

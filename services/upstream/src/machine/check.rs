@@ -1,16 +1,16 @@
-//! Whether a machine file makes sense as a whole.
+//! Checks of a machine file as a whole.
 
 use std::collections::{HashMap, HashSet};
 
 use domain::id::ComponentId;
 
 use super::{Bmc, Machine, Node};
-use crate::{base::Base, keyring};
+use crate::{base::BaseUrl, keyring};
 
-/// What HSM calls architectures (BOS reference 6.2).
+/// Names of architectures in HSM (BOS reference 6.2).
 const ARCHITECTURES: [&str; 4] = ["X86", "ARM", "Other", "UNKNOWN"];
 
-/// The machine with its MAC addresses in their usual form, if everything fits together.
+/// Returns the machine with MAC addresses in their usual form, if the whole file is consistent.
 pub(super) fn checked(mut machine: Machine) -> Result<Machine, String> {
     let mut bmcs = HashSet::new();
     for bmc in &machine.bmcs {
@@ -19,7 +19,7 @@ pub(super) fn checked(mut machine: Machine) -> Result<Machine, String> {
             return Err(format!("BMC '{}' is listed twice", bmc.name));
         }
     }
-    let mut seen = Seen::default();
+    let mut seen = UniqueValues::default();
     for node in &mut machine.nodes {
         check_node(node, &bmcs).map_err(|reason| format!("node '{}': {reason}", node.id))?;
         seen.add(node)?;
@@ -31,8 +31,8 @@ fn check_bmc(bmc: &Bmc) -> Result<(), String> {
     if bmc.name.is_empty() {
         return Err("name: is empty".into());
     }
-    // Whether it has to be encrypted is said by the settings, for all BMCs.
-    Base::parse(&bmc.url, true).map_err(|error| error.to_string())?;
+    // The settings decide for all BMCs whether TLS is required.
+    BaseUrl::parse(&bmc.url, true).map_err(|error| error.to_string())?;
     keyring::check_place(&bmc.credentials).map_err(|error| error.to_string())
 }
 
@@ -53,15 +53,15 @@ fn check_node(node: &mut Node, bmcs: &HashSet<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// What belongs to one node only.
+/// Values that may belong to one node only.
 #[derive(Default)]
-struct Seen {
+struct UniqueValues {
     ids: HashSet<String>,
     macs: HashMap<String, String>,
     systems: HashMap<(String, String), String>,
 }
 
-impl Seen {
+impl UniqueValues {
     fn add(&mut self, node: &Node) -> Result<(), String> {
         let id = &node.id;
         if !self.ids.insert(id.clone()) {
@@ -82,7 +82,8 @@ impl Seen {
     }
 }
 
-/// A MAC address as `a4:bf:01:2e:7c:10`. People and tools also write `-` or `.` between its parts, or nothing.
+/// Returns a MAC address as `a4:bf:01:2e:7c:10`. People and tools also write `-` or `.` between its parts, or
+/// nothing.
 pub(super) fn mac(text: &str) -> Option<String> {
     let digits =
         text.chars().filter(|c| !matches!(c, ':' | '-' | '.')).collect::<String>().to_ascii_lowercase();

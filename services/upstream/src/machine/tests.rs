@@ -1,4 +1,4 @@
-//! Machine files, good and bad ones.
+//! Valid and invalid machine files.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{check::mac, *};
 const BMC: &str = "[[bmc]]\nname = 'b1'\nurl = 'https://10.1.0.17'\n";
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_place() {
     let node = |rest: &str| format!("{BMC}[[node]]\nid = 'x1'\n{rest}\n");
     let two = |first: &str, second: &str| {
         format!("{BMC}[[node]]\nid = 'x1'\n{first}\n[[node]]\nid = 'x2'\n{second}\n")
@@ -37,12 +37,12 @@ fn what_is_wrong_is_said_with_its_place() {
         BMC.replace("10.1", "root:s3cret@10.1"),
         format!("{BMC}credentials = 's3cret'"),
     ] {
-        let told = match Machine::parse(&text) {
+        let shown = match Machine::parse(&text) {
             Ok(machine) => format!("{} nodes, {} BMCs", machine.nodes.len(), machine.bmcs.len()),
             Err(reason) => reason,
         };
-        assert!(!told.contains("s3cret"));
-        writeln!(table, "{told}").unwrap();
+        assert!(!shown.contains("s3cret"));
+        writeln!(table, "{shown}").unwrap();
     }
     expect![[r#"
         1 nodes, 1 BMCs
@@ -69,7 +69,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn nodes_are_found_by_any_form_of_their_addresses() {
+fn nodes_are_found_by_any_form_of_address() {
     let text = "[[node]]\nid = 'x1'\nmacs = ['A4BF012E7C10', 'a4:bf:01:2e:7c:11']\n[[node]]\nid = 'x2'\n";
     let machine = Machine::parse(text).unwrap();
     assert_eq!(machine.node("x1").unwrap().macs, ["a4:bf:01:2e:7c:10", "a4:bf:01:2e:7c:11"]);
@@ -104,7 +104,7 @@ fn addresses_have_twelve_digits_in_even_parts() {
 }
 
 #[test]
-fn a_changed_file_is_read_again_and_a_broken_one_changes_nothing() {
+fn an_invalid_file_keeps_the_last_valid_content() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("machine.toml");
     assert!(MachineFile::open(&path).is_err());
@@ -114,7 +114,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_changes_nothing() {
     std::fs::write(&path, "[[node]]\nid = 'x1'\n[[node]]\nid = 'x2'\n").unwrap();
     assert_eq!(file.current().nodes.len(), 2);
     std::fs::write(&path, "[[node]]\n").unwrap();
-    assert_eq!(file.current().nodes.len(), 2, "what it said before holds");
+    assert_eq!(file.current().nodes.len(), 2, "the last valid content stays");
     for _ in 0..2 {
         let error = file.newest().unwrap_err();
         assert_eq!(error.path, path.display().to_string());

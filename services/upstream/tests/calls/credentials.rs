@@ -1,4 +1,4 @@
-//! Credentials: where they come from, where they go, and where they never show.
+//! Credentials: their sources, the calls that carry them, and the texts that never show them.
 
 use std::{
     path::Path,
@@ -22,7 +22,7 @@ use upstream::{Credentials, FailureKind, Peer, Request};
 
 use crate::server::{Server, steady};
 
-/// Answers with the header that shows who called; refuses bearers of `expired`.
+/// Answers with the `Authorization` header of the call; refuses the token `expired`.
 async fn whoami(headers: HeaderMap) -> (StatusCode, String) {
     let shown = headers.get("authorization").map_or("nobody", |value| value.to_str().unwrap()).to_owned();
     let status = if shown.contains("expired") { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
@@ -43,7 +43,7 @@ async fn shown(peer: &Peer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// Replaces the file at once, as those who rotate secrets do.
+/// Replaces the file atomically, like a rotation of secrets.
 pub(crate) fn put(file: &Path, text: &str) {
     let next = file.with_extension("next");
     std::fs::write(&next, text).unwrap();
@@ -51,7 +51,7 @@ pub(crate) fn put(file: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn credentials_are_shown_as_they_are_and_read_again_when_they_change() {
+async fn credentials_are_sent_and_reread_when_they_change() {
     let (server, directory) = (server().await, tempfile::tempdir().unwrap());
     let file = directory.path().join("pcs.toml");
     let peer = peer(&server, &file);
@@ -80,7 +80,7 @@ async fn credentials_are_shown_as_they_are_and_read_again_when_they_change() {
 }
 
 #[tokio::test]
-async fn a_call_with_credentials_of_its_own_and_an_anonymous_one_get_no_others() {
+async fn anonymous_calls_and_own_credentials_get_no_others() {
     let (server, directory) = (server().await, tempfile::tempdir().unwrap());
     let file = directory.path().join("pcs.toml");
     put(&file, "token = 'one'");
@@ -93,7 +93,7 @@ async fn a_call_with_credentials_of_its_own_and_an_anonymous_one_get_no_others()
 }
 
 #[tokio::test]
-async fn a_peer_that_repeats_secrets_does_not_get_them_into_texts() {
+async fn repeated_secrets_do_not_appear_in_texts() {
     let (server, directory) = (server().await, tempfile::tempdir().unwrap());
     let file = directory.path().join("pcs.toml");
     for document in ["token = 'expired-s3cret'", "token = 'expired'"] {
@@ -107,7 +107,7 @@ async fn a_peer_that_repeats_secrets_does_not_get_them_into_texts() {
 }
 
 #[tokio::test]
-async fn the_environment_holds_credentials_too() {
+async fn credentials_come_from_the_environment_too() {
     let server = server().await;
     let settings = settings::Peer { credentials: "env:PATH".into(), ..server.settings() };
     let failure =
@@ -121,7 +121,7 @@ async fn the_environment_holds_credentials_too() {
     assert!(failure.text.contains("REVEILLE_NOT_SET"), "{failure}");
 }
 
-/// A token endpoint that numbers its tokens and says how long they are good, and how often it was asked.
+/// A token endpoint that numbers its tokens, states their lifetime and counts its calls.
 pub(crate) struct Tokens {
     asked: Arc<AtomicUsize>,
     pub(crate) answer: Arc<Mutex<(StatusCode, &'static str, u64)>>,
@@ -168,7 +168,7 @@ impl Tokens {
 }
 
 #[tokio::test]
-async fn tokens_are_fetched_once_and_again_before_they_end() {
+async fn tokens_are_fetched_once_and_again_before_they_expire() {
     let (server, directory, tokens) = (server().await, tempfile::tempdir().unwrap(), Tokens::new().await);
     let peer = tokens.peer(&server, directory.path());
     let all = futures_util::future::join_all((0..8).map(|_| shown(&peer))).await;
@@ -183,7 +183,7 @@ async fn tokens_are_fetched_once_and_again_before_they_end() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_taken_any_more_is_thrown_away_once() {
+async fn a_refused_token_is_dropped_once() {
     let (directory, tokens) = (tempfile::tempdir().unwrap(), Tokens::new().await);
     let good = Arc::new(Mutex::new("Bearer good-1".to_owned()));
     let now = Arc::clone(&good);
@@ -209,7 +209,7 @@ async fn a_token_that_is_not_taken_any_more_is_thrown_away_once() {
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_is_called() {
+async fn without_a_token_no_call_is_made() {
     let (server, directory, tokens) = (server().await, tempfile::tempdir().unwrap(), Tokens::new().await);
     let peer = tokens.peer(&server, directory.path());
     tokens.answer.lock().0 = StatusCode::UNAUTHORIZED;

@@ -1,10 +1,10 @@
-//! Calls of real servers on the loopback, well and badly behaved ones.
+//! Calls of real servers on the loopback interface, working and failing ones.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod credentials;
+mod failures;
 mod refusals;
 mod seen;
 mod server;
 mod tls;
-mod trouble;

@@ -1,4 +1,4 @@
-//! Peers that work, and answer.
+//! Peers that work and answer, also with refusals.
 
 use std::{
     fmt::Write as _,
@@ -55,7 +55,7 @@ async fn an_answer_is_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_not_wanted_any_more_does_not_arrive() {
+async fn an_unwanted_call_does_not_arrive() {
     let arrived = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&arrived);
     let take = async move |headers: HeaderMap, body: String| {
@@ -64,10 +64,10 @@ async fn a_call_that_is_not_wanted_any_more_does_not_arrive() {
     };
     let server = Server::of(Router::new().route("/v2/actions", post(take))).await;
     let peer = server.peer();
-    // It is asked before there is a connection, and when there is one.
+    // `still_wanted` is called before the connection and again on the open connection.
     for (wanted_for, arrives) in [(0, false), (1, false), (2, true)] {
-        let looks = AtomicUsize::new(0);
-        let still_wanted = move || looks.fetch_add(1, Ordering::Relaxed) < wanted_for;
+        let checks = AtomicUsize::new(0);
+        let still_wanted = move || checks.fetch_add(1, Ordering::Relaxed) < wanted_for;
         let request = Request::post("act", "/actions").json(&json!({"a": 1})).while_wanted(still_wanted);
         let before = arrived.load(Ordering::Relaxed);
         let answer = peer.call(request).await.map_err(|failure| failure.kind);
@@ -77,7 +77,7 @@ async fn a_call_that_is_not_wanted_any_more_does_not_arrive() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_was_asked_and_why_not() {
+async fn a_refusal_names_the_request_and_the_reason() {
     let refuse = async |Path(status): Path<u16>| {
         let status = StatusCode::from_u16(status).unwrap();
         let body = json!({"title": "no", "detail": format!("because of {}", status.as_u16())}).to_string();
@@ -90,8 +90,8 @@ async fn refusals_say_what_was_asked_and_why_not() {
         let request = Request::post("test", format!("/{status}?key=s3cret")).query("signature", "s3cret");
         let failure = peer.call(request).await.unwrap_err();
         assert_eq!(failure.status.unwrap().as_u16(), status);
-        let told = steady(&failure.text, server.address);
-        writeln!(table, "{:<11} | {told}", failure.kind.word()).unwrap();
+        let text = steady(&failure.text, server.address);
+        writeln!(table, "{:<11} | {text}", failure.kind.word()).unwrap();
         assert!(!format!("{failure:?} {failure}").contains("s3cret"));
     }
     expect![[r#"
@@ -109,9 +109,10 @@ async fn refusals_say_what_was_asked_and_why_not() {
 }
 
 #[tokio::test]
-async fn a_peer_that_denies_calls_is_told_in_the_same_words_until_it_takes_one() {
-    let (asked, status) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(401)));
-    let (count, now) = (Arc::clone(&asked), Arc::clone(&status));
+async fn the_text_of_a_denial_stays_until_a_call_succeeds() {
+    let status = Arc::new(AtomicUsize::new(401));
+    let count = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&status);
     let answer = move || async move {
         let number = count.fetch_add(1, Ordering::Relaxed);
         let status = u16::try_from(now.load(Ordering::Relaxed)).unwrap();
@@ -137,7 +138,7 @@ async fn a_peer_that_denies_calls_is_told_in_the_same_words_until_it_takes_one()
 }
 
 #[tokio::test]
-async fn refusals_do_not_shut_the_gate() {
+async fn refusals_do_not_open_the_circuit() {
     let server = Server::of(Router::new()).await;
     let peer = server.peer();
     for _ in 0..30 {
@@ -147,7 +148,7 @@ async fn refusals_do_not_shut_the_gate() {
 }
 
 #[tokio::test]
-async fn words_are_bounded_however_long_they_are() {
+async fn long_error_texts_are_cut() {
     let router = Router::new().route("/v2/long", get(async || (StatusCode::CONFLICT, "x".repeat(5_000_000))));
     let server = Server::of(router).await;
     let failure = server.peer().call(Request::get("test", "/long")).await.unwrap_err();
@@ -156,7 +157,7 @@ async fn words_are_bounded_however_long_they_are() {
 }
 
 #[tokio::test]
-async fn a_path_that_leads_elsewhere_is_not_called() {
+async fn a_path_to_another_host_is_not_called() {
     let server = Server::of(Router::new()).await;
     let settings = chassis::settings::Peer { url: format!("http://{}", server.address), ..server.settings() };
     let peer = upstream::Peer::new("BMC b1", &settings).unwrap();
@@ -168,7 +169,7 @@ async fn a_path_that_leads_elsewhere_is_not_called() {
 }
 
 #[tokio::test]
-async fn a_refusal_whose_words_do_not_come_is_a_refusal() {
+async fn a_refusal_without_its_body_is_a_refusal() {
     let server = Server::raw(|mut connection| async move {
         say(&mut connection, b"HTTP/1.1 404 Not Found\r\ncontent-length: 1000\r\n\r\nno").await;
         std::future::pending().await

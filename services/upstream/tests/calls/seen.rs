@@ -1,4 +1,4 @@
-//! What others see of calls: metrics, logs and texts, and no secret in any of them.
+//! Metrics, logs and texts of calls, and no secret in any of them.
 
 use std::{io::Write, sync::Arc};
 
@@ -27,7 +27,7 @@ fn metrics_of(peer: &str) -> String {
 }
 
 #[tokio::test]
-async fn calls_items_and_gates_are_counted() {
+async fn calls_items_and_circuits_are_counted() {
     telemetry::record_metrics();
     let router = Router::new()
         .route("/v2/good", get(async || "1"))
@@ -81,7 +81,7 @@ async fn calls_items_and_gates_are_counted() {
     assert!(metrics_of("COUNTED").contains("gate_open{peer=\"COUNTED\",operation=\"good\"} 0"));
 }
 
-/// Everything that is logged, at any level.
+/// Captures the log at every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -104,14 +104,14 @@ impl MakeWriter<'_> for Log {
 }
 
 #[tokio::test]
-async fn no_secret_is_seen_by_anybody_but_the_peer() {
+async fn only_the_peer_receives_secrets() {
     telemetry::record_metrics();
     let log = Log::default();
     let filter = "upstream=trace,reqwest=trace,hyper_util=trace,rustls=trace";
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(log.clone()).finish();
     let _logged = tracing::subscriber::set_default(subscriber);
 
-    // Answers with everything that it was told, in all the ways that a refusal or a broken answer can.
+    // The server repeats the whole request in its answers and refusals.
     let repeat = |status: u16| {
         move |RawQuery(query): RawQuery, headers: HeaderMap, body: String| async move {
             let status = StatusCode::from_u16(status).unwrap();
@@ -122,8 +122,9 @@ async fn no_secret_is_seen_by_anybody_but_the_peer() {
     for status in [200, 400, 401, 500] {
         router = router.route(&format!("/v2/{status}"), post(repeat(status)));
     }
-    let (server, directory, tokens) =
-        (Server::of(router).await, tempfile::tempdir().unwrap(), Tokens::new().await);
+    let server = Server::of(router).await;
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = Tokens::new().await;
     let file = directory.path().join("pcs.toml");
     let mut seen = String::new();
     for document in [
@@ -156,7 +157,7 @@ async fn no_secret_is_seen_by_anybody_but_the_peer() {
     }
     seen += &telemetry::metrics();
     seen += &String::from_utf8_lossy(&log.0.lock());
-    assert!(seen.contains("[hidden]") && seen.contains("called"), "the test sees what it looks at: {seen}");
+    assert!(seen.contains("[hidden]") && seen.contains("called"), "the test captured nothing: {seen}");
     for secret in ["hush", "s3cret", "cm9vdDpodXNoLXBhc3N3b3Jk"] {
         let line = seen.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret} is seen");

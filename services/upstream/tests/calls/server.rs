@@ -57,7 +57,7 @@ impl Server {
         Self { address, connections, task }
     }
 
-    /// Talks first, and not TLS.
+    /// Sends a greeting that is not TLS before it reads.
     pub(crate) async fn greets(greeting: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -82,7 +82,7 @@ impl Server {
         settings(&format!("http://{}/v2", self.address))
     }
 
-    /// Settings for a test that waits for their deadlines.
+    /// Settings with short deadlines, for tests that wait for them.
     pub(crate) fn hasty(&self) -> settings::Peer {
         settings::Peer {
             connect_seconds: 0.1,
@@ -98,7 +98,7 @@ impl Server {
     }
 }
 
-/// Settings for a peer at `url`, with deadlines that a busy machine keeps.
+/// Settings for a peer at `url`, with deadlines long enough for a busy machine.
 pub(crate) fn settings(url: &str) -> settings::Peer {
     settings::Peer {
         url: url.to_owned(),
@@ -111,7 +111,7 @@ pub(crate) fn settings(url: &str) -> settings::Peer {
     }
 }
 
-/// Writes, whether anybody listens or not.
+/// Writes `bytes`; the client may have closed the connection.
 pub(crate) async fn say(connection: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) {
     if connection.write_all(bytes).await.is_ok() && connection.flush().await.is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -126,7 +126,7 @@ async fn read_head(connection: &mut TcpStream) {
     }
 }
 
-/// The text with what differs between runs replaced: addresses, times.
+/// Replaces the parts of a text that differ between runs: addresses and times.
 pub(crate) fn steady(text: &str, address: SocketAddr) -> String {
     let text = text.replace(&address.to_string(), "ADDRESS");
     match text.split_once(" since ") {

@@ -1,4 +1,4 @@
-//! Whom a peer's certificate has to be from, and what for.
+//! Verification of a peer's certificate: authority, name and validity.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,12 +22,12 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// Serves TLS with a certificate for `name`, and tells the port.
+/// Serves TLS with a certificate for `name`, and returns the address.
 async fn serve(authority: &Authority, name: &str) -> std::net::SocketAddr {
     present(authority, CertificateParams::new(vec![name.to_owned()]).unwrap()).await
 }
 
-/// Serves TLS with such a certificate, and tells the port.
+/// Serves TLS with a certificate of `params`, and returns the address.
 async fn present(authority: &Authority, params: CertificateParams) -> std::net::SocketAddr {
     let key = KeyPair::generate().unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
@@ -65,7 +65,7 @@ async fn ask(peer: &Peer) -> Result<(), Failure> {
 }
 
 #[tokio::test]
-async fn certificates_are_checked_unless_told_otherwise() {
+async fn certificates_are_verified_by_default() {
     let (directory, ours, other) = (tempfile::tempdir().unwrap(), authority(), authority());
     let file = directory.path().join("ca.pem");
     std::fs::write(&file, ours.pem()).unwrap();
@@ -108,8 +108,8 @@ async fn authorities_are_read_again_when_they_change() {
     let file = directory.path().join("ca.pem");
     std::fs::write(&file, old.pem()).unwrap();
     let (before, after) = (serve(&old, "127.0.0.1").await, serve(&new, "127.0.0.1").await);
-    let family = upstream::Family::new("PCS", &trusting(before, &file)).unwrap();
-    let [before, after] = [before, after].map(|at| family.peer("PCS", &format!("https://{at}"), "").unwrap());
+    let group = upstream::PeerGroup::new("PCS", &trusting(before, &file)).unwrap();
+    let [before, after] = [before, after].map(|at| group.peer("PCS", &format!("https://{at}"), "").unwrap());
     assert!(ask(&before).await.is_ok() && ask(&after).await.is_err());
     std::fs::write(&file, new.pem() + &old.pem()).unwrap();
     assert!(ask(&before).await.is_ok() && ask(&after).await.is_ok());

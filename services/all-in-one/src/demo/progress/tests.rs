@@ -3,7 +3,7 @@ use expect_test::expect;
 
 use super::*;
 
-/// A component of session `s` with this phase, override and error; settled ones are not enabled.
+/// A component of session `s` with this phase, override and error; settled ones are disabled.
 pub(crate) fn component(id: &str, phase: Phase, word: &str, error: &str, enabled: bool) -> Component {
     let action = (phase == Phase::PoweringOn).then_some(Action::PoweringOn);
     Component {
@@ -16,9 +16,9 @@ pub(crate) fn component(id: &str, phase: Phase, word: &str, error: &str, enabled
     }
 }
 
-/// A tally of session `s`, and what the rows say: id, second, phase, override, error, enabled.
-pub(crate) fn tally(rows: &[(&str, u64, Phase, &str, &str, bool)]) -> Tally {
-    let mut tally = Tally::default();
+/// A tally of session `s` from rows: id, second, phase, override, error, enabled.
+pub(crate) fn tally(rows: &[(&str, u64, Phase, &str, &str, bool)]) -> SessionTally {
+    let mut tally = SessionTally::default();
     let began = Instant::now();
     tally.begin("s", began);
     for (id, second, phase, word, error, enabled) in rows {
@@ -84,7 +84,7 @@ fn counts_and_trouble_follow_the_last_record_of_each_member() {
 #[test]
 fn a_fleet_is_discovered_when_no_node_is_missing() {
     let ids = ["n0", "n1"].map(|id| ComponentId::parse(id).expect("valid"));
-    let mut tally = Tally::new(ids.to_vec());
+    let mut tally = SessionTally::new(ids.to_vec());
     for (id, discovered) in [("n0", false), ("n0", false), ("other", false), ("n1", true)] {
         tally.note(&component(id, Phase::None, "", "", false), Instant::now());
         assert_eq!(tally.is_discovered(), discovered, "{id}");

@@ -4,7 +4,7 @@ use super::{super::progress::tests::tally, *};
 
 const STUCK: &str = "the retry limit was reached";
 
-fn session() -> Tally {
+fn session() -> SessionTally {
     let mut tally = tally(&[
         ("n0", 1, Phase::PoweringOn, "", "", true),
         ("n1", 1, Phase::PoweringOn, "", "", true),
@@ -26,8 +26,19 @@ fn faults(ids: &[&str]) -> BTreeMap<String, String> {
     ids.iter().map(|id| (id.to_string(), "stuck-off".to_owned())).collect()
 }
 
-fn outcome<'a>(tally: &'a Tally, faults: &'a BTreeMap<String, String>, error: &'a str) -> Outcome<'a> {
-    Outcome { session: "s", operation: "boot", error, elapsed: Duration::from_millis(21_340), tally, faults }
+fn outcome<'a>(
+    tally: &'a SessionTally,
+    faults: &'a BTreeMap<String, String>,
+    error: &'a str,
+) -> DemoSummary<'a> {
+    DemoSummary {
+        session: "s",
+        operation: "boot",
+        error,
+        elapsed: Duration::from_millis(21_340),
+        tally,
+        faults,
+    }
 }
 
 #[test]
@@ -65,12 +76,12 @@ fn tells_of_a_session_without_nodes() {
         session s: boot of 0 nodes complete after 21.3 s
         session error: no nodes were found
     "#]]
-    .assert_eq(&render(&outcome(&Tally::default(), &faults(&[]), "no nodes were found")));
+    .assert_eq(&render(&outcome(&SessionTally::default(), &faults(&[]), "no nodes were found")));
 }
 
 #[test]
 fn judges_by_the_nodes_without_a_fault() {
-    let (session, empty) = (session(), Tally::default());
+    let (session, empty) = (session(), SessionTally::default());
     let mut taken = tally(&[("n0", 1, Phase::None, "", "", false)]);
     taken.session(Some(3), "");
     let rows = [

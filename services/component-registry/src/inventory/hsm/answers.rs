@@ -1,7 +1,7 @@
-//! What the hardware state manager answers, and what of it can be used.
+//! Answers of the hardware state manager, reduced to their valid parts.
 //!
-//! Hardware that cannot be used is left out: nothing is then done with it. A group or a lock that cannot be
-//! read spoils the whole answer, because without it something would be done with nodes that it protects.
+//! Invalid hardware is skipped, and then no action is taken on it. An unreadable group or lock invalidates the whole
+//! answer, because without it nodes that it protects could be acted on.
 
 use std::collections::HashSet;
 
@@ -10,25 +10,25 @@ use proto::inventory::{self as wire, Hardware};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
-use crate::inventory::Locked;
+use crate::inventory::LockedIds;
 
-/// How much of an answer cannot be used.
+/// Counts of invalid entries in an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Unusable {
-    /// Hardware of another shape.
+pub(super) struct InvalidEntries {
+    /// Hardware entries of another shape.
     pub(super) unreadable: usize,
     /// Ids that no component can have.
     pub(super) impossible_ids: usize,
-    /// Hardware that was listed before.
+    /// Hardware entries with the id of an earlier entry.
     pub(super) repeated: usize,
 }
 
-impl Unusable {
-    pub(super) fn is_nothing(&self) -> bool {
+impl InvalidEntries {
+    pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a component can have this id; counted if not.
+    /// Whether a component can have this id; an invalid id is counted.
     fn is_id(&mut self, id: &str) -> bool {
         let possible = ComponentId::parse(id).is_ok();
         self.impossible_ids += usize::from(!possible);
@@ -36,24 +36,24 @@ impl Unusable {
     }
 }
 
-/// The answer to `GET /State/Components`.
+/// Answer to `GET /State/Components`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Components {
+pub(super) struct HsmComponents {
     #[serde(rename = "Components")]
-    listed: Vec<Entry>,
+    listed: Vec<HsmEntry>,
 }
 
-/// One piece of hardware, or something else.
+/// A hardware entry, or an entry of another shape.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Entry {
-    Component(Component),
+enum HsmEntry {
+    Component(HsmComponent),
     Unreadable(IgnoredAny),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Component {
+struct HsmComponent {
     #[serde(rename = "ID")]
     id: String,
     r#type: Option<String>,
@@ -65,26 +65,28 @@ struct Component {
     nid: Option<Value>,
 }
 
-impl Components {
-    /// The hardware that can be used. Of hardware that is listed twice the first counts.
-    pub(super) fn usable(self, unusable: &mut Unusable) -> Vec<Hardware> {
+impl HsmComponents {
+    /// Returns the valid hardware. Of entries with the same id the first counts.
+    pub(super) fn usable(self, invalid: &mut InvalidEntries) -> Vec<Hardware> {
         let mut listed = HashSet::with_capacity(self.listed.len());
         let mut hardware = Vec::with_capacity(self.listed.len());
         for entry in self.listed {
             match entry {
-                Entry::Unreadable(_) => unusable.unreadable += 1,
-                Entry::Component(component) if !unusable.is_id(&component.id) => {}
-                Entry::Component(component) if !listed.insert(component.id.clone()) => unusable.repeated += 1,
-                Entry::Component(component) => hardware.push(component.into()),
+                HsmEntry::Unreadable(_) => invalid.unreadable += 1,
+                HsmEntry::Component(component) if !invalid.is_id(&component.id) => {}
+                HsmEntry::Component(component) if !listed.insert(component.id.clone()) => {
+                    invalid.repeated += 1
+                }
+                HsmEntry::Component(component) => hardware.push(component.into()),
             }
         }
         hardware
     }
 }
 
-impl From<Component> for Hardware {
-    /// Hardware that is not said to be enabled is not.
-    fn from(component: Component) -> Self {
+impl From<HsmComponent> for Hardware {
+    /// Converts an entry; without the member `Enabled` the hardware is disabled.
+    fn from(component: HsmComponent) -> Self {
         Self {
             id: component.id,
             r#type: component.r#type.unwrap_or_default(),
@@ -98,68 +100,69 @@ impl From<Component> for Hardware {
     }
 }
 
-/// A node number, which some versions write as a text. Negative ones stand for none.
+/// Reads a node number, which some versions write as a text. Negative numbers mean that the node has none.
 fn nid(value: &Value) -> Option<u32> {
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
     u32::try_from(number).ok()
 }
 
-/// A group of the answer to `GET /groups`.
+/// A group in the answer to `GET /groups`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Group {
+pub(super) struct HsmGroup {
     label: String,
-    members: Members,
+    members: HsmMembers,
 }
 
-/// A partition of the answer to `GET /partitions`.
+/// A partition in the answer to `GET /partitions`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Partition {
+pub(super) struct HsmPartition {
     name: String,
-    members: Members,
+    members: HsmMembers,
 }
 
 #[derive(Debug, Deserialize)]
-struct Members {
-    /// `null` when there are none.
+struct HsmMembers {
+    /// `null` for an empty list.
     ids: Option<Vec<String>>,
 }
 
-impl Group {
-    pub(super) fn usable(self, unusable: &mut Unusable) -> wire::Group {
-        wire::Group { label: self.label, ids: self.members.usable(unusable) }
+impl HsmGroup {
+    pub(super) fn usable(self, invalid: &mut InvalidEntries) -> wire::Group {
+        wire::Group { label: self.label, ids: self.members.usable(invalid) }
     }
 }
 
-impl Partition {
-    pub(super) fn usable(self, unusable: &mut Unusable) -> wire::Group {
-        wire::Group { label: self.name, ids: self.members.usable(unusable) }
+impl HsmPartition {
+    pub(super) fn usable(self, invalid: &mut InvalidEntries) -> wire::Group {
+        wire::Group { label: self.name, ids: self.members.usable(invalid) }
     }
 }
 
-impl Members {
-    fn usable(self, unusable: &mut Unusable) -> Vec<String> {
-        self.ids.unwrap_or_default().into_iter().filter(|id| unusable.is_id(id)).collect()
+impl HsmMembers {
+    fn usable(self, invalid: &mut InvalidEntries) -> Vec<String> {
+        self.ids.unwrap_or_default().into_iter().filter(|id| invalid.is_id(id)).collect()
     }
 }
 
-/// The answer to `GET /locks/status`. Without the member nothing is locked (BOS reference 6.2).
+/// Answer to `GET /locks/status`. Without the member no node is locked (BOS reference 6.2).
 #[derive(Debug, Deserialize)]
-pub(super) struct Locks {
+pub(super) struct HsmLocks {
     #[serde(rename = "Components")]
-    listed: Option<Vec<Lock>>,
+    listed: Option<Vec<HsmLock>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Lock {
+struct HsmLock {
     #[serde(rename = "ID")]
     id: String,
     locked: Option<bool>,
 }
 
-impl Locks {
-    /// Who is locked. An entry that says that its node is not is believed, whatever was asked for.
-    pub(super) fn ids(self) -> Locked {
+impl HsmLocks {
+    /// Returns the ids of locked nodes. An entry whose node is not locked is skipped, although the query selects
+    /// locked nodes.
+    pub(super) fn ids(self) -> LockedIds {
         let listed = self.listed.unwrap_or_default();
         listed.into_iter().filter(|lock| lock.locked != Some(false)).map(|lock| lock.id).collect()
     }
@@ -183,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn hardware_that_cannot_be_used_is_left_out_and_counted() {
+    fn invalid_hardware_is_skipped_and_counted() {
         let long = format!(r#"{{"Components": [{{"ID": "{}"}}, {{"ID": "x1"}}]}}"#, "x".repeat(128));
         let full = r#"{"Components": [{"ID": "x1", "Type": "Node", "State": "On", "Flag": "OK", "Enabled": true,
             "Role": "Compute", "SubRole": "GPU", "NID": 7, "Arch": "aRM", "Class": "River", "Locked": true}]}"#;
-        check::<Components, _>(
+        check::<HsmComponents, _>(
             &[
                 r#"{"Components": []}"#,
                 full,
@@ -201,23 +204,23 @@ mod tests {
                 r#"[]"#,
             ],
             |components| {
-                let mut unusable = Unusable::default();
-                (components.usable(&mut unusable), unusable)
+                let mut invalid = InvalidEntries::default();
+                (components.usable(&mut invalid), invalid)
             },
             expect![[r#"
                 {"Components": []}
-                    ([], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                    ([], InvalidEntries { unreadable: 0, impossible_ids: 0, repeated: 0 })
                 {"Components": [{"ID": "x1", "Type": "Node", "State": "On", "Flag": "OK", "Enabled": true,
                             "Role": "Compute", "SubRole": "GPU", "NID": 7, "Arch": "aRM", "Class": "River", "Locked": true}]}
-                    ([Hardware { id: "x1", r#type: "Node", role: "Compute", sub_role: "GPU", arch: "aRM", enabled: true, locked: false, nid: 7 }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                    ([Hardware { id: "x1", r#type: "Node", role: "Compute", sub_role: "GPU", arch: "aRM", enabled: true, locked: false, nid: 7 }], InvalidEntries { unreadable: 0, impossible_ids: 0, repeated: 0 })
                 {"Components": [{"ID": "x1", "NID": "8"}, {"ID": "x2", "NID": -1}, {"ID": "x3", "NID": null}]}
-                    ([Hardware { id: "x1", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 8 }, Hardware { id: "x2", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }, Hardware { id: "x3", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                    ([Hardware { id: "x1", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 8 }, Hardware { id: "x2", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }, Hardware { id: "x3", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], InvalidEntries { unreadable: 0, impossible_ids: 0, repeated: 0 })
                 {"Components": [{"ID": "x1", "Role": "A"}, {"ID": "x1", "Role": "B"}, {"ID": "x1"}]}
-                    ([Hardware { id: "x1", r#type: "", role: "A", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 2 })
+                    ([Hardware { id: "x1", r#type: "", role: "A", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], InvalidEntries { unreadable: 0, impossible_ids: 0, repeated: 2 })
                 {"Components": [{"ID": ""}, {"Type": "Node"}, {"ID": 3}, null, "x1", {"ID": "x2", "Enabled": "yes"}]}
-                    ([], Unusable { unreadable: 5, impossible_ids: 1, repeated: 0 })
+                    ([], InvalidEntries { unreadable: 5, impossible_ids: 1, repeated: 0 })
                 {"Components": [{"ID": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}, {"ID": "x1"}]}
-                    ([Hardware { id: "x1", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], Unusable { unreadable: 0, impossible_ids: 1, repeated: 0 })
+                    ([Hardware { id: "x1", r#type: "", role: "", sub_role: "", arch: "", enabled: false, locked: false, nid: 0 }], InvalidEntries { unreadable: 0, impossible_ids: 1, repeated: 0 })
                 {}
                     refused: missing field `Components` at line 1 column 2
                 {"Components": null}
@@ -225,14 +228,14 @@ mod tests {
                 {"Components": {"ID": "x1"}}
                     refused: invalid type: map, expected a sequence at line 1 column 15
                 []
-                    refused: invalid length 0, expected struct Components with 1 element at line 1 column 2
+                    refused: invalid length 0, expected struct HsmComponents with 1 element at line 1 column 2
             "#]],
         );
     }
 
     #[test]
-    fn a_group_that_cannot_be_read_spoils_the_answer() {
-        check::<Vec<Group>, _>(
+    fn an_unreadable_group_invalidates_the_answer() {
+        check::<Vec<HsmGroup>, _>(
             &[
                 r#"[]"#,
                 r#"[{"label": "g", "description": "", "tags": [], "members": {"ids": ["x1", "", "x2"]}}]"#,
@@ -244,17 +247,17 @@ mod tests {
                 "null",
             ],
             |groups| {
-                let mut unusable = Unusable::default();
-                let groups: Vec<_> = groups.into_iter().map(|group| group.usable(&mut unusable)).collect();
-                (groups, unusable)
+                let mut invalid = InvalidEntries::default();
+                let groups: Vec<_> = groups.into_iter().map(|group| group.usable(&mut invalid)).collect();
+                (groups, invalid)
             },
             expect![[r#"
                 []
-                    ([], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                    ([], InvalidEntries { unreadable: 0, impossible_ids: 0, repeated: 0 })
                 [{"label": "g", "description": "", "tags": [], "members": {"ids": ["x1", "", "x2"]}}]
-                    ([Group { label: "g", ids: ["x1", "x2"] }], Unusable { unreadable: 0, impossible_ids: 1, repeated: 0 })
+                    ([Group { label: "g", ids: ["x1", "x2"] }], InvalidEntries { unreadable: 0, impossible_ids: 1, repeated: 0 })
                 [{"label": "g", "members": {"ids": null}}]
-                    ([Group { label: "g", ids: [] }], Unusable { unreadable: 0, impossible_ids: 0, repeated: 0 })
+                    ([Group { label: "g", ids: [] }], InvalidEntries { unreadable: 0, impossible_ids: 0, repeated: 0 })
                 [{"label": "g", "members": {"ids": ["x1", 2]}}]
                     refused: invalid type: integer `2`, expected a string at line 1 column 43
                 [{"label": "g"}]
@@ -271,14 +274,14 @@ mod tests {
 
     #[test]
     fn partitions_are_read_by_name() {
-        check::<Vec<Partition>, _>(
+        check::<Vec<HsmPartition>, _>(
             &[
                 r#"[{"name": "p1", "members": {"ids": ["x1"]}}]"#,
                 r#"[{"label": "p1", "members": {"ids": []}}]"#,
             ],
             |partitions| {
-                let mut unusable = Unusable::default();
-                partitions.into_iter().map(|one| one.usable(&mut unusable)).collect::<Vec<_>>()
+                let mut invalid = InvalidEntries::default();
+                partitions.into_iter().map(|one| one.usable(&mut invalid)).collect::<Vec<_>>()
             },
             expect![[r#"
                 [{"name": "p1", "members": {"ids": ["x1"]}}]
@@ -290,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_cannot_be_read_spoils_the_answer() {
-        check::<Locks, _>(
+    fn an_unreadable_lock_invalidates_the_answer() {
+        check::<HsmLocks, _>(
             &[
                 r#"{"Components": [{"ID": "x1", "Locked": true, "Reserved": false, "ReservationDisabled": false}]}"#,
                 r#"{"Components": [{"ID": "x1", "Locked": false, "Reserved": true}, {"ID": "x2"}]}"#,
@@ -321,9 +324,9 @@ mod tests {
                 {"Components": [{"Locked": true}]}
                     refused: missing field `ID` at line 1 column 32
                 {"Components": ["x1"]}
-                    refused: invalid type: string "x1", expected struct Lock at line 1 column 20
+                    refused: invalid type: string "x1", expected struct HsmLock at line 1 column 20
                 []
-                    refused: invalid length 0, expected struct Locks with 1 element at line 1 column 2
+                    refused: invalid length 0, expected struct HsmLocks with 1 element at line 1 column 2
             "#]],
         );
     }

@@ -1,7 +1,6 @@
-//! The hardware state manager as an inventory (BOS reference 6.2).
+//! Hardware state manager as an inventory (BOS reference 6.2).
 //!
-//! The hardware of sessions is asked for as a whole. Only the presence of nodes that are to be acted on is asked for by
-//! their ids.
+//! The hardware for sessions is read as a whole. Only the presence of enabled nodes is queried by their ids.
 
 mod answers;
 
@@ -12,60 +11,59 @@ use parking_lot::Mutex;
 use serde_json::json;
 use upstream::{Failure, Peer, Request};
 
-use super::{Locked, Picture};
-use answers::{Components, Group, Locks, Partition, Unusable};
+use super::{InventorySnapshot, LockedIds};
+use answers::{HsmComponents, HsmGroup, HsmLocks, HsmPartition, InvalidEntries};
 
-/// What it is called in texts and metrics.
+/// Name in texts and metrics.
 const NAME: &str = "HSM";
 
-/// Ids that stand for everything in a query by ids (BOS reference 6.2).
+/// Ids that select everything in a query by ids (BOS reference 6.2).
 const EVERYTHING: [&str; 2] = ["all", "s0"];
 
 /// The hardware state manager.
-pub(crate) struct Hsm {
+pub(crate) struct HsmClient {
     peer: Peer,
-    /// What could not be used of the last picture, so that it is told once.
-    unusable: Mutex<Unusable>,
+    /// Invalid entries in the last snapshot, so that each change of them is logged once.
+    invalid: Mutex<InvalidEntries>,
 }
 
-impl Hsm {
-    /// The one that the settings name.
+impl HsmClient {
+    /// Creates the client that the settings name.
     ///
     /// # Errors
     /// Names the key of a setting that cannot be used.
     pub(super) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new(NAME, settings).map_err(|error| anyhow::anyhow!("inventory.hsm.{error}"))?;
         peer.check_credentials("inventory.hsm");
-        Ok(Self { peer, unusable: Mutex::default() })
+        Ok(Self { peer, invalid: Mutex::default() })
     }
 
-    /// How it is called.
+    /// Client of the hardware state manager.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    pub(super) async fn picture(&self, answer_within: Duration) -> Result<Picture, Failure> {
-        let get = |operation, path: &str| Request::get(operation, path).answer_within(answer_within);
+    pub(super) async fn snapshot(&self, answer_within: Duration) -> Result<InventorySnapshot, Failure> {
         let (components, groups, partitions, locked) = tokio::try_join!(
-            self.peer.json::<Components>(get("components", "/State/Components")),
-            self.peer.json::<Vec<Group>>(get("groups", "/groups")),
-            self.peer.json::<Vec<Partition>>(get("partitions", "/partitions")),
+            self.peer.json::<HsmComponents>(read("components", "/State/Components", answer_within)),
+            self.peer.json::<Vec<HsmGroup>>(read("groups", "/groups", answer_within)),
+            self.peer.json::<Vec<HsmPartition>>(read("partitions", "/partitions", answer_within)),
             self.locked(answer_within),
         )?;
-        let mut unusable = Unusable::default();
-        let hardware = components.usable(&mut unusable);
-        let groups = groups.into_iter().map(|group| group.usable(&mut unusable)).collect();
-        let partitions = partitions.into_iter().map(|partition| partition.usable(&mut unusable)).collect();
-        self.tell(unusable);
-        Ok(Picture::with_locks(hardware, groups, partitions, locked))
+        let mut invalid = InvalidEntries::default();
+        let hardware = components.usable(&mut invalid);
+        let groups = groups.into_iter().map(|group| group.usable(&mut invalid)).collect();
+        let partitions = partitions.into_iter().map(|partition| partition.usable(&mut invalid)).collect();
+        self.log_invalid(invalid);
+        Ok(InventorySnapshot::with_locks(hardware, groups, partitions, locked))
     }
 
-    pub(super) async fn locked(&self, answer_within: Duration) -> Result<Locked, Failure> {
+    pub(super) async fn locked(&self, answer_within: Duration) -> Result<LockedIds, Failure> {
         let locks = Request::get("locks", "/locks/status").query("type", "Node").query("locked", "True");
-        Ok(self.peer.json::<Locks>(locks.answer_within(answer_within)).await?.ids())
+        Ok(self.peer.json::<HsmLocks>(locks.answer_within(answer_within)).await?.ids())
     }
 
-    /// Which of `ids` are listed. The ids that stand for everything in a query are left out of it.
+    /// Returns the subset of `ids` that is listed. Ids that select everything are left out of the query.
     pub(super) async fn listed(
         &self,
         ids: &[Arc<str>],
@@ -79,23 +77,27 @@ impl Hsm {
             .json(&json!({"ComponentIDs": ids}))
             .items(ids.len())
             .answer_within(answer_within);
-        let answer = self.peer.json::<Components>(query).await?;
-        Ok(answer.usable(&mut Unusable::default()).into_iter().map(|item| item.id).collect())
+        let answer = self.peer.json::<HsmComponents>(query).await?;
+        Ok(answer.usable(&mut InvalidEntries::default()).into_iter().map(|item| item.id).collect())
     }
 
-    fn tell(&self, unusable: Unusable) {
-        let before = std::mem::replace(&mut *self.unusable.lock(), unusable.clone());
-        if !unusable.is_nothing() && unusable != before {
-            let Unusable { unreadable, impossible_ids, repeated } = unusable;
+    fn log_invalid(&self, invalid: InvalidEntries) {
+        let before = std::mem::replace(&mut *self.invalid.lock(), invalid.clone());
+        if !invalid.is_empty() && invalid != before {
+            let InvalidEntries { unreadable, impossible_ids, repeated } = invalid;
             tracing::warn!(
                 peer = NAME,
                 unreadable,
                 impossible_ids,
                 repeated,
-                "parts of the inventory cannot be used and are left out"
+                "invalid inventory entries skipped"
             );
         }
     }
+}
+
+fn read(operation: &'static str, path: &str, answer_within: Duration) -> Request {
+    Request::get(operation, path).answer_within(answer_within)
 }
 
 #[cfg(test)]

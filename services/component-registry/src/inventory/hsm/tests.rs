@@ -9,13 +9,13 @@ use crate::tests::smd::{Smd, Trouble};
 
 const PATHS: [&str; 4] = ["/State/Components", "/groups", "/partitions", "/locks/status"];
 
-/// Short, so that silence is soon told, and long enough for a busy machine.
+/// Short deadlines, so that silence is noticed soon, and long enough for a busy machine.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
-async fn smd() -> (Smd, Hsm) {
+async fn smd() -> (Smd, HsmClient) {
     let smd = Smd::start().await;
     let settings = settings::Peer { total_seconds: 1.0, ..smd.settings() };
-    let hsm = Hsm::new(&settings).unwrap();
+    let hsm = HsmClient::new(&settings).unwrap();
     (smd, hsm)
 }
 
@@ -36,7 +36,7 @@ async fn a_picture_is_four_calls_without_ids() {
     smd.lock("x1c0s0b0n1", true);
     smd.lock("x9c0s0b0n0", true);
 
-    let picture = hsm.picture(ANSWER_WITHIN).await.unwrap();
+    let snapshot = hsm.snapshot(ANSWER_WITHIN).await.unwrap();
     let item = |id: &str, kind: &str| Hardware {
         id: id.into(),
         r#type: kind.into(),
@@ -60,14 +60,14 @@ async fn a_picture_is_four_calls_without_ids() {
         label: label.into(),
         ids: ids.iter().map(|id| (*id).to_owned()).collect(),
     };
-    let expected = Picture::with_locks(
+    let expected = InventorySnapshot::with_locks(
         vec![first, second, item("x1c0s0b0", "NodeBMC"), item("s0", "System")],
         vec![group("blue", &["x1c0s0b0n0", "x1c0s0b0n9"])],
         vec![group("p1", &["x1c0s0b0n1"])],
         ["x1c0s0b0n1", "x9c0s0b0n0"].map(str::to_owned).into(),
     );
-    assert_eq!(picture, expected);
-    assert!(picture.hardware().find(|item| item.id == "x1c0s0b0n1").unwrap().locked);
+    assert_eq!(snapshot, expected);
+    assert!(snapshot.hardware().find(|item| item.id == "x1c0s0b0n1").unwrap().locked);
 
     let mut calls = smd.calls();
     calls.sort_unstable();
@@ -83,7 +83,7 @@ async fn a_picture_is_four_calls_without_ids() {
 }
 
 #[tokio::test]
-async fn trouble_with_any_part_refuses_the_whole_in_bounded_time() {
+async fn a_failed_part_fails_the_snapshot_in_bounded_time() {
     let troubles = [
         (Trouble::Silent, "failing since"),
         (Trouble::Endless, "failing since"),
@@ -97,13 +97,13 @@ async fn trouble_with_any_part_refuses_the_whole_in_bounded_time() {
     ];
     let cases =
         PATHS.iter().flat_map(|path| troubles.iter().map(move |(trouble, told)| (path, trouble, told)));
-    // At the same time, because the silent ones take theirs, and each with a peer of its own, because gates
-    // remember.
+    // Concurrently, because the silent servers use up their deadlines, and each with a peer of its own, because
+    // circuits have a memory.
     join_all(cases.map(async |(path, trouble, told)| {
         let (smd, hsm) = smd().await;
         smd.trouble(path, trouble.clone());
         let began = Instant::now();
-        let failure = hsm.picture(ANSWER_WITHIN).await.unwrap_err();
+        let failure = hsm.snapshot(ANSWER_WITHIN).await.unwrap_err();
         assert!(failure.text.starts_with("HSM "), "{path} {trouble:?}: {failure}");
         assert!(failure.text.contains(told), "{path} {trouble:?}: {failure}");
         assert!(began.elapsed() < Duration::from_secs(5), "{path} {trouble:?}");
@@ -112,23 +112,23 @@ async fn trouble_with_any_part_refuses_the_whole_in_bounded_time() {
 }
 
 #[tokio::test]
-async fn a_lock_answer_without_its_member_locks_nobody() {
+async fn a_lock_answer_without_its_member_locks_no_node() {
     let (smd, hsm) = smd().await;
     smd.lock("x1c0s0b0n1", true);
-    assert_eq!(hsm.locked(ANSWER_WITHIN).await.unwrap(), Locked::from(["x1c0s0b0n1".to_owned()]));
+    assert_eq!(hsm.locked(ANSWER_WITHIN).await.unwrap(), LockedIds::from(["x1c0s0b0n1".to_owned()]));
     smd.trouble("/locks/status", Trouble::Body("{}"));
-    assert_eq!(hsm.locked(ANSWER_WITHIN).await.unwrap(), Locked::new());
+    assert_eq!(hsm.locked(ANSWER_WITHIN).await.unwrap(), LockedIds::new());
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_left_out_of_a_picture() {
+async fn invalid_entries_are_left_out_of_a_snapshot() {
     let (smd, hsm) = smd().await;
     smd.lists(
         json!([{"ID": "a", "Type": "Node"}, {"ID": ""}, {"ID": "a", "Type": "NodeBMC"}, 5, {"ID": "b"}]),
     );
-    let picture = hsm.picture(ANSWER_WITHIN).await.unwrap();
-    let listed = picture.hardware().map(|item| (item.id.as_str(), item.r#type.as_str()));
+    let snapshot = hsm.snapshot(ANSWER_WITHIN).await.unwrap();
+    let listed = snapshot.hardware().map(|item| (item.id.as_str(), item.r#type.as_str()));
     assert_eq!(listed.collect::<Vec<_>>(), [("a", "Node"), ("b", "")]);
-    let counted = Unusable { unreadable: 1, impossible_ids: 1, repeated: 1 };
-    assert_eq!(*hsm.unusable.lock(), counted);
+    let counted = InvalidEntries { unreadable: 1, impossible_ids: 1, repeated: 1 };
+    assert_eq!(*hsm.invalid.lock(), counted);
 }

@@ -9,17 +9,17 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use chassis::settings;
 use domain::{
-    blame::{self, Next, Round},
     clock_offset::ClockOffset,
     component::Action,
     power::TASK_DEADLINE,
+    refusal::{self, RefusalMemory, RefusalStep, RefusedBatch},
 };
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -43,13 +43,28 @@ pub(crate) struct Pcs {
     peer: Peer,
     /// Most nodes in one transition, as far as is known.
     most_nodes: Arc<AtomicUsize>,
-    /// Nodes that were refused by themselves, since when, and why.
-    refused: Arc<Mutex<HashMap<String, (Instant, String)>>>,
+    refusals: Arc<Mutex<PowerRefusals>>,
+}
+
+/// Refusals of questions about power.
+#[derive(Default)]
+struct PowerRefusals {
+    memory: RefusalMemory<String>,
+    /// Nodes that are not asked for, since when, and why.
+    set_aside: HashMap<String, (Instant, String)>,
     /// Whether the last question was refused for every node.
-    refuses_all: Arc<AtomicBool>,
-    /// How many questions there were: each begins with another node, so that a few nodes that are always refused do not
-    /// stand for all.
-    questions: Arc<AtomicUsize>,
+    refuses_all: bool,
+}
+
+/// One question about power, cut into as many calls as its refusals need.
+struct PowerQuestion {
+    /// Nodes of the calls that are still to be made, the next call last.
+    parts: Vec<Vec<String>>,
+    batch: RefusedBatch,
+    round: u32,
+    readings: Vec<(String, Reading)>,
+    /// Nodes that were refused by themselves, and why.
+    refused: Vec<(String, String)>,
 }
 
 impl Pcs {
@@ -61,13 +76,7 @@ impl Pcs {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
         peer.check_credentials("power.pcs");
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
-        Ok(Self {
-            peer,
-            most_nodes,
-            refused: Arc::default(),
-            refuses_all: Arc::default(),
-            questions: Arc::default(),
-        })
+        Ok(Self { peer, most_nodes, refusals: Arc::default() })
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
@@ -82,76 +91,85 @@ impl Pcs {
         ids: Vec<String>,
         deadline: Duration,
     ) -> Result<Vec<(String, Reading)>, Failure> {
-        let (mut ids, mut readings) = self.set_aside(ids);
-        let asked = ids.len();
-        ids.rotate_left(self.questions.fetch_add(1, Ordering::Relaxed) % asked.max(1));
-        let mut round = Round::default();
-        // As long as everybody is refused one node is enough to find out.
-        if asked > 1 && self.refuses_all.load(Ordering::Relaxed) {
-            match self.read(&ids[..1], deadline).await {
+        let mut question = self.begin(ids);
+        let mut words = String::new();
+        while let Some(part) = question.parts.pop() {
+            // The probes are asked for first: if none was taken, nobody is.
+            if part.len() > 1 && question.batch.is_refused() {
+                break;
+            }
+            match self.read(&part, deadline).await {
                 Ok(found) => {
-                    round.take();
-                    readings.extend(found);
-                    ids.remove(0);
+                    question.batch.take();
+                    self.refusals.lock().memory.take(&part, Instant::now().into_std());
+                    question.readings.extend(found);
                 }
+                Err(Failure::TooLarge(_)) if part.len() > 1 => question.halve(part),
                 Err(Failure::Refused(text) | Failure::TooLarge(text)) => {
-                    return Err(Failure::Unreachable(text));
+                    words.clone_from(&text);
+                    self.refuse(&mut question, part, text);
                 }
                 Err(failure) => return Err(failure),
             }
         }
-        self.refuses_all.store(false, Ordering::Relaxed);
-        let (mut parts, mut alone) = (vec![ids], Vec::new());
-        while let Some(mut part) = parts.pop() {
-            if part.is_empty() {
-                continue;
-            }
-            let text = match self.read(&part, deadline).await {
-                Ok(found) => {
-                    round.take();
-                    readings.extend(found);
-                    continue;
-                }
-                Err(Failure::TooLarge(_)) if part.len() > 1 => {
-                    let rest = part.split_off(part.len() / 2);
-                    parts.extend([rest, part]);
-                    continue;
-                }
-                Err(Failure::Refused(text) | Failure::TooLarge(text)) => text,
-                Err(failure) => return Err(failure),
-            };
-            match round.refuse(part.len()) {
-                Next::Probe => {
-                    let (probes, rest) = blame::probes(part);
-                    parts.push(rest);
-                    parts.extend(probes.into_iter().map(|probe| vec![probe]));
-                }
-                Next::Halve => {
-                    let rest = part.split_off(part.len() / 2);
-                    parts.extend([rest, part]);
-                }
-                Next::BlameNode | Next::Undecided => alone.extend(part.pop().map(|id| (id, text))),
-                Next::BlameUpstream => {
-                    self.refuses_all.store(true, Ordering::Relaxed);
-                    return Err(Failure::Unreachable(text));
-                }
+        self.judge(question).ok_or(Failure::Unreachable(words))
+    }
+
+    /// Begins a question about the nodes that are not set aside. As long as everybody is refused a single node is asked for
+    /// first.
+    fn begin(&self, ids: Vec<String>) -> PowerQuestion {
+        let (ids, readings) = self.set_aside(ids);
+        let mut refusals = self.refusals.lock();
+        let round = refusals.memory.next_round();
+        let (batch, parts) = if refusals.refuses_all {
+            let (first, rest) = refusal::split_probes(ids, 1, round);
+            (RefusedBatch::probed(Instant::now().into_std()), vec![rest, first])
+        } else {
+            (RefusedBatch::default(), vec![ids])
+        };
+        let parts = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        PowerQuestion { parts, batch, round, readings, refused: Vec::new() }
+    }
+
+    /// Decides how a question goes on of which a `part` was refused.
+    fn refuse(&self, question: &mut PowerQuestion, part: Vec<String>, text: String) {
+        let now = Instant::now().into_std();
+        let Some(first) = part.first() else { return };
+        let mut refusals = self.refusals.lock();
+        refusals.memory.refuse(part.iter().map(|id| (id, 0)), now);
+        let witness = refusals.memory.witness(first, question.batch.is_taken(), now);
+        match question.batch.next_step(part.len(), witness, now) {
+            RefusalStep::Probe(count) => question.probe(part, count),
+            RefusalStep::Halve => question.halve(part),
+            RefusalStep::SetAside | RefusalStep::BackOff => {
+                question.refused.extend(part.into_iter().map(|id| (id, text.clone())));
             }
         }
-        if round.blames_nodes() {
-            let now = Instant::now();
-            self.refused.lock().extend(alone.iter().map(|(id, text)| (id.clone(), (now, text.clone()))));
-        } else if asked > 1
-            && let Some((_, text)) = alone.pop()
-        {
-            return Err(Failure::Unreachable(text));
+    }
+
+    /// The readings of a question that has ended; none if the service is to blame for its refusals.
+    fn judge(&self, question: PowerQuestion) -> Option<Vec<(String, Reading)>> {
+        let PowerQuestion { batch, mut readings, refused, .. } = question;
+        let (now, mut refusals) = (Instant::now(), self.refusals.lock());
+        refusals.refuses_all = batch.is_refused();
+        if refusals.refuses_all {
+            return None;
         }
-        readings.extend(alone.into_iter().map(|(id, text)| (id, Reading::undefined(text))));
-        Ok(readings)
+        for (id, text) in refused {
+            if !refusals.memory.sets_aside(&id, batch.is_taken(), now.into_std()) {
+                return None;
+            }
+            refusals.set_aside.insert(id.clone(), (now, text.clone()));
+            readings.push((id, Reading::undefined(text)));
+        }
+        Some(readings)
     }
 
     /// The node is asked for again, also if it was refused not long ago.
     pub(crate) fn reconsider(&self, id: &str) {
-        self.refused.lock().remove(id);
+        let mut refusals = self.refusals.lock();
+        refusals.set_aside.remove(id);
+        refusals.memory.forget([&id.to_owned()]);
     }
 
     pub(crate) fn clock(&self) -> Option<ClockOffset> {
@@ -160,11 +178,11 @@ impl Pcs {
 
     /// Separates nodes that were refused not long ago, and what was said of them.
     fn set_aside(&self, ids: Vec<String>) -> (Vec<String>, Vec<(String, Reading)>) {
-        let mut refused = self.refused.lock();
-        refused.retain(|_, (since, _)| since.elapsed() < REFUSED_FOR);
+        let set_aside = &mut self.refusals.lock().set_aside;
+        set_aside.retain(|_, (since, _)| since.elapsed() < REFUSED_FOR);
         let (mut asked, mut known) = (Vec::with_capacity(ids.len()), Vec::new());
         for id in ids {
-            match refused.get(&id) {
+            match set_aside.get(&id) {
                 Some((_, text)) => known.push((id, Reading::undefined(text.clone()))),
                 None => asked.push(id),
             }
@@ -295,6 +313,20 @@ impl Pcs {
             found.extend(self.transition(&one.id, deadline).await?.as_ref().map(wire::Transition::record));
         }
         Ok(found)
+    }
+}
+
+impl PowerQuestion {
+    /// A few nodes are asked for alone before the rest.
+    fn probe(&mut self, part: Vec<String>, count: usize) {
+        let (probes, rest) = refusal::split_probes(part, count, self.round);
+        self.parts.extend((!rest.is_empty()).then_some(rest));
+        self.parts.extend(probes.into_iter().map(|probe| vec![probe]));
+    }
+
+    fn halve(&mut self, mut part: Vec<String>) {
+        let rest = part.split_off(part.len() / 2);
+        self.parts.extend([rest, part]);
     }
 }
 

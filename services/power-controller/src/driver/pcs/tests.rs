@@ -115,8 +115,8 @@ async fn refusal_of_everybody_costs_few_calls_and_sets_nobody_aside() {
 async fn nodes_beside_refused_probes_are_read_in_the_end() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
-    let asked = ids("bogus0 bogus1 x2 x3 bogus4");
-    fake.set_power(&["x2", "x3"], "off", "");
+    let asked = ids("x0 bogus1 bogus2 x3 bogus4");
+    fake.set_power(&["x0", "x3"], "off", "");
     let mut outcomes = String::new();
     for _ in 0..3 {
         let readings = pcs.power(asked.clone(), DEADLINE).await.unwrap_or_default();
@@ -124,6 +124,18 @@ async fn nodes_beside_refused_probes_are_read_in_the_end() {
         writeln!(outcomes, "{off} of {}", readings.len()).unwrap();
     }
     assert_eq!(outcomes, "0 of 0\n0 of 0\n2 of 5\n");
+}
+
+#[tokio::test]
+async fn lone_refused_node_is_blamed_once_another_is_taken() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    fake.set_power(&["x1", "x2"], "off", "");
+    fake.trouble("status", Some(Trouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
+    let refused = pcs.power(ids("x2"), DEADLINE).await;
+    assert!(matches!(refused, Err(Failure::Unreachable(_))), "{refused:?}");
+    pcs.power(ids("x1"), DEADLINE).await.unwrap();
+    assert!(show(pcs.power(ids("x2"), DEADLINE).await.unwrap()).starts_with("x2 Undefined"));
 }
 
 #[tokio::test]

@@ -148,6 +148,22 @@ async fn the_opposite_of_what_is_under_way_is_not_begun() {
 }
 
 #[tokio::test]
+async fn given_up_action_is_in_the_way_of_no_other() {
+    let (bmc, redfish) = one(Hardware { works: false, ..Hardware::of(&["1"]) }, &quick()).await;
+    bmc.set_power("1", "On");
+    let off = redfish.start(PoweringOffGracefully, ids(&["x1"]), || true);
+    while bmc.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    redfish.give_up(&off);
+    assert_eq!(redfish.follow(&off), None);
+    bmc.set_power("1", "Off");
+    bmc.hardware.lock().works = true;
+    assert_eq!(act(&redfish, PoweringOn, &["x1"]).await, [Succeeded]);
+    assert_eq!(bmc.asked(), ["1: GracefulShutdown", "1: On"]);
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_fails_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
     let file = machine_file(&directory.path().join("machine.toml"), "[[node]]\nid = 'x1'");

@@ -1,4 +1,4 @@
-//! Whom a session leaves alone is kept beside it.
+//! Adds the table of left-out nodes.
 
 use sea_orm_migration::{
     prelude::{DbErr, DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},

@@ -1,4 +1,4 @@
-//! What a pending session is about to assign is kept with it.
+//! Adds the intent of pending sessions.
 
 use sea_orm_migration::{
     prelude::{DbErr, DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},

@@ -1,0 +1,107 @@
+//! Bounds of the requests that are passed on at the same time, by class. A request that finds no place waits for a
+//! while, and is then refused with the time to retry: services that have more to do than they can do get nothing done
+//! in time.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use chassis::{
+    admission::{self, Class, Places, hold},
+    bodies::{ArrivedBody, BodyBudget, Incomplete, Pace},
+    capacity::Capacity,
+    settings::Gateway,
+};
+use http::Method;
+
+use super::problem::Problem;
+
+/// Bytes that a list under way takes: two pages that the service may send ahead of the client, once as they came and
+/// once as they are read, and the chunk that waits to be sent.
+const LIST: u64 = 3 << 20;
+
+/// The places of each class, and the room for bodies. Clones share them.
+#[derive(Clone)]
+pub(crate) struct AdmissionPlaces {
+    classes: Places,
+    bodies: BodyBudget,
+    patience: Duration,
+}
+
+impl AdmissionPlaces {
+    /// Places and room as the settings and the process allow.
+    pub(crate) fn new(settings: &Gateway, capacity: &Capacity) -> Self {
+        let lists = capacity.share(settings.list_bytes.into()) / LIST;
+        let lists = u32::try_from(lists).unwrap_or(u32::MAX).clamp(1, settings.lists);
+        let classes = Places::new(|class| match class {
+            Class::Report => settings.reports,
+            Class::Operator => settings.operators,
+            Class::List => lists,
+            // No request over HTTP has these classes.
+            Class::Watch | Class::Control => 0,
+        });
+        let patience = Duration::from_secs(settings.queue_seconds.into());
+        let bytes = capacity.share(settings.body_bytes.into());
+        Self { classes, bodies: BodyBudget::new(bytes, pace(settings), patience), patience }
+    }
+}
+
+/// The least pace at which bodies have to arrive.
+pub(crate) fn pace(settings: &Gateway) -> Pace {
+    Pace {
+        bytes_per_second: settings.least_rate.into(),
+        grace: Duration::from_secs(settings.stall_seconds.into()),
+        patience: Duration::from_secs(settings.patience_seconds.into()),
+    }
+}
+
+/// Decides the admission class of a request from its method and path. `None`: it is always let in, because it costs
+/// next to nothing, probes the gateway, or comes from firmware that gives up when refused.
+pub(crate) type Classify = fn(&Method, &str) -> Option<Class>;
+
+/// Admission in front of the handlers of a path.
+pub(crate) struct PathAdmission {
+    pub places: AdmissionPlaces,
+    pub classify: Classify,
+    /// Most bytes of a body.
+    pub largest_body: u64,
+}
+
+/// Passes a request on once it has arrived as a whole and there is a place for it, and keeps the place until the client
+/// has the answer.
+pub(crate) async fn admit(
+    State(admission): State<Arc<PathAdmission>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    admitted(&admission, request, next).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<Response, Problem> {
+    let PathAdmission { places, classify, largest_body } = path;
+    let class = classify(request.method(), request.uri().path());
+    let (head, body) = request.into_parts();
+    let ArrivedBody { bytes, room } = places.bodies.read(body, *largest_body).await?;
+    let request = Request::from_parts(head, bytes.into());
+    let Some(class) = class else {
+        return Ok(admission::scope(Class::Operator, next.run(request)).await);
+    };
+    let place = places.classes.enter(class, places.patience).await.map_err(Problem::not_admitted)?;
+    let response = admission::scope(class, next.run(request)).await;
+    drop(room);
+    Ok(response.map(|body| hold(body, place)))
+}
+
+impl From<Incomplete> for Problem {
+    fn from(incomplete: Incomplete) -> Self {
+        match incomplete {
+            Incomplete::TooLarge => Self::too_large(),
+            Incomplete::TooSlow => Self::too_slow(),
+            Incomplete::NoRoom(fault) => Self::not_admitted(fault),
+            Incomplete::Broken => Self::bad_request("the request body could not be read"),
+        }
+    }
+}

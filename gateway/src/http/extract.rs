@@ -1,0 +1,113 @@
+//! Parts of a request that handlers take: a JSON body, and a name from the path.
+
+use std::{fmt::Display, marker::PhantomData};
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use bytes::Bytes;
+use http::{HeaderMap, header::CONTENT_TYPE, request::Parts};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::problem::Problem;
+
+/// Longest text about a body that does not fit. Such texts quote the value, which may be megabytes.
+const LONGEST_DETAIL: usize = 1000;
+
+/// A body that is JSON of the shape `T`.
+pub(crate) struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let media_type = media_type(request.headers());
+        let body = Bytes::from_request(request, state).await;
+        let body = body.map_err(|_| Problem::bad_request("the request body could not be read"))?;
+        if media_type.is_empty() && body.is_empty() {
+            return Err(Problem::bad_request("a request body is required"));
+        }
+        if !is_json(&media_type) {
+            return Err(Problem::unsupported_media_type(&media_type));
+        }
+        parse(&body).map(Self)
+    }
+}
+
+/// The type of the body without parameters such as the charset; empty when there is none.
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_owned()
+}
+
+/// Accepts any JSON type, such as that of a merge patch.
+fn is_json(media_type: &str) -> bool {
+    let media_type = media_type.to_ascii_lowercase();
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// When the text is no JSON, or JSON of another shape; then the place of the mismatch is named.
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // Reading straight into the shape is fast, and right for every good body except one that repeats a member, where
+    // the last has to win. The second reading settles that, and reports better: a body that breaks off is no JSON,
+    // however wrong its shape was before.
+    serde_json::from_slice(body).or_else(|_| {
+        let value: Value = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+        serde_path_to_error::deserialize(value).map_err(|error| misfit(error.path(), error.inner()))
+    })
+}
+
+/// Names the limit that a body exceeds: JSON itself has none for numbers and depth.
+fn unreadable(error: &serde_json::Error) -> Problem {
+    let text = error.to_string();
+    let limits = [
+        "number out of range",
+        "recursion limit exceeded",
+        "lone leading surrogate",
+        "unexpected end of hex escape",
+    ];
+    Problem::bad_request(match limits.iter().any(|limit| text.starts_with(limit)) {
+        true => format!("Request body cannot be read: {text}"),
+        false => "Request body is not valid JSON".to_owned(),
+    })
+}
+
+fn misfit(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Problem {
+    let text: String = error.to_string().chars().take(LONGEST_DETAIL).collect();
+    Problem::bad_request(match path.iter().len() {
+        0 => text,
+        _ => at(path, text),
+    })
+}
+
+/// Says where in the document something is wrong.
+pub(crate) fn at(path: impl Display, text: impl Display) -> String {
+    format!("{text} - '{path}'")
+}
+
+/// The name of a resource in the path of a request, documented as a `T`. Handlers judge it after the body.
+pub(crate) struct PathName<T> {
+    text: String,
+    documented: PhantomData<T>,
+}
+
+impl<T> PathName<T> {
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+impl<S: Send + Sync, T> FromRequestParts<S> for PathName<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(text)| Self { text, documented: PhantomData })
+            .map_err(|_| Problem::bad_request("the path is not valid UTF-8"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! HTTP without a contract: how requests arrive, how they are read and refused, and how answers leave. Faces build on
+//! it and bring their own paths, JSON, titles and texts; this module knows none of them.
+//!
+//! - `serve`, `paced`, `refusal`: connections, how slowly a client may read, and heads that cannot be parsed
+//! - `trace`: request id and span; `admission`: places and room for bodies, by class
+//! - `extract`, `query`: JSON bodies, names in paths, query parameters; `problem`: refusals
+//! - `answer`, `stream`: JSON answers and lists of any length
+//! - `call`, `retry`: calls to the services behind, their deadline, and the retry of reads
+//! - `endpoint`: paths with their handlers; `document`, `description`: the OpenAPI document made from them
+
+pub(crate) mod admission;
+pub(crate) mod answer;
+pub(crate) mod call;
+pub(crate) mod description;
+pub(crate) mod document;
+pub(crate) mod endpoint;
+pub(crate) mod extract;
+mod paced;
+pub(crate) mod problem;
+pub(crate) mod query;
+mod refusal;
+pub(crate) mod retry;
+pub(crate) mod serve;
+pub(crate) mod stream;
+pub(crate) mod trace;

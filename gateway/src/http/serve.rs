@@ -1,0 +1,371 @@
+//! Connections: their number, the time that their clients have, and their end.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::Body,
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use chassis::{
+    admission::{self, hold},
+    bodies::Pace,
+    memory::leave_room,
+};
+use http::{Method, Version, header::HOST};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+use tower::{Service, ServiceExt};
+
+use super::{paced::PacedStream, problem::Problem, refusal::RefusalStream};
+
+/// Most bytes of the head of a request. An address of 64 KiB leaves room for as much in headers, and then some.
+const LARGEST_HEAD: usize = 256 << 10;
+
+/// Time in which bytes that a client goes on sending after its answer are read and thrown away: a connection that is
+/// closed before takes the answer with it.
+const LINGER: Duration = Duration::from_secs(2);
+/// Most bytes that are thrown away.
+const MOST_LEFT_OVER: u64 = 64 << 20;
+
+/// Time in which a connection may still begin a request when another needs its place.
+const ROOM: Duration = Duration::from_millis(250);
+
+/// Pause before the next connection is accepted after one could not be.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
+
+/// Connections beside all places: while every place is at work, these still answer probes, give firmware its script,
+/// and refuse other requests with the time to retry.
+const SPARE: usize = 16;
+
+/// Time that a request on a spare connection waits for a place.
+const SPARE_WAIT: Duration = Duration::from_millis(50);
+/// Time for the head of a request on a spare connection.
+const SPARE_HEAD: Duration = Duration::from_secs(1);
+
+/// Bounds of connections and their clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// Most connections with a place.
+    pub connections: u32,
+    /// Time for the head of a request.
+    pub patience: Duration,
+    /// Least pace at which a client has to take an answer.
+    pub pace: Pace,
+}
+
+/// Serves `app` until shutdown; then answers the requests that have arrived. `is_vital` selects requests that need no
+/// place.
+pub(crate) async fn serve<A>(
+    listener: TcpListener,
+    app: A,
+    is_vital: fn(&Method, &str) -> bool,
+    limits: ConnectionLimits,
+    shutdown: CancellationToken,
+) where
+    A: Service<Request, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Unpin
+        + 'static,
+{
+    let places = ConnectionPlaces::new(limits.connections);
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = places.next(&listener) => accepted,
+        };
+        let (stream, seat) = accepted;
+        let connection = ClientConnection {
+            app: app.clone(),
+            is_vital,
+            limits,
+            shutdown: shutdown.clone(),
+            places: places.clone(),
+        };
+        connections.spawn(connection.serve(stream, seat));
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// State that all connections share. Clones share it.
+#[derive(Clone)]
+struct ConnectionPlaces {
+    places: Arc<Semaphore>,
+    spare: Arc<Semaphore>,
+    open: Arc<Mutex<HashMap<u64, Arc<ConnectionActivity>>>>,
+    began: Instant,
+}
+
+/// The last activity of a connection.
+struct ConnectionActivity {
+    /// Milliseconds, and one, at which its last request was answered or the connection was accepted; 0: a request is
+    /// under way.
+    idle_since: AtomicU64,
+    /// Cancelled when another connection needs the place.
+    leave: CancellationToken,
+}
+
+/// The right to be a connection.
+enum ConnectionSeat {
+    Place(OwnedSemaphorePermit),
+    Spare(OwnedSemaphorePermit),
+}
+
+impl ConnectionPlaces {
+    fn new(most: u32) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(most as usize)),
+            spare: Arc::new(Semaphore::new(SPARE)),
+            open: Arc::default(),
+            began: Instant::now(),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    /// The next connection. If every place is taken, the idlest connection makes room; if all are at work, the new
+    /// connection is spare.
+    async fn next(&self, listener: &TcpListener) -> (TcpStream, ConnectionSeat) {
+        let stream = self.accept(listener).await;
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return (stream, ConnectionSeat::Place(place));
+        }
+        if let Some(place) = self.make_room().await {
+            return (stream, ConnectionSeat::Place(place));
+        }
+        let spare = Arc::clone(&self.spare).acquire_owned().await.expect("the spare places are never closed");
+        (stream, ConnectionSeat::Spare(spare))
+    }
+
+    async fn accept(&self, listener: &TcpListener) -> TcpStream {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return stream,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    // The process may have no file descriptor left.
+                    if let Some((_, idlest)) = self.idlest() {
+                        idlest.leave.cancel();
+                    }
+                    tokio::time::sleep(AFTER_A_FAILURE).await;
+                }
+            }
+        }
+    }
+
+    /// The place of the idlest connection; none if all are at work.
+    async fn make_room(&self) -> Option<OwnedSemaphorePermit> {
+        let (since, idlest) = self.idlest()?;
+        let idle = Duration::from_millis(self.now().saturating_sub(since));
+        tokio::time::sleep(ROOM.saturating_sub(idle)).await;
+        // A request may have begun in the meantime; the connection then closes with its answer.
+        idlest.leave.cancel();
+        let place = Arc::clone(&self.places).acquire_owned();
+        let place = tokio::time::timeout(ROOM, place).await.ok()?;
+        Some(place.expect("the places are never closed"))
+    }
+
+    fn idlest(&self) -> Option<(u64, Arc<ConnectionActivity>)> {
+        let open = self.open.lock();
+        let idle = open.values().filter(|one| !one.leave.is_cancelled());
+        let idle =
+            idle.map(|one| (one.idle_since.load(Ordering::Acquire), one)).filter(|(since, _)| *since > 0);
+        let (since, idlest) = idle.min_by_key(|(since, _)| *since)?;
+        Some((since, Arc::clone(idlest)))
+    }
+
+    /// Lists a connection until the returned value is dropped.
+    fn enlist(&self) -> EnlistedConnection {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let idle_since = AtomicU64::new(self.now());
+        let activity = Arc::new(ConnectionActivity { idle_since, leave: CancellationToken::new() });
+        self.open.lock().insert(number, Arc::clone(&activity));
+        EnlistedConnection { places: self.clone(), number, activity }
+    }
+}
+
+struct EnlistedConnection {
+    places: ConnectionPlaces,
+    number: u64,
+    activity: Arc<ConnectionActivity>,
+}
+
+impl Drop for EnlistedConnection {
+    fn drop(&mut self) {
+        let mut open = self.places.open.lock();
+        open.remove(&self.number);
+        leave_room(&mut open);
+    }
+}
+
+/// A request under way: its connection is at work until the answer was taken.
+struct AtWork {
+    activity: Arc<ConnectionActivity>,
+    places: ConnectionPlaces,
+    /// The place of a request on a spare connection.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl AtWork {
+    fn begin(activity: &Arc<ConnectionActivity>, places: &ConnectionPlaces) -> Self {
+        activity.idle_since.store(0, Ordering::Release);
+        Self { activity: Arc::clone(activity), places: places.clone(), _place: None }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.activity.idle_since.store(self.places.now(), Ordering::Release);
+    }
+}
+
+struct ClientConnection<A> {
+    app: A,
+    is_vital: fn(&Method, &str) -> bool,
+    limits: ConnectionLimits,
+    shutdown: CancellationToken,
+    places: ConnectionPlaces,
+}
+
+impl<A> ClientConnection<A>
+where
+    A: Service<Request, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Unpin
+        + 'static,
+{
+    async fn serve(self, stream: TcpStream, seat: ConnectionSeat) {
+        // Without this option small answers wait up to 40 ms for an acknowledgement. A connection that refuses the
+        // option is closed already.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "connection closed before it was served");
+        }
+        let Self { app, is_vital, limits, shutdown, places } = self;
+        let (place, spare) = match seat {
+            ConnectionSeat::Place(place) => (Some(place), None),
+            ConnectionSeat::Spare(spare) => (None, Some(spare)),
+        };
+        let is_spare = spare.is_some();
+        let spare = Arc::new(Mutex::new(spare));
+        let enlisted = places.enlist();
+        let activity = Arc::clone(&enlisted.activity);
+        let own = Arc::clone(&activity);
+        let answer = service_fn(move |request: hyper::Request<Incoming>| {
+            let needs_place = is_spare && !is_vital(request.method(), request.uri().path());
+            let spare = needs_place.then(|| Arc::clone(&spare));
+            respond(app.clone(), request, AtWork::begin(&own, &places), spare)
+        });
+        let stream = PacedStream::new(RefusalStream::around(stream), limits.pace);
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(if is_spare { SPARE_HEAD } else { limits.patience })
+            .keep_alive(!is_spare)
+            .max_buf_size(LARGEST_HEAD)
+            .serve_connection(TokioIo::new(stream), answer);
+        // Requests that have arrived are read first, and answered.
+        let ended = tokio::select! {
+            biased;
+            ended = &mut connection => Some(ended),
+            () = shutdown.cancelled() => None,
+            () = activity.leave.cancelled() => None,
+        };
+        let ended = match ended {
+            Some(ended) => Some(ended),
+            None => {
+                // The connection ends now, or with the answer to the request under way.
+                Pin::new(&mut connection).graceful_shutdown();
+                let idle = until_idle(&activity);
+                tokio::select! {
+                    biased;
+                    ended = &mut connection => Some(ended),
+                    () = idle, if activity.leave.is_cancelled() => None,
+                }
+            }
+        };
+        if let Some(Err(error)) = &ended {
+            tracing::debug!(%error, "a connection ended badly");
+        }
+        // A connection that had to make room was idle: its last answer has been taken.
+        if !activity.leave.is_cancelled() {
+            let mut stream = connection.into_parts().io.into_inner();
+            linger(stream.get_mut().stream()).await;
+        }
+        drop((place, enlisted));
+    }
+}
+
+/// Answers a request. On a spare connection it needs a place, which it exchanges for the right to be `spare`.
+async fn respond<A>(
+    app: A,
+    request: hyper::Request<Incoming>,
+    mut at_work: AtWork,
+    spare: Option<Arc<Mutex<Option<OwnedSemaphorePermit>>>>,
+) -> Result<Response, Infallible>
+where
+    A: Service<Request, Response = Response, Error = Infallible, Future: Send>,
+{
+    if lacks_host(&request) {
+        return Ok(Problem::bad_request("the request has no Host header").into_response());
+    }
+    if let Some(spare) = spare {
+        let place = Arc::clone(&at_work.places.places).acquire_owned();
+        match tokio::time::timeout(SPARE_WAIT, place).await {
+            Ok(place) => at_work._place = place.ok(),
+            Err(_) => return Ok(crowded().into_response()),
+        }
+        spare.lock().take();
+    }
+    let answer = app.oneshot(request.map(Body::new)).await;
+    answer.map(|answer| answer.map(|body| hold(body, at_work)))
+}
+
+/// Ends when a connection that has to make room is not at work: its client sends a head by the byte, or nothing.
+async fn until_idle(activity: &ConnectionActivity) {
+    while activity.idle_since.load(Ordering::Acquire) == 0 {
+        tokio::time::sleep(ROOM).await;
+    }
+}
+
+/// HTTP/1.1 requires the header; earlier versions did not know it.
+fn lacks_host(request: &hyper::Request<Incoming>) -> bool {
+    request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST)
+}
+
+fn crowded() -> Problem {
+    let reason = "as many connections are at work as the limits allow".to_owned();
+    Problem::busy(reason, admission::come_back())
+}
+
+/// Waits until the client has closed its end, or has had its time.
+async fn linger(stream: &mut TcpStream) {
+    let mut left_over = stream.take(MOST_LEFT_OVER);
+    let mut sink = tokio::io::sink();
+    let drained = tokio::io::copy(&mut left_over, &mut sink);
+    // The connection is done, however the copy ended.
+    let _: Result<std::io::Result<u64>, _> = tokio::time::timeout(LINGER, drained).await;
+}

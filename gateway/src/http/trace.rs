@@ -1,0 +1,44 @@
+//! Request id and span of everything that a request causes.
+
+use std::time::Instant;
+
+use axum::{extract::Request, middleware::Next, response::Response};
+use chassis::request_id;
+use http::{
+    HeaderValue,
+    header::{ALLOW, HeaderName},
+};
+use tracing::Instrument;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
+
+/// Handles a request under the id that the client gave it, or a new one, and answers that id.
+pub(crate) async fn traced(request: Request, next: Next) -> Response {
+    let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let id = request_id::accept(given);
+    let span = tracing::info_span!("request", method = %request.method(), path = request.uri().path(), request_id = id);
+    let header = HeaderValue::from_str(&id).expect("an accepted id has only visible ASCII letters");
+    let work = request_id::scope(id, timed(request, next));
+    let mut response = work.instrument(span).await;
+    response.headers_mut().insert(REQUEST_ID, header);
+    allow_options(&mut response);
+    response
+}
+
+async fn timed(request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let milliseconds = began.elapsed().as_secs_f64() * 1e3;
+    tracing::debug!(status, milliseconds, "answered");
+    response
+}
+
+/// Adds OPTIONS to the listed methods: every path answers it, which the framework does not know.
+fn allow_options(response: &mut Response) {
+    let listed = response.headers().get(ALLOW).and_then(|value| value.to_str().ok());
+    let complete = listed.map(|methods| format!("{methods},OPTIONS"));
+    if let Some(value) = complete.and_then(|methods| HeaderValue::try_from(methods).ok()) {
+        response.headers_mut().insert(ALLOW, value);
+    }
+}

@@ -1,0 +1,102 @@
+//! The port that the faces `bos` and `reveille` share. Paths and methods that neither knows are refused as BOS does.
+
+use std::{any::Any, convert::Infallible};
+
+use axum::{
+    Extension, Router,
+    extract::{DefaultBodyLimit, Request},
+    middleware::from_fn,
+    response::{IntoResponse, Response},
+};
+use chassis::{Settings, capacity::Capacity};
+use http::{Method, StatusCode};
+use tower::{Layer, Service};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::{
+    bos::{self, face::BosFace, paths::PREFIX, problem::BosProblem},
+    http::{
+        admission::AdmissionPlaces,
+        description::ApiDescription,
+        document::{ApiAbout, DescribedPath},
+        endpoint::{Endpoint, routed},
+        problem::Problem,
+        trace::traced,
+    },
+    mesh::Mesh,
+    reveille,
+};
+
+/// Introduction of the document.
+const ABOUT: ApiAbout = ApiAbout {
+    title: "Reveille",
+    description: "Boots, reboots, shuts down and configures the nodes of a machine. The paths under `/v2` are those \
+                  of version 2 of the Boot Orchestration Service. They are served at the root and under `/apis/bos`.\n\n\
+                  Every refusal is a problem document. Unknown query parameters are ignored, and of a repeated one \
+                  the last counts; unknown members of a body are refused, and so are members that are only read. \
+                  HEAD works wherever GET does, and OPTIONS tells the methods of a path. Lengths are in characters, \
+                  and no text may have a NUL.",
+    source: "BOS reference",
+};
+
+/// Everything that the port serves. Requests are traced around the routes and not within, so that answers to unknown
+/// paths carry an id too.
+pub(crate) fn app(
+    settings: &Settings,
+) -> anyhow::Result<
+    impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
+> {
+    let mesh = Mesh::new(settings)?;
+    let places = AdmissionPlaces::new(&settings.gateway, &Capacity::of_process(settings));
+    Ok(from_fn(traced).layer(router(BosFace::new(mesh, settings), &places)))
+}
+
+/// True for requests that need no place, because their answers cost next to nothing.
+pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
+    bos::paths::class_of(method, path).is_none()
+}
+
+fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
+    let contract = bos::routes::endpoints(face.strict);
+    let own = reveille::endpoints(PREFIX);
+    let description = ApiDescription::new(&ABOUT, &described(&contract, &own), PREFIX);
+    let contract = routed(contract, places, bos::paths::class_of);
+    // Paths of Reveille's own have to answer whatever else is under way.
+    let own = routed(own, places, |_, _| None);
+    contract
+        .merge(bos::routes::unguarded())
+        .with_state(face.clone())
+        .merge(own.with_state(face.mesh))
+        .method_not_allowed_fallback(no_such_method)
+        .fallback(async || BosProblem::no_such_path())
+        .layer(Extension(description))
+        .layer(CatchPanicLayer::custom(panicked))
+        // Bodies are bounded where they are read.
+        .layer(DefaultBodyLimit::disable())
+}
+
+fn described<'a>(contract: &'a [Endpoint<BosFace>], own: &'a [Endpoint<Mesh>]) -> Vec<DescribedPath<'a>> {
+    contract.iter().map(Endpoint::described).chain(own.iter().map(Endpoint::described)).collect()
+}
+
+/// Answers OPTIONS of every path. The framework lists the methods in the `Allow` header of this answer.
+async fn no_such_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::OK.into_response();
+    }
+    BosProblem::method_not_allowed().into_response()
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    Problem::internal(&format!("panic: {}", text.unwrap_or_default())).into_response()
+}
+
+/// The document as it is found under `prefix`.
+#[cfg(test)]
+pub(crate) fn description_at(prefix: &str) -> serde_json::Value {
+    let contract = bos::routes::endpoints(false);
+    let own = reveille::endpoints(PREFIX);
+    crate::http::document::document(&ABOUT, &described(&contract, &own), prefix)
+}

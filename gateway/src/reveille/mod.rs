@@ -1,0 +1,42 @@
+//! Reveille's own paths: probes, metrics, and the description of everything that the common port serves.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    http::{description, document::ApiOperation, endpoint::Endpoint},
+    mesh::Mesh,
+};
+
+mod probes;
+
+/// Tag of every path of this face.
+const TAG: &str = "around the contract";
+
+/// The paths of this face. The description is also found under `prefix`, beside the contract that it describes.
+pub(crate) fn endpoints(prefix: &'static str) -> Vec<Endpoint<Mesh>> {
+    vec![
+        at("/livez").get(probes::live, ApiOperation::new("The process answers").answers_text()),
+        at("/readyz").get(
+            probes::ready,
+            ApiOperation::new("What is needed is ready").answers::<BTreeMap<String, String>>(),
+        ),
+        at("/startz").get(
+            probes::started,
+            ApiOperation::new("What is needed has started").answers::<BTreeMap<String, String>>(),
+        ),
+        at("/metrics").get(probes::metrics, ApiOperation::new("Metrics for Prometheus").answers_text()),
+        at("/openapi.json")
+            .get(description::show, ApiOperation::new("This description").answers::<serde_json::Value>())
+            .also_under(prefix),
+        page("/ui").also_under(prefix),
+        page("/ui/").also_under(prefix),
+    ]
+}
+
+fn at(path: &'static str) -> Endpoint<Mesh> {
+    Endpoint::at(path, TAG)
+}
+
+fn page(path: &'static str) -> Endpoint<Mesh> {
+    at(path).get(description::page, ApiOperation::new("This description as a page").answers_page())
+}

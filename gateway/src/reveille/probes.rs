@@ -1,0 +1,96 @@
+//! Probes and metrics, for operators of the gateway.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use chassis::{STARTED, telemetry};
+use http::{Request, StatusCode, header::CONTENT_TYPE};
+use tonic::{Code, Status};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use tower::ServiceExt;
+
+use crate::{
+    http::{answer::json, call::answer_within, problem::Problem},
+    mesh::{Mesh, MeshChannel, REGISTRY, SESSIONS},
+};
+
+/// Time for the answer of a service. Probes give up after a second or two, and a later answer is of no use.
+const PROBE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Name of a service as a whole in checks of health.
+const WHOLE: &str = "";
+
+/// Most bytes of the reasons for which a service is not ready.
+const LONGEST_WHY: usize = 64 << 10;
+
+pub(super) async fn live() -> &'static str {
+    "ok\n"
+}
+
+pub(super) async fn metrics() -> impl IntoResponse {
+    ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
+}
+
+/// Succeeds if every service that the contract needs is ready; the answer shows the others with their reasons.
+pub(super) async fn ready(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+    check_all(mesh, WHOLE).await
+}
+
+/// Succeeds if every service that the contract needs has started, whatever its database does. Load balancers use it:
+/// while a database fails, another gateway could do no more, and this one still answers firmware.
+pub(super) async fn started(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+    check_all(mesh, STARTED).await
+}
+
+async fn check_all(mesh: Mesh, what: &'static str) -> Result<Response, Problem> {
+    let (registry, sessions) = tokio::join!(
+        check(REGISTRY, mesh.registry.clone(), what),
+        check(SESSIONS, mesh.manager.clone(), what)
+    );
+    let all = registry.is_ok() && sessions.is_ok();
+    let parts = BTreeMap::from([(REGISTRY, shown(registry)), (SESSIONS, shown(sessions))]);
+    json(if all { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &parts)
+}
+
+fn shown(outcome: Result<(), String>) -> String {
+    outcome.err().unwrap_or_else(|| "ready".to_owned())
+}
+
+async fn check(part: &'static str, channel: MeshChannel, what: &'static str) -> Result<(), String> {
+    match answer_within(PROBE_DEADLINE, part, ask(channel.clone(), what)).await {
+        Ok(ServingStatus::Serving) => Ok(()),
+        Ok(_) => {
+            let why = tokio::time::timeout(PROBE_DEADLINE, why(channel)).await;
+            Err(why.ok().flatten().unwrap_or_else(|| "not ready".to_owned()))
+        }
+        Err(fault) => Err(fault.to_string()),
+    }
+}
+
+/// The health of a service. A service of an older version knows only of the whole.
+async fn ask(channel: MeshChannel, what: &'static str) -> Result<tonic::Response<ServingStatus>, Status> {
+    let mut health = HealthClient::new(channel);
+    let question = |service: &str| HealthCheckRequest { service: service.to_owned() };
+    let answer = match health.check(question(what)).await {
+        Err(unknown) if unknown.code() == Code::NotFound => health.check(question(WHOLE)).await,
+        answer => answer,
+    };
+    answer.map(|answer| answer.map(|answer| answer.status()))
+}
+
+/// The reasons for which a service is not ready, asked over plain HTTP because checks of health have no texts.
+async fn why(channel: MeshChannel) -> Option<String> {
+    let question = Request::get("/readyz").body(tonic::body::Body::empty()).ok()?;
+    let answer = channel.oneshot(question).await.ok()?;
+    if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
+        return None;
+    }
+    let words = to_bytes(Body::new(answer.into_body()), LONGEST_WHY).await.ok()?;
+    Some(String::from_utf8_lossy(&words).trim().to_owned()).filter(|words| !words.is_empty())
+}

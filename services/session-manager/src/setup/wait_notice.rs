@@ -1,0 +1,98 @@
+//! Notices for people about the dependency that a session waits for.
+
+use std::time::Duration;
+
+use domain::{bos_time, time::Timestamp};
+use tokio::time::Instant;
+
+use crate::dependency::DependencyOutage;
+
+/// Time for which a notice stays if only the error text of the same outage changes, so that an outage does not keep
+/// the record and its watches busy.
+const LASTS: Duration = Duration::from_secs(30);
+
+/// A notice, and the time at which it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WaitNotice {
+    /// Dependency that the session waits for.
+    what: &'static str,
+    /// Beginning of the wait.
+    since: Timestamp,
+    /// Text in the record.
+    pub(super) text: String,
+    written: Instant,
+}
+
+impl WaitNotice {
+    /// Returns the next notice about `outage`, after the notice `before` and with the text `shown` in the record.
+    /// `None`: the record needs no change.
+    pub(super) fn next(
+        before: Option<&Self>,
+        shown: &str,
+        outage: &DependencyOutage,
+        now: (Timestamp, Instant),
+    ) -> Option<Self> {
+        let (time, instant) = now;
+        let same = before.filter(|before| before.what == outage.what);
+        let since = same.map_or(time, |same| same.since);
+        let text = format!("{}: {} (waiting since {}Z)", outage.what, outage.error, bos_time::text(since));
+        let current =
+            same.is_some_and(|same| instant.duration_since(same.written) < LASTS && same.text == shown);
+        let next = Self { what: outage.what, since, text, written: instant };
+        (!current && next.text != shown).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn an_outage_is_written_once_and_its_text_refreshed() {
+        let start = (Timestamp(1_732_119_012_345), Instant::now());
+        let mut before = None;
+        let mut shown = String::new();
+        let mut rows = String::new();
+        for (second, what, error) in [
+            (0, "inventory", "connection refused"),
+            (1, "inventory", "connection refused"),
+            (2, "inventory", "no answer within 22 s"),
+            (40, "inventory", "no answer within 22 s"),
+            (41, "inventory", "connection refused"),
+            (42, "image store", "connection refused"),
+            (43, "inventory", "connection refused"),
+        ] {
+            let after = Duration::from_secs(second);
+            let now = (start.0.plus(after), start.1 + after);
+            let next = WaitNotice::next(
+                before.as_ref(),
+                &shown,
+                &DependencyOutage { what, error: error.into() },
+                now,
+            );
+            rows += &format!("{second} s: {}\n", next.as_ref().map_or("-", |next| &next.text));
+            if let Some(next) = next {
+                shown.clone_from(&next.text);
+                before = Some(next);
+            }
+        }
+        expect![[r#"
+            0 s: inventory: connection refused (waiting since 2024-11-20T16:10:12Z)
+            1 s: -
+            2 s: -
+            40 s: inventory: no answer within 22 s (waiting since 2024-11-20T16:10:12Z)
+            41 s: -
+            42 s: image store: connection refused (waiting since 2024-11-20T16:10:54Z)
+            43 s: inventory: connection refused (waiting since 2024-11-20T16:10:55Z)
+        "#]]
+        .assert_eq(&rows);
+        let outage = DependencyOutage { what: "inventory", error: "connection refused".into() };
+        let now = (start.0.plus(Duration::from_secs(43)), start.1 + Duration::from_secs(43));
+        assert!(
+            WaitNotice::next(before.as_ref(), "", &outage, now).is_some(),
+            "a record that was cleared says nothing"
+        );
+    }
+}

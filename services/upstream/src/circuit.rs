@@ -1,0 +1,279 @@
+//! The circuit of one operation: its breaker, its current error and its counters.
+
+use std::{sync::Arc, time::Instant};
+
+use domain::time::Timestamp;
+use http::StatusCode;
+use parking_lot::Mutex;
+
+use crate::{
+    breaker::{BreakerPermit, CallVerdict, CircuitBreaker},
+    failure::PeerTrouble,
+    meter::CallMeter,
+    outage::PeerOutage,
+};
+
+/// Most different errors that are logged between two successful calls. A peer that words its error differently each
+/// time would otherwise be logged at every call.
+const MOST_KINDS: usize = 8;
+
+/// The calls of one operation, or of one subject of the operation.
+pub(crate) struct OperationCircuit {
+    peer: Arc<str>,
+    /// Outage of the peer, shared by all its circuits.
+    outage: Arc<PeerOutage>,
+    state: Mutex<CircuitHistory>,
+    pub(crate) meter: CallMeter,
+}
+
+struct CircuitHistory {
+    breaker: CircuitBreaker,
+    /// Set from the first failure to the next success. An open circuit always has one.
+    trouble: Option<LastingTrouble>,
+    /// Set from the first denied call to the next accepted call.
+    denial: Option<LastingDenial>,
+    /// Kinds of errors since the last successful call.
+    kinds: Vec<String>,
+    /// Whether this circuit logged one of the errors, so that it has to log the recovery too.
+    is_logged: bool,
+}
+
+/// An error, with the beginning of its outage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LastingTrouble {
+    /// Time of the first failure since the last success.
+    pub since: Timestamp,
+    pub trouble: PeerTrouble,
+}
+
+/// A refusal of all calls of one kind by a peer that works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LastingDenial {
+    /// Time of the first denied call since the last accepted one.
+    pub since: Timestamp,
+    /// Status of the answer.
+    pub status: StatusCode,
+    /// Error text of the peer.
+    pub words: String,
+}
+
+/// Permission to make one call. Dropping the permit means that the end of the call was not awaited.
+pub(crate) struct OperationPermit<'a> {
+    circuit: &'a OperationCircuit,
+    permit: Option<BreakerPermit>,
+}
+
+impl OperationCircuit {
+    /// Creates a closed circuit.
+    pub(crate) fn new(peer: Arc<str>, outage: Arc<PeerOutage>, meter: CallMeter) -> Self {
+        meter.circuit_closed();
+        let state = CircuitHistory {
+            breaker: CircuitBreaker::new(Instant::now()),
+            trouble: None,
+            denial: None,
+            kinds: Vec::new(),
+            is_logged: false,
+        };
+        Self { peer, outage, state: Mutex::new(state), meter }
+    }
+
+    /// Returns the error of an open circuit.
+    pub(crate) fn open_error(&self) -> Option<LastingTrouble> {
+        let state = self.state.lock();
+        if state.breaker.admits(Instant::now()) { None } else { state.trouble.clone() }
+    }
+
+    /// Returns the current error, if there is one.
+    pub(crate) fn trouble(&self) -> Option<LastingTrouble> {
+        self.state.lock().trouble.clone()
+    }
+
+    /// Admits a call, or returns the error of the open circuit.
+    pub(crate) fn acquire(&self) -> Result<OperationPermit<'_>, LastingTrouble> {
+        let mut state = self.state.lock();
+        match state.breaker.acquire(Instant::now()) {
+            Some(permit) => Ok(OperationPermit { circuit: self, permit: Some(permit) }),
+            None => Err(state
+                .trouble
+                .clone()
+                .expect("a failure opens the circuit and is kept until the circuit closes")),
+        }
+    }
+
+    /// Logs a call that was not made because of this process.
+    pub(crate) fn not_made(&self, reason: &str) {
+        self.log_error(&mut self.state.lock(), reason.to_owned(), reason);
+    }
+
+    fn release(
+        &self,
+        permit: BreakerPermit,
+        verdict: CallVerdict,
+        trouble: Option<PeerTrouble>,
+    ) -> Option<LastingTrouble> {
+        let mut state = self.state.lock();
+        let was_open = state.breaker.is_open();
+        state.breaker.release(permit, verdict, Instant::now(), rand::random());
+        let is_open = state.breaker.is_open();
+        match (was_open, is_open) {
+            (true, false) => self.meter.circuit_opened(),
+            (false, true) => self.meter.circuit_closed(),
+            (true, true) | (false, false) => {}
+        }
+        match trouble {
+            Some(trouble) => {
+                let kind = trouble.status.map_or_else(|| trouble.error.clone(), |status| status.to_string());
+                self.log_error(&mut state, kind, &trouble.error);
+                Some(state.add(trouble, &self.outage))
+            }
+            None if verdict == CallVerdict::Works && is_open => {
+                state.trouble = None;
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// Logs an error of a kind that neither this circuit nor another circuit of the same outage has logged.
+    fn log_error(&self, state: &mut CircuitHistory, kind: String, error: &str) {
+        if state.kinds.len() >= MOST_KINDS || state.kinds.contains(&kind) {
+            return;
+        }
+        if self.outage.is_new(&kind) {
+            tracing::warn!(
+                peer = &*self.peer,
+                operation = self.meter.operation(),
+                error,
+                "upstream call failed"
+            );
+            state.is_logged = true;
+        }
+        state.kinds.push(kind);
+    }
+
+    /// Logs the recovery, if the error was logged.
+    fn recover(&self) {
+        let mut state = self.state.lock();
+        state.denial = None;
+        state.kinds.clear();
+        if std::mem::take(&mut state.is_logged) {
+            tracing::info!(peer = &*self.peer, operation = self.meter.operation(), "upstream recovered");
+        }
+        self.outage.ends();
+    }
+}
+
+impl CircuitHistory {
+    /// Keeps the text of the first failure as long as its cause is the same, because the text is written to records
+    /// that should not change with every call.
+    fn add(&mut self, trouble: PeerTrouble, outage: &PeerOutage) -> LastingTrouble {
+        let lasting = match self.trouble.take() {
+            Some(known) if known.trouble.is_like(&trouble) => LastingTrouble {
+                trouble: PeerTrouble { error: known.trouble.error, ..trouble },
+                since: known.since,
+            },
+            Some(known) => LastingTrouble { trouble, since: known.since },
+            None => LastingTrouble { trouble, since: outage.failing_since() },
+        };
+        self.trouble.insert(lasting).clone()
+    }
+
+    /// Keeps the text of the first denial as long as the status is the same.
+    fn deny(&mut self, status: StatusCode, words: String, outage: &PeerOutage) -> LastingDenial {
+        let denial = match self.denial.take() {
+            Some(known) if known.status == status => known,
+            Some(known) => LastingDenial { since: known.since, status, words },
+            None => LastingDenial { since: outage.denied_since(), status, words },
+        };
+        self.denial.insert(denial).clone()
+    }
+}
+
+impl OperationPermit<'_> {
+    /// Records that the peer works, whichever its answer.
+    pub(crate) fn works(mut self) {
+        if let Some(permit) = self.permit.take() {
+            self.circuit.release(permit, CallVerdict::Works, None);
+            self.circuit.recover();
+        }
+    }
+
+    /// Records that the peer works and denies calls of this kind. Returns the denial with its beginning.
+    pub(crate) fn denied(mut self, status: StatusCode, words: String) -> LastingDenial {
+        if let Some(permit) = self.permit.take() {
+            self.circuit.release(permit, CallVerdict::Works, None);
+        }
+        let mut state = self.circuit.state.lock();
+        self.circuit.log_error(&mut state, status.to_string(), &format!("{status}: {words}"));
+        state.deny(status, words, &self.circuit.outage)
+    }
+
+    /// Records that the peer does not work. Returns the error with its beginning.
+    pub(crate) fn fails(mut self, trouble: PeerTrouble) -> LastingTrouble {
+        let verdict = CallVerdict::Fails { retry_after: trouble.retry_after };
+        let lasting = self
+            .permit
+            .take()
+            .and_then(|permit| self.circuit.release(permit, verdict, Some(trouble.clone())));
+        lasting.unwrap_or_else(|| LastingTrouble { since: self.circuit.outage.failing_since(), trouble })
+    }
+}
+
+impl Drop for OperationPermit<'_> {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            self.circuit.release(permit, CallVerdict::Unknown, None);
+        }
+    }
+}
+
+impl Drop for OperationCircuit {
+    fn drop(&mut self) {
+        if self.state.get_mut().breaker.is_open() {
+            self.meter.circuit_opened();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circuit(outage: &Arc<PeerOutage>, operation: &'static str) -> OperationCircuit {
+        OperationCircuit::new("CFS".into(), Arc::clone(outage), CallMeter::new("CFS".into(), operation))
+    }
+
+    fn failed(circuit: &OperationCircuit) -> Timestamp {
+        circuit.acquire().unwrap().fails(PeerTrouble::unreachable("connection refused")).since
+    }
+
+    #[test]
+    fn an_outage_has_one_beginning_for_all_operations() {
+        let outage = Arc::<PeerOutage>::default();
+        let [list, patch, get] = ["list", "patch", "get"].map(|operation| circuit(&outage, operation));
+        let began = failed(&list);
+        // Timestamps have a resolution of milliseconds.
+        while chassis::convert::time::now() <= began {}
+        assert_eq!([failed(&patch), failed(&list)], [began, began]);
+        get.acquire().unwrap().works();
+        assert_eq!(failed(&patch), began, "this operation has not worked since");
+        assert!(failed(&get) > began, "another outage");
+    }
+
+    #[test]
+    fn trouble_is_logged_once_for_all_operations_until_it_changes() {
+        let outage = Arc::<PeerOutage>::default();
+        let [list, patch] = ["list", "patch"].map(|operation| circuit(&outage, operation));
+        failed(&list);
+        failed(&patch);
+        let logged = |circuit: &OperationCircuit| std::mem::take(&mut circuit.state.lock().is_logged);
+        assert_eq!([logged(&list), logged(&patch)], [true, false]);
+        failed(&list);
+        assert!(!logged(&list), "the same trouble");
+        patch.acquire().unwrap().denied(StatusCode::UNAUTHORIZED, String::new());
+        assert!(logged(&patch), "other trouble");
+        patch.acquire().unwrap().works();
+        failed(&patch);
+        assert!(logged(&patch), "another outage");
+    }
+}
