@@ -47,7 +47,7 @@ pub struct Component {
     pub enabled: Option<bool>,
     /// What is wrong, for people; empty: nothing.
     pub error: Option<Arc<str>>,
-    /// Kind of the trouble that `error` describes; without a meaning where there is no text.
+    /// Kind of the trouble that `error` describes; meaningless without a text.
     pub error_kind: TroubleKind,
     /// Name of the session that owns the node; empty: none.
     pub session: Option<Arc<str>>,
@@ -222,12 +222,12 @@ pub struct BootPreparation {
     pub generation: u64,
     /// Power-on attempt that was prepared, counted from 1.
     pub attempt: u32,
-    /// Trouble that the preparation ended with; `None`: it succeeded.
+    /// Trouble at the end of the preparation; `None`: it succeeded.
     pub trouble: Option<Arc<Trouble>>,
 }
 
 impl BootPreparation {
-    /// Why the preparation failed, for people; empty: it succeeded.
+    /// Returns the text about a failed preparation; empty: it succeeded.
     pub fn error(&self) -> &str {
         self.trouble.as_ref().map_or("", |trouble| trouble.text())
     }
@@ -453,32 +453,32 @@ impl Component {
         self.error.as_deref().unwrap_or_default()
     }
 
-    /// The trouble that the error describes, if there is one.
+    /// Returns the trouble that the error describes, if there is one.
     pub fn error_trouble(&self) -> Option<Trouble> {
         Trouble::new(self.error_kind, self.error.clone()?)
     }
 
-    /// Whether the error is one that is over as soon as nothing stands in the way any more.
+    /// Returns whether the error is over as soon as nothing stands in the way any more.
     pub(crate) fn error_passes(&self) -> bool {
         !self.error_text().is_empty() && self.error_kind.passes()
     }
 
-    /// Whether the error is one that is over when nobody acts on the component any more.
+    /// Returns whether the error is over when nobody acts on the component any more.
     pub(crate) fn error_passes_when_left_alone(&self) -> bool {
         !self.error_text().is_empty() && self.error_kind.passes_when_left_alone()
     }
 
-    /// Why the last power action was refused or waits, for people; empty: it was not, and does not.
+    /// Returns the text about a refused or waiting power action; empty: the last one has no trouble.
     pub fn power_error(&self) -> &str {
         self.power_trouble.as_ref().map_or("", |trouble| trouble.text())
     }
 
-    /// Kind of the trouble with the last power action, if there is any.
+    /// Returns the kind of the trouble with the last power action, if there is any.
     pub fn power_trouble_kind(&self) -> Option<TroubleKind> {
         self.power_trouble.as_ref().map(|trouble| trouble.kind())
     }
 
-    /// Whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
+    /// Returns whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
     pub fn waits_for_power_upstream(&self) -> bool {
         self.power_trouble_kind() == Some(TroubleKind::Waiting)
     }

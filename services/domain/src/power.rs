@@ -77,7 +77,9 @@ pub fn decide(
         PowerDecision::Act { action, .. } if !would_change(action, power) => {
             nothing(PowerIdle::AwaitingPower)
         }
-        decision => decision,
+        decision @ (PowerDecision::Act { .. }
+        | PowerDecision::Wait { .. }
+        | PowerDecision::Nothing { .. }) => decision,
     }
 }
 

@@ -94,7 +94,7 @@ pub fn unanswered(component: &Component, trouble: &Arc<str>) -> Option<Component
     shown.is_empty().then(|| Component { presence, ..component.clone() })
 }
 
-/// Why nothing is begun with the node; `None`: it is listed, or the inventory was only just asked.
+/// Returns the trouble of a node that nobody may act on; `None`: it is listed, or the inventory was only just asked.
 pub(crate) fn trouble(component: &Component) -> Option<Trouble> {
     match &component.presence {
         InventoryPresence::Unknown { trouble } => Trouble::new(TroubleKind::Waiting, Arc::clone(trouble)),

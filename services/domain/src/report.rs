@@ -57,7 +57,7 @@ pub struct StatusReport {
     pub settled: bool,
     /// The last action is known not to have had its effect.
     pub action_failed: bool,
-    /// What is wrong.
+    /// Change of the error that the component shows.
     pub error: ErrorChange,
     /// Rules and options that the decision was made with.
     pub decided_by: DecisionVersion,
@@ -73,7 +73,7 @@ impl StatusReport {
             || self.changes_error(component)
     }
 
-    /// Whether `component` shows another error. One of another kind is another one, also with the same text.
+    /// Returns whether `component` shows another error. Errors of different kinds differ even if their texts are equal.
     fn changes_error(&self, component: &Component) -> bool {
         match &self.error {
             ErrorChange::Keep => false,
@@ -94,7 +94,7 @@ pub struct ActionReport {
     pub action: Action,
     /// Which attempt this is, counted from 1.
     pub attempt: u32,
-    /// Why it was refused or failed, or what it waits for; `None`: nothing is wrong.
+    /// Trouble of the attempt: a refusal, a failure, or a peer that it waits for; `None`: nothing is wrong.
     pub trouble: Option<Arc<Trouble>>,
     /// Whether the attempt is known not to have had its effect and will not have it.
     pub failed: bool,
@@ -113,7 +113,7 @@ pub struct PreparationReport {
     pub bss_token: Arc<str>,
     /// Number under which the registry has stored the token; 0 without a token.
     pub token_number: u64,
-    /// Why it failed; `None`: it succeeded.
+    /// Trouble of the preparation; `None`: it succeeded.
     pub trouble: Option<Arc<Trouble>>,
     /// Whether an upstream refused the data of this very component: the power-on attempt is then spent.
     pub refused: bool,

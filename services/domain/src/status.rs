@@ -10,20 +10,20 @@ pub enum ComponentStatus<'a> {
     OnHold,
     /// Given up.
     Failed,
-    /// As phase and last action say together.
+    /// Progress by phase and last action.
     Progress(ComponentProgress),
-    /// A text that somebody wrote by hand and that is none of the words of Reveille.
+    /// Text that somebody wrote by hand and that is no word of Reveille.
     Overridden(&'a str),
 }
 
 /// The part of a status that follows from phase and last action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ComponentProgress {
-    /// To be switched on.
+    /// Due to be switched on.
     PowerOnPending,
     /// Switched on, not there yet.
     PowerOnCalled,
-    /// To be switched off.
+    /// Due to be switched off.
     PowerOffPending,
     /// Asked to shut down.
     PowerOffGracefullyCalled,
@@ -39,7 +39,7 @@ impl<'a> ComponentStatus<'a> {
     /// Nothing to do.
     pub const STABLE: Self = Self::Progress(ComponentProgress::Stable);
 
-    /// Every status that Reveille itself produces.
+    /// Statuses that Reveille itself produces.
     pub const OWN: [Self; 9] = [
         Self::OnHold,
         Self::Failed,
@@ -52,12 +52,12 @@ impl<'a> ComponentStatus<'a> {
         Self::STABLE,
     ];
 
-    /// The status that `text`, an override, stands for. People may write a word of Reveille by hand, and mean it.
+    /// Reads the status from `text`, an override. People may write a word of Reveille by hand, and mean it.
     fn of_override(text: &'a str) -> Self {
         Self::OWN.into_iter().find(|status| status.word() == text).unwrap_or(Self::Overridden(text))
     }
 
-    /// The word of the REST contract.
+    /// Returns the word of the REST contract.
     pub fn word(self) -> &'a str {
         match self {
             Self::OnHold => "on_hold",
@@ -69,7 +69,7 @@ impl<'a> ComponentStatus<'a> {
 }
 
 impl ComponentProgress {
-    /// The progress without any override. A failed last action matters only for powering on: there it means that
+    /// Returns the progress without any override. A failed last action matters only for powering on: there it means that
     /// the node is to be switched on once more.
     pub fn of(phase: Phase, last: Option<Action>, last_failed: bool) -> Self {
         match (phase, last) {
@@ -83,7 +83,7 @@ impl ComponentProgress {
         }
     }
 
-    /// The word of the REST contract.
+    /// Returns the word of the REST contract.
     pub fn word(self) -> &'static str {
         match self {
             Self::PowerOnPending => "power_on_pending",
@@ -105,7 +105,7 @@ pub fn computed_status(component: &Component) -> ComponentStatus<'_> {
     }
 }
 
-/// The progress of `component`, whatever overrides it.
+/// Returns the progress of `component`, whatever overrides it.
 pub fn computed_progress(component: &Component) -> ComponentProgress {
     ComponentProgress::of(component.phase(), component.last_action(), component.last_action_failed())
 }

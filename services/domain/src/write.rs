@@ -160,8 +160,8 @@ impl Reported {
     }
 }
 
-/// Kind of the error that somebody wrote into `written`. A text that only repeats the error on record, as a write of the
-/// whole record does, leaves it what it is; any other text is the writer's own, however it begins.
+/// Returns the kind of the error that somebody wrote into `written`. A text that repeats the error on record, as a write of
+/// the whole record does, keeps its kind; any other text is the writer's own, however it begins.
 fn kind_of_written_error(previous: Option<&Component>, written: &Component) -> TroubleKind {
     let same = previous.filter(|previous| previous.error == written.error);
     same.map_or(TroubleKind::default(), |previous| previous.error_kind)

@@ -50,7 +50,7 @@ impl Interner {
         self.artifacts.share(&artifacts, |artifacts| Arc::new(artifacts.clone()))
     }
 
-    /// The shared form of the trouble that `text` describes, of a kind of the wire; `None`: there is no text.
+    /// Returns the shared form of the trouble with this text and this `kind` of the wire; `None`: the text is empty.
     pub fn trouble(&mut self, kind: i32, text: &str) -> Option<Arc<Trouble>> {
         let trouble = trouble::from_wire(kind, self.share(text))?;
         if text.len() > LARGEST {

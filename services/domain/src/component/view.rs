@@ -38,7 +38,7 @@ pub(crate) fn stamped(text: &str, timestamp: Timestamp) -> Arc<BootArtifacts> {
     Arc::new(BootArtifacts { timestamp: Some(timestamp), ..Arc::unwrap_or_clone(artifacts(text)) })
 }
 
-/// The trouble that a row of a table describes; an empty text: none.
+/// Reads the trouble in a row of a table; `None`: the text is empty.
 pub(crate) fn trouble(row: &str) -> Option<Arc<Trouble>> {
     let waits = row.strip_prefix(WAITING_FOR).map(Trouble::waiting_for);
     let unheard = || row.strip_prefix(NO_RESULTS_FROM).map(Trouble::no_results_from);

@@ -23,7 +23,7 @@ pub(super) fn judge(
 ) -> Decision {
     if !component.is_enabled() {
         let stays = stay(component, Reason::NotEnabled);
-        // Nobody is waited for on behalf of a component that is not acted on.
+        // A component that nobody acts on waits for no peer.
         let passes = component.error_passes_when_left_alone();
         return if passes { Decision { error: ErrorChange::Clear, ..stays } } else { stays };
     }
@@ -99,7 +99,7 @@ pub(super) fn hold(component: &Component, reason: Reason, error: &str) -> Decisi
 }
 
 fn undefined(component: &Component, error: &str) -> Decision {
-    // The words of the peer do not pass by themselves, but the lack of any does.
+    // Words of the peer stay; the text about their absence passes.
     let trouble = if error.is_empty() {
         Trouble::own(TroubleKind::Held, ERROR_POWER_UNDEFINED)
     } else {

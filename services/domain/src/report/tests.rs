@@ -503,6 +503,7 @@ fn words_of_a_peer_begin_no_wait() {
     let refused = ActionReport { trouble: words, ..action_report(Action::PoweringOn, 9, "") };
     let refused = action(&begun, &refused, NOW).expect("current").expect("changed");
     assert!(!refused.waits_for_power_upstream());
+    assert_eq!(refused.attempts(Action::PoweringOn), 9);
     let goes_on = action(&refused, &action_report(Action::PoweringOn, 9, ""), Timestamp(NOW.0 + 1));
     assert_eq!(goes_on.expect("current").expect("changed").last_action_at(), begun.last_action_at());
 }
