@@ -81,10 +81,12 @@ impl Progress {
         }
     }
 
-    /// Whether the same peer is waited for, whatever its words.
+    /// Returns whether the same step has trouble of the same kind, whatever the words.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Failed { step, .. }, Self::Failed { step: other, .. }) => step.is_some() && step == other,
+            (Self::Failed { trouble, step }, Self::Failed { trouble: other, step: other_step }) => {
+                step.is_some() && step == other_step && trouble.kind() == other.kind()
+            }
             (
                 Self::Prepared | Self::Accepted { .. } | Self::Failed { .. } | Self::Refused { .. },
                 Self::Prepared | Self::Accepted { .. } | Self::Failed { .. } | Self::Refused { .. },
@@ -149,6 +151,8 @@ impl Resource for PreparationRecord {
 
 #[cfg(test)]
 mod tests {
+    use domain::trouble::TroubleKind;
+
     use super::*;
 
     #[test]
@@ -158,6 +162,10 @@ mod tests {
             step: Some(step),
         };
         let (bss, cfs) = (Step::BootParameters, Step::Configuration);
+        let held = Progress::Failed {
+            trouble: Trouble::own(TroubleKind::Held, "CFS does not have the node").into(),
+            step: Some(cfs),
+        };
         let refused = Progress::Refused { trouble: Trouble::failed("BSS at b (no)").unwrap().into() };
         let accepted = Progress::Accepted { token: "t1".into() };
         let untyped = Progress::Failed { trouble: Trouble::waiting_for("BSS at b (503)").into(), step: None };
@@ -165,6 +173,7 @@ mod tests {
             (failed(bss, "BSS at b (503)"), failed(bss, "BSS at b (no answer)"), 29_999, false),
             (failed(bss, "BSS at b (503)"), failed(bss, "BSS at b (no answer)"), 30_000, true),
             (failed(bss, "BSS at b (503)"), failed(cfs, "CFS at c (503)"), 0, true),
+            (failed(cfs, "CFS at c (503)"), held, 0, true),
             (failed(bss, "BSS at b (503)"), refused, 0, true),
             (failed(bss, "BSS at b (503)"), accepted, 0, true),
             (Progress::Prepared, failed(bss, "BSS at b (503)"), 0, true),
