@@ -12,6 +12,7 @@ const FILES: &[&str] = &[
     "reveille/configuration/v1/configuration.proto",
     "reveille/evaluation/v1/evaluation.proto",
     "reveille/inventory/v1/inventory.proto",
+    "reveille/meta/v1/trouble.proto",
     "reveille/option/v1/option.proto",
     "reveille/power/v1/power.proto",
     "reveille/session/v1/session.proto",

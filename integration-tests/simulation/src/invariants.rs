@@ -200,7 +200,7 @@ pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) ->
     let desired = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
     let Some(token) = desired.filter(|token| !token.is_empty()) else { return Ok(()) };
     let is_stable = component.status.as_ref().is_some_and(|status| status.phase == Some(Phase::None))
-        && status::computed_status(component) == status::STABLE;
+        && status::computed_status(component) == status::ComponentStatus::STABLE;
     if is_stable && !booted.contains(token) {
         return Err(format!("{} is stable before it has booted {token}", component.id.as_str()));
     }
@@ -238,7 +238,7 @@ pub fn in_order(seen: &Acceptance) -> Result<(), String> {
         let configuration = desired.configuration.as_deref().unwrap_or_default();
         let configured = configuration.is_empty() || seen.configured.iter().any(|name| name == configuration);
         let reported = record.preparation.as_ref().is_some_and(|preparation| {
-            preparation.generation == asked.generation && preparation.error.is_empty()
+            preparation.generation == asked.generation && preparation.trouble.is_none()
         });
         booted && configured && reported
     };
@@ -339,7 +339,7 @@ const FAILED_ON: &str = "no route to the BMC of ";
 pub fn own_failures(component: &Component) -> Result<(), String> {
     let id = component.id.as_str();
     let foreign = |text: &&str| text.strip_prefix(FAILED_ON).is_some_and(|node| node != id);
-    match [component.error_text(), &*component.power_error].into_iter().find(foreign) {
+    match [component.error_text(), component.power_error()].into_iter().find(foreign) {
         Some(text) => Err(format!("{id} shows {text:?}")),
         None => Ok(()),
     }

@@ -52,7 +52,7 @@ impl Resource for Component {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Self>() + self.error.as_ref().map_or(0, |error| error.len()) + self.power_error.len()
+        size_of::<Self>() + self.error.as_ref().map_or(0, |error| error.len()) + self.power_error().len()
     }
 
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {

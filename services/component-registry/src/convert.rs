@@ -10,6 +10,7 @@ use chassis::{
         component::{
             action_from_wire, artifacts_from_wire, decided_by_from_wire, phase_from_wire, reference_from_wire,
         },
+        trouble,
     },
 };
 use domain::{
@@ -22,6 +23,7 @@ use domain::{
     session::Operation,
     staging::Standing,
     time::Timestamp,
+    trouble::ErrorChange,
     write::KnownToken,
 };
 use proto::{component as wire, session};
@@ -135,11 +137,18 @@ pub(crate) fn status_reports(
             status_override: interner.share(&report.status_override),
             settled: report.settled,
             action_failed: report.action_failed,
-            error: report.error.map(|error| interner.share(&error)),
+            error: error_change(report.error.as_deref(), report.error_kind, interner),
             decided_by: report.decided_by.map(decided_by_from_wire).unwrap_or_default(),
         })
     });
     reports.collect()
+}
+
+/// Reads the change that a report makes to the error. Without an `error` the old one stays.
+fn error_change(error: Option<&str>, kind: i32, interner: &mut Interner) -> ErrorChange {
+    let Some(error) = error else { return ErrorChange::Keep };
+    let trouble = trouble::from_wire(kind, interner.share(error));
+    trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
 }
 
 /// Reads reports of the power controller.
@@ -153,7 +162,7 @@ pub(crate) fn action_reports(
             generation: report.generation,
             action: action_from_wire(report.action).ok_or_else(|| missing("reports.action"))?,
             attempt: report.attempt,
-            error: interner.share(&report.error),
+            trouble: interner.trouble(report.error_kind, &report.error),
             failed: report.failed,
         })
     });
@@ -173,7 +182,7 @@ pub(crate) fn preparation_reports(
             attempt: report.attempt,
             token_number: tokens.get(&report.bss_token).map_or(0, |token| token.number),
             bss_token: interner.share(&report.bss_token),
-            error: interner.share(&report.error),
+            trouble: interner.trouble(report.error_kind, &report.error),
             refused: report.refused,
         })
     });
@@ -195,4 +204,68 @@ pub(crate) fn boot_tokens(
         revision: 0,
     });
     tokens.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::convert::component::action_to_wire;
+    use domain::{
+        component::Action,
+        trouble::{Trouble, TroubleKind},
+    };
+    use proto::meta;
+
+    use super::*;
+
+    fn action_trouble(kind: meta::TroubleKind) -> Option<Trouble> {
+        let report = wire::ActionReport {
+            id: "x1".into(),
+            action: action_to_wire(Action::PoweringOn).into(),
+            error: "waiting for the BMC".into(),
+            error_kind: kind.into(),
+            ..Default::default()
+        };
+        let request = wire::ReportActionsRequest { reports: vec![report] };
+        let reports = action_reports(request, &mut Interner::default()).unwrap();
+        reports[0].trouble.as_deref().cloned()
+    }
+
+    #[test]
+    fn reports_of_earlier_versions_get_kinds() {
+        let kind = |trouble: Option<Trouble>| trouble.map(|trouble| trouble.kind());
+        assert_eq!(kind(action_trouble(meta::TroubleKind::Unspecified)), Some(TroubleKind::Waiting));
+        assert_eq!(kind(action_trouble(meta::TroubleKind::Failed)), Some(TroubleKind::Failed));
+
+        let report = wire::PreparationReport {
+            id: "x1".into(),
+            error: "Error encountered setting CFS information: no".into(),
+            ..Default::default()
+        };
+        let request = wire::ReportPreparationsRequest { reports: vec![report], tokens: vec![] };
+        let reports =
+            preparation_reports(request, &RequestTokens::new([]), &mut Interner::default()).unwrap();
+        let trouble = reports[0].trouble.as_deref().cloned();
+        assert_eq!(kind(trouble), Some(TroubleKind::ConfigurationRefused));
+    }
+
+    #[test]
+    fn status_reports_change_errors_by_kind() {
+        let change = |error: Option<&str>, kind: meta::TroubleKind| {
+            let report = wire::StatusReport {
+                id: "x1".into(),
+                error: error.map(str::to_owned),
+                error_kind: kind.into(),
+                ..Default::default()
+            };
+            let request = wire::ReportStatusesRequest { reports: vec![report] };
+            status_reports(request, &mut Interner::default()).unwrap().swap_remove(0).error
+        };
+        let unspecified = meta::TroubleKind::Unspecified;
+        assert_eq!(change(None, unspecified), ErrorChange::Keep);
+        assert_eq!(change(Some(""), unspecified), ErrorChange::Clear);
+        let text = "waiting for PCS";
+        let shown = |kind| Trouble::new(kind, text.into()).map_or(ErrorChange::Clear, ErrorChange::Show);
+        assert_eq!(change(Some(text), unspecified), shown(TroubleKind::Waiting));
+        assert_eq!(change(Some(text), meta::TroubleKind::Failed), shown(TroubleKind::Failed));
+    }
 }

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{Fault, convert::time, ledger::Draft, pause, resource::Resource, work::WorkQueue};
-use domain::{component::Component, evaluation::WAITING_FOR, id::ComponentId, presence, time::Timestamp};
+use domain::{component::Component, id::ComponentId, presence, time::Timestamp, trouble::Trouble};
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
@@ -132,7 +132,7 @@ async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Resu
 /// logged elsewhere.
 async fn report_outage(registry: &Registry, asked: Vec<Arc<Component>>, fault: &Fault) {
     let Fault::Unavailable { reason, .. } = fault else { return };
-    let trouble: Arc<str> = format!("{WAITING_FOR}{reason}").into();
+    let trouble = Arc::clone(Trouble::waiting_for(reason).text());
     let written = write(registry, asked, move |component, _| presence::unanswered(component, &trouble)).await;
     if let Err(fault) = written {
         tracing::debug!(%fault, "cannot write inventory outage to components");

@@ -13,7 +13,8 @@ use crate::{
     groups::ConfigurationGroup,
     isolate::isolate,
     observe::{ObserveError, Observer},
-    trouble::{Step, Trouble},
+    step::Step,
+    trouble::StepTrouble,
     upstream::{
         Failure, FailureKind,
         configuration::{Mode, Order},
@@ -50,7 +51,7 @@ impl Configurator {
         &self,
         groups: Vec<ConfigurationGroup>,
         mode: Mode,
-    ) -> HashMap<ComponentId, Trouble> {
+    ) -> HashMap<ComponentId, StepTrouble> {
         let round = self.verdicts.next_round();
         let calls = groups.into_iter().map(|group| async move {
             let order = Order { configuration: &group.configuration, session: &group.session, mode };
@@ -75,13 +76,13 @@ impl Configurator {
 
     /// What is wrong with those of `unconfirmed` for which nobody says what became of their configuration, or that the
     /// upstream does not have. Before they boot, this may be the first time that it is asked for them.
-    async fn doubts(&self, unconfirmed: Vec<ComponentId>) -> Vec<(ComponentId, Trouble)> {
+    async fn doubts(&self, unconfirmed: Vec<ComponentId>) -> Vec<(ComponentId, StepTrouble)> {
         let Err(error) = self.observer.look(&unconfirmed).await else {
             let missing = unconfirmed.into_iter().filter(|id| self.observer.is_missing(id));
-            return missing.map(|id| (id, Trouble::Missing)).collect();
+            return missing.map(|id| (id, StepTrouble::Missing)).collect();
         };
         error.log();
-        let trouble = Trouble::awaited(&error);
+        let trouble = StepTrouble::awaited(&error);
         unconfirmed.into_iter().map(|id| (id, trouble.clone())).collect()
     }
 

@@ -31,7 +31,7 @@ use crate::{
     prepare::{Due, PreparationRound, Preparer},
     rounds,
     store::{BootScript, BootScripts, ConfigurationStates},
-    trouble::Trouble,
+    trouble::StepTrouble,
     upstream::configuration::Mode,
 };
 
@@ -256,7 +256,7 @@ impl Coordinator {
         if troubles.len() < settings.len() {
             tracing::info!(components = settings.len(), failed = troubles.len(), "configurations set");
         }
-        let is_refusing = |one: &&Setting| matches!(troubles.get(&one.id), Some(Trouble::Refusing(_)));
+        let is_refusing = |one: &&Setting| matches!(troubles.get(&one.id), Some(StepTrouble::Refusing(_)));
         let (refusing, others): (Vec<_>, Vec<_>) = settings.iter().partition(is_refusing);
         self.again(refusing.into_iter().map(|one| &one.id), others.into_iter().map(|one| &one.id));
         if let Err(fault) = self.observer.note(troubles).await {

@@ -27,6 +27,7 @@ mod rpc;
 mod sense;
 mod sighting;
 mod silence;
+mod step;
 mod store;
 mod taken;
 mod trouble;
@@ -68,9 +69,9 @@ use crate::{
     rpc::ConfigurationRpc,
     sense::Sensor,
     silence::Silence,
+    step::Step,
     store::{BootScripts, ConfigurationStates, Migrator, Preparations},
     taken::TakenSteps,
-    trouble::Step,
     upstream::{boot_parameters, configuration, images},
     verdicts::Verdicts,
 };

@@ -8,7 +8,7 @@ use std::{
 
 use chassis::{
     Fault,
-    convert::{observation, time},
+    convert::{observation, time, trouble},
     kinds::OptionsRecord,
     lease::{Custody, Fence, Takeover},
     ledger::{Draft, Ledger},
@@ -27,8 +27,9 @@ use crate::{
     power::PowerStates,
     sighting::Sighting,
     silence::Silence,
+    step::Step,
     store::ConfigurationStates,
-    trouble::{Trouble, waiting_for},
+    trouble::{StepTrouble, waiting_for},
     upstream::{
         Failure,
         configuration::{Driver, News, Question, Said},
@@ -302,7 +303,7 @@ impl Observer {
     }
 
     /// Notes why configurations could not be set, beside what is known of their nodes.
-    pub(crate) async fn note(&self, troubles: HashMap<ComponentId, Trouble>) -> Result<(), Fault> {
+    pub(crate) async fn note(&self, troubles: HashMap<ComponentId, StepTrouble>) -> Result<(), Fault> {
         if troubles.is_empty() {
             return Ok(());
         }
@@ -312,9 +313,14 @@ impl Observer {
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
             for (id, trouble) in still {
                 let Some(kept) = draft.get(id.as_str()) else { continue };
-                if kept.reading() == ConfigurationReading::Known && kept.error != trouble.text() {
-                    let error = trouble.text().to_owned();
-                    draft.put(ConfigurationState { error, ..ConfigurationState::clone(&kept) });
+                let trouble = trouble.of(Step::Configuration);
+                let noted = ConfigurationState {
+                    error: trouble.text().to_string(),
+                    error_kind: trouble::kind_to_wire(Some(&trouble)).into(),
+                    ..ConfigurationState::clone(&kept)
+                };
+                if kept.reading() == ConfigurationReading::Known && *kept != noted {
+                    draft.put(noted);
                 }
             }
             Ok(())

@@ -20,8 +20,9 @@ use crate::{
     isolate::{Part, isolate},
     power::PowerStates,
     prepare::Due,
+    step::Step,
     taken::TakenSteps,
-    trouble::Trouble,
+    trouble::StepTrouble,
     upstream::{FailureKind, boot_parameters, configuration::Mode, images},
     verdicts::Verdicts,
 };
@@ -53,8 +54,15 @@ pub(crate) struct Placer {
 /// Components that need boot data, with what they boot.
 type Booting<'a> = HashMap<&'a ComponentId, (&'a Due, &'a Arc<BootArtifacts>)>;
 
+/// Failed step of a component, with its trouble.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FailedStep {
+    pub(crate) step: Step,
+    pub(crate) trouble: StepTrouble,
+}
+
 /// The token of the boot script server, empty where no boot data are wanted; or what is wrong.
-pub(crate) type Outcome = Result<Arc<str>, Trouble>;
+pub(crate) type Outcome = Result<Arc<str>, FailedStep>;
 
 impl Placer {
     /// How it went for each of `open`. Components that have moved on meanwhile are left out.
@@ -106,7 +114,10 @@ impl Placer {
         let troubles = self.image_verdicts.troubles(&groups, |_| 0, Instant::now());
         for one in waiting {
             match troubles.get(&kernel(one)) {
-                Some(trouble) => drop(outcomes.insert(one.component.id.clone(), Err(trouble.clone()))),
+                Some(trouble) => {
+                    let failed = FailedStep { step: Step::Images, trouble: trouble.clone() };
+                    outcomes.insert(one.component.id.clone(), Err(failed));
+                }
                 None => {
                     self.projections.keep(one, (), now);
                     ready.push(one);
@@ -138,7 +149,10 @@ impl Placer {
         }
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
-        outcomes.extend(troubles.into_iter().map(|(host, trouble)| (host, Err(trouble))));
+        outcomes.extend(troubles.into_iter().map(|(host, trouble)| {
+            let failed = FailedStep { step: Step::BootParameters, trouble };
+            (host, Err(failed))
+        }));
         for Part { items, outcome, .. } in groups.into_iter().flatten() {
             let Ok(token) = outcome else { continue };
             for (due, _) in items.iter().filter_map(|host| booting.get(host)) {
@@ -241,11 +255,13 @@ fn boots_untagged<I, T>(part: &Part<I, T>, must_exist: bool) -> bool {
 
 /// What the last step says about a component. One that wants no configuration need not wait until the service
 /// that would hear so is back: it has nothing to do there, and is told so once the node runs.
-fn configured(trouble: Option<Trouble>, configuration: &str, token: &Arc<str>) -> Outcome {
+fn configured(trouble: Option<StepTrouble>, configuration: &str, token: &Arc<str>) -> Outcome {
     match trouble {
         None => Ok(Arc::clone(token)),
-        Some(Trouble::Awaited(_) | Trouble::Refusing(_)) if configuration.is_empty() => Ok(Arc::clone(token)),
-        Some(trouble) => Err(trouble),
+        Some(StepTrouble::Awaited(_) | StepTrouble::Refusing(_)) if configuration.is_empty() => {
+            Ok(Arc::clone(token))
+        }
+        Some(trouble) => Err(FailedStep { step: Step::Configuration, trouble }),
     }
 }
 
@@ -259,11 +275,12 @@ mod tests {
     fn who_wants_no_configuration_does_not_wait_for_the_service() {
         let mut rows = String::new();
         for configuration in ["base", ""] {
-            let awaited = Trouble::Awaited("waiting for CFS".into());
-            let refusing = Trouble::Refusing("waiting for CFS".into());
-            let refused = Trouble::Refused("no".into());
-            for trouble in [None, Some(awaited), Some(refusing), Some(refused), Some(Trouble::Missing)] {
+            let awaited = StepTrouble::Awaited("waiting for CFS".into());
+            let refusing = StepTrouble::Refusing("waiting for CFS".into());
+            let refused = StepTrouble::Refused("no".into());
+            for trouble in [None, Some(awaited), Some(refusing), Some(refused), Some(StepTrouble::Missing)] {
                 let told = configured(trouble.clone(), configuration, &"t1".into());
+                let told = told.map_err(|failed| failed.trouble);
                 rows += &format!("{configuration:?} {trouble:?}: {told:?}\n");
             }
         }

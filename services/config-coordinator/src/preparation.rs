@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{convert::Digests, resource::Resource};
-use domain::{component::Component, id::ComponentId, preparation::Preparation, time::Timestamp};
+use domain::{
+    component::Component, id::ComponentId, preparation::Preparation, time::Timestamp, trouble::Trouble,
+};
+
+use crate::step::Step;
 
 /// How long the words stay on record with which a peer was waited for, while it goes on failing.
 const SAME_PEER: Duration = Duration::from_secs(30);
@@ -49,13 +53,15 @@ pub(crate) enum Progress {
     },
     /// An upstream did not answer, or nobody knows whether it took it. It is tried again.
     Failed {
-        /// Who is waited for.
-        error: Arc<str>,
+        /// Peer that is waited for.
+        trouble: Arc<Trouble>,
+        /// Step of this peer; `None`: an earlier version recorded the failure.
+        step: Option<Step>,
     },
     /// An upstream refused it for this very component. The attempt is spent.
     Refused {
-        /// What the upstream said.
-        error: Arc<str>,
+        /// Refusal in the words of the upstream.
+        trouble: Arc<Trouble>,
     },
 }
 
@@ -75,11 +81,16 @@ impl Progress {
         }
     }
 
-    /// Whether the same peer is waited for, whatever its words.
+    /// Returns whether the same step has trouble of the same kind, whatever the words.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Failed { error }, Self::Failed { error: other }) => peer(error) == peer(other),
-            _ => false,
+            (Self::Failed { trouble, step }, Self::Failed { trouble: other, step: other_step }) => {
+                step.is_some() && step == other_step && trouble.kind() == other.kind()
+            }
+            (
+                Self::Prepared | Self::Accepted { .. } | Self::Failed { .. } | Self::Refused { .. },
+                Self::Prepared | Self::Accepted { .. } | Self::Failed { .. } | Self::Refused { .. },
+            ) => false,
         }
     }
 
@@ -107,11 +118,6 @@ impl PreparationRecord {
         let refused = matches!(self.progress, Progress::Refused { .. });
         (same && refused).then_some(self.since)
     }
-}
-
-/// What a text about a peer says before it comes to what is the matter.
-fn peer(text: &str) -> &str {
-    text.split_once(" (").map_or(text, |(peer, _)| peer)
 }
 
 impl Plan {
@@ -145,23 +151,33 @@ impl Resource for PreparationRecord {
 
 #[cfg(test)]
 mod tests {
-    use domain::artifacts::BootArtifacts;
+    use domain::{artifacts::BootArtifacts, trouble::TroubleKind};
 
     use super::*;
 
     #[test]
     fn the_words_about_a_peer_that_goes_on_failing_change_now_and_then() {
-        let failed = |error: &str| Progress::Failed { error: error.into() };
-        let (refused, accepted) = (Progress::Refused { error: "BSS at b (no)".into() }, |token: &str| {
-            Progress::Accepted { token: token.into() }
-        });
+        let failed = |step, error: &str| Progress::Failed {
+            trouble: Trouble::waiting_for(error).into(),
+            step: Some(step),
+        };
+        let (bss, cfs) = (Step::BootParameters, Step::Configuration);
+        let held = Progress::Failed {
+            trouble: Trouble::own(TroubleKind::Held, "CFS does not have the node").into(),
+            step: Some(cfs),
+        };
+        let refused = Progress::Refused { trouble: Trouble::failed("BSS at b (no)").unwrap().into() };
+        let accepted = Progress::Accepted { token: "t1".into() };
+        let untyped = Progress::Failed { trouble: Trouble::waiting_for("BSS at b (503)").into(), step: None };
         let rows = [
-            (failed("BSS at b (503)"), failed("BSS at b (no answer)"), 29_999, false),
-            (failed("BSS at b (503)"), failed("BSS at b (no answer)"), 30_000, true),
-            (failed("BSS at b (503)"), failed("CFS at c (503)"), 0, true),
-            (failed("BSS at b (503)"), refused, 0, true),
-            (failed("BSS at b (503)"), accepted("t1"), 0, true),
-            (Progress::Prepared, failed("BSS at b (503)"), 0, true),
+            (failed(bss, "BSS at b (503)"), failed(bss, "BSS at b (no answer)"), 29_999, false),
+            (failed(bss, "BSS at b (503)"), failed(bss, "BSS at b (no answer)"), 30_000, true),
+            (failed(bss, "BSS at b (503)"), failed(cfs, "CFS at c (503)"), 0, true),
+            (failed(cfs, "CFS at c (503)"), held, 0, true),
+            (failed(bss, "BSS at b (503)"), refused, 0, true),
+            (failed(bss, "BSS at b (503)"), accepted, 0, true),
+            (Progress::Prepared, failed(bss, "BSS at b (503)"), 0, true),
+            (untyped, failed(bss, "BSS at b (503)"), 0, true),
         ];
         for (before, after, later, changes) in rows {
             let component = Component::new(ComponentId::parse("x1").unwrap());

@@ -11,7 +11,7 @@ use std::{
 
 use chassis::{
     Channel, Fault,
-    convert::{Digests, component::artifacts_to_wire, time},
+    convert::{Digests, component::artifacts_to_wire, time, trouble},
     failpoint,
     lease::Fence,
     ledger::{Draft, Ledger},
@@ -23,10 +23,10 @@ use proto::component::{
 };
 
 use crate::{
-    placing::{Outcome, Placer},
+    placing::{FailedStep, Outcome, Placer},
     preparation::{Plan, PreparationRecord, Progress},
     store::Preparations,
-    trouble::Trouble,
+    trouble::StepTrouble,
 };
 
 /// The registry commits thousands of reports within a second. One that is silent for this long is told
@@ -99,7 +99,8 @@ impl Preparer {
         let open = due.iter().zip(&records).filter(|(_, record)| record.progress.is_open());
         let open: Vec<_> = open.map(|(one, _)| one).collect();
         let mut outcomes = self.placer.place(&open).await;
-        let refusing = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Err(Trouble::Refusing(_))));
+        let is_refusing = |failed: &FailedStep| matches!(failed.trouble, StepTrouble::Refusing(_));
+        let refusing = outcomes.iter().filter(|(_, outcome)| outcome.as_ref().is_err_and(is_refusing));
         let refusing = refusing.map(|(id, _)| id.clone()).collect();
         for record in &mut records {
             if let Some(outcome) = outcomes.remove(&record.id) {
@@ -158,35 +159,41 @@ impl Preparer {
 }
 
 fn progress(outcome: Outcome) -> Progress {
-    match outcome {
-        Ok(token) => Progress::Accepted { token },
-        Err(Trouble::Refused(error)) => Progress::Refused { error },
-        Err(trouble @ (Trouble::Awaited(_) | Trouble::Refusing(_) | Trouble::Missing)) => {
-            Progress::Failed { error: trouble.text().into() }
+    let FailedStep { step, trouble } = match outcome {
+        Ok(token) => return Progress::Accepted { token },
+        Err(failed) => failed,
+    };
+    let known = trouble.of(step).into();
+    match trouble {
+        StepTrouble::Refused(_) => Progress::Refused { trouble: known },
+        StepTrouble::Awaited(_) | StepTrouble::Refusing(_) | StepTrouble::Missing => {
+            Progress::Failed { trouble: known, step: Some(step) }
         }
     }
 }
 
 /// Whether the record of the component says already that the same upstream is waited for.
 fn is_told(component: &Component, record: &PreparationRecord) -> bool {
-    let Progress::Failed { error } = &record.progress else { return false };
+    let Progress::Failed { trouble, .. } = &record.progress else { return false };
     let told = component.preparation_of(record.plan.attempt);
-    component.generation == record.plan.generation && told.is_some_and(|told| *told.error == **error)
+    component.generation == record.plan.generation
+        && told.is_some_and(|told| told.trouble.as_ref() == Some(trouble))
 }
 
 fn report(record: &PreparationRecord) -> Option<PreparationReport> {
-    let (token, error, refused) = match &record.progress {
+    let (token, trouble, refused) = match &record.progress {
         Progress::Prepared => return None,
-        Progress::Accepted { token } => (&**token, "", false),
-        Progress::Failed { error } => ("", &**error, false),
-        Progress::Refused { error } => ("", &**error, true),
+        Progress::Accepted { token } => (&**token, None, false),
+        Progress::Failed { trouble, .. } => ("", Some(&**trouble), false),
+        Progress::Refused { trouble } => ("", Some(&**trouble), true),
     };
     Some(PreparationReport {
         id: record.id.as_str().to_owned(),
         generation: record.plan.generation,
         attempt: record.plan.attempt,
         bss_token: token.to_owned(),
-        error: error.to_owned(),
+        error: trouble::text_to_wire(trouble),
+        error_kind: trouble::kind_to_wire(trouble).into(),
         refused,
     })
 }
@@ -208,10 +215,20 @@ fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
 
 #[cfg(test)]
 mod tests {
+    use domain::trouble::Trouble;
     use domain::{artifacts::BootArtifacts, component::BootPreparation, time::Timestamp};
     use expect_test::expect;
 
     use super::*;
+    use crate::step::Step;
+
+    fn waiting(peer: &str) -> Arc<Trouble> {
+        Trouble::waiting_for(peer).into()
+    }
+
+    fn failed() -> Progress {
+        Progress::Failed { trouble: waiting("BSS"), step: Some(Step::BootParameters) }
+    }
 
     fn due(name: &str, kernel: &str) -> Due {
         let artifacts = BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() };
@@ -239,9 +256,9 @@ mod tests {
         let progress = [
             accepted("t1"),
             accepted("t1"),
-            Progress::Failed { error: "waiting for BSS".into() },
+            failed(),
             accepted("t2"),
-            Progress::Refused { error: "no".into() },
+            Progress::Refused { trouble: Trouble::failed("no").unwrap().into() },
             Progress::Prepared,
         ];
         let mut digests = Digests::default();
@@ -287,18 +304,18 @@ mod tests {
             since: Timestamp(0),
             revision: 0,
         };
-        let told = |generation, attempt, error: &str| Component {
-            preparation: Some(BootPreparation { generation, attempt, error: error.into() }),
+        let told = |generation, attempt, peer: &str| Component {
+            preparation: Some(BootPreparation { generation, attempt, trouble: Some(waiting(peer)) }),
             ..Component::clone(&one.component)
         };
-        let failed = record(Progress::Failed { error: "waiting for BSS".into() });
-        let refused = record(Progress::Refused { error: "waiting for BSS".into() });
+        let failed = record(failed());
+        let refused = record(Progress::Refused { trouble: waiting("BSS") });
         for (component, record, expected) in [
-            (told(0, 1, "waiting for BSS"), &failed, true),
-            (told(0, 1, "waiting for CFS"), &failed, false),
-            (told(0, 2, "waiting for BSS"), &failed, false),
-            (told(1, 1, "waiting for BSS"), &failed, false),
-            (told(0, 1, "waiting for BSS"), &refused, false),
+            (told(0, 1, "BSS"), &failed, true),
+            (told(0, 1, "CFS"), &failed, false),
+            (told(0, 2, "BSS"), &failed, false),
+            (told(1, 1, "BSS"), &failed, false),
+            (told(0, 1, "BSS"), &refused, false),
             (Component::clone(&one.component), &failed, false),
         ] {
             assert_eq!(is_told(&component, record), expected, "{:?}", component.preparation);

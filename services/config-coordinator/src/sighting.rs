@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use chassis::convert::time;
 use domain::{evaluation::ConfigurationObservation, id::ComponentId, time::Timestamp};
-use proto::configuration::{ConfigurationReading, ConfigurationState};
+use proto::{
+    configuration::{ConfigurationReading, ConfigurationState},
+    meta::TroubleKind,
+};
 
 /// What was learnt about one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,7 @@ impl Sighting {
             desired_configuration: None,
             status: String::new(),
             error: String::new(),
+            error_kind: TroubleKind::Unspecified.into(),
             ..kept.clone()
         }
     }
@@ -51,42 +55,48 @@ impl Sighting {
             // When it was last known, so that people see how old that is.
             Self::Lost(_) => kept.and_then(|kept| kept.observed_at),
         };
-        let (reading, desired_configuration, status, error) = match self {
-            Self::Known { desired, status } => {
-                let error = standing_error(kept, generation, desired.as_deref());
-                (ConfigurationReading::Known, desired, status, error)
-            }
-            Self::Missing => (ConfigurationReading::Missing, None, String::new(), String::new()),
-            Self::Lost(error) => (ConfigurationReading::Unspecified, None, String::new(), error.to_string()),
-        };
-        let same = kept.is_some_and(|kept| {
-            kept.reading() == reading
-                && kept.desired_configuration == desired_configuration
-                && kept.status == status
-                && kept.error == error
-                && kept.generation == generation
-        });
-        (!same).then(|| ConfigurationState {
+        let mut state = ConfigurationState {
             id: id.as_str().to_owned(),
-            reading: reading.into(),
-            desired_configuration,
-            status,
             observed_at,
             generation,
-            revision: 0,
-            error,
-        })
+            ..ConfigurationState::default()
+        };
+        match self {
+            Self::Known { desired, status } => {
+                if let Some(standing) = standing(kept, generation, desired.as_deref()) {
+                    state.error.clone_from(&standing.error);
+                    state.error_kind = standing.error_kind;
+                }
+                state.reading = ConfigurationReading::Known.into();
+                state.desired_configuration = desired;
+                state.status = status;
+            }
+            Self::Missing => state.reading = ConfigurationReading::Missing.into(),
+            Self::Lost(error) => {
+                state.error = error.to_string();
+                state.error_kind = TroubleKind::Waiting.into();
+            }
+        }
+        let same = kept.is_some_and(|kept| {
+            // A confirmation of what is known is not written, so its time does not count.
+            let observed_at = state.observed_at;
+            ConfigurationState { revision: state.revision, observed_at, ..kept.clone() } == state
+        });
+        (!same).then_some(state)
     }
 }
 
-/// Why another configuration could not be set, as long as nothing else has been.
-fn standing_error(kept: Option<&ConfigurationState>, generation: u64, desired: Option<&str>) -> String {
-    let standing = kept.filter(|kept| {
+/// State with the reason why another configuration could not be set; it counts until one is set.
+fn standing<'a>(
+    kept: Option<&'a ConfigurationState>,
+    generation: u64,
+    desired: Option<&str>,
+) -> Option<&'a ConfigurationState> {
+    kept.filter(|kept| {
         kept.reading() == ConfigurationReading::Known
             && kept.generation == generation
             && kept.desired_configuration.as_deref() == desired
-    });
-    standing.map(|kept| kept.error.clone()).unwrap_or_default()
+    })
 }
 
 #[cfg(test)]

@@ -1,25 +1,17 @@
-//! Why something is not in place for a component, in words that begin as those of BOS do (BOS reference A.3).
+//! Troubles with putting things in place for a component, in words that begin as those of BOS do (BOS reference A.3).
 
 use std::{fmt::Display, sync::Arc};
 
-use domain::evaluation::{ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, WAITING_FOR};
+use domain::{
+    evaluation::ERROR_CONFIGURATION_MISSING,
+    trouble::{Trouble, TroubleKind},
+};
 
-use crate::upstream::Failure;
+use crate::{step::Step, upstream::Failure};
 
-/// A step of putting things in place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Having the root file system of the image served.
-    Images,
-    /// Giving boot data to the boot script server.
-    BootParameters,
-    /// Telling the configuration service what is wanted.
-    Configuration,
-}
-
-/// What is wrong.
+/// Trouble of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum StepTrouble {
     /// An upstream refused what was to be put in place for this very component. It counts as an attempt.
     Refused(Arc<str>),
     /// An upstream did not do it, whoever the component: it is waited for, and nothing is counted.
@@ -30,42 +22,33 @@ pub(crate) enum Trouble {
     Missing,
 }
 
-impl Step {
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Images => "Error encountered tagging images ",
-            Self::BootParameters => "Error encountered setting BSS information: ",
-            Self::Configuration => ERROR_CONFIGURATION_REFUSED,
-        }
-    }
-}
-
-impl Trouble {
-    /// The upstream refuses this very component, or what is wanted for it.
+impl StepTrouble {
+    /// Makes the trouble of an upstream that refuses this very component, or what is wanted for it.
     pub(crate) fn refused(step: Step, failure: &Failure) -> Self {
         Self::Refused(format!("{}{failure}", step.prefix()).into())
     }
 
-    /// The upstream refuses everybody, so nobody has judged the component.
+    /// Makes the trouble of an upstream that refuses everybody, so nobody has judged the component.
     pub(crate) fn refusing(failure: &Failure) -> Self {
         Self::Refusing(waiting_for(failure))
     }
 
-    /// Something else than an answer is waited for.
+    /// Makes the trouble of waiting for something else than an answer.
     pub(crate) fn awaited(what: impl Display) -> Self {
         Self::Awaited(waiting_for(what))
     }
 
-    /// What people are told.
-    pub(crate) fn text(&self) -> &str {
+    /// Returns the trouble as the rules know it, if `step` has it.
+    pub(crate) fn of(&self, step: Step) -> Trouble {
         match self {
-            Self::Refused(text) | Self::Awaited(text) | Self::Refusing(text) => text,
-            Self::Missing => ERROR_CONFIGURATION_MISSING,
+            Self::Refused(text) => Trouble::own(step.refusal(), text),
+            Self::Awaited(text) | Self::Refusing(text) => Trouble::own(TroubleKind::Waiting, text),
+            Self::Missing => Trouble::own(TroubleKind::Held, ERROR_CONFIGURATION_MISSING),
         }
     }
 }
 
-/// The text about something that is waited for.
+/// Returns the text about something awaited.
 pub(crate) fn waiting_for(what: impl Display) -> Arc<str> {
-    format!("{WAITING_FOR}{what}").into()
+    Arc::clone(Trouble::waiting_for(what).text())
 }

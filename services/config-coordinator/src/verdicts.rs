@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::{
     isolate::Part,
-    trouble::{Step, Trouble},
+    step::Step,
+    trouble::StepTrouble,
     upstream::{Failure, FailureKind},
 };
 
@@ -44,7 +45,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
         groups: &[Vec<Part<K, T>>],
         generation: impl Fn(&K) -> u64,
         now: Instant,
-    ) -> HashMap<K, Trouble> {
+    ) -> HashMap<K, StepTrouble> {
         let mut state = self.state.lock();
         for part in groups.iter().flatten() {
             state.note(part, &generation, now);
@@ -57,14 +58,14 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
                 let mut set_aside = 0;
                 for item in part.items.iter() {
                     let trouble = if failure.kind != FailureKind::Refused {
-                        Trouble::awaited(failure)
+                        StepTrouble::awaited(failure)
                     } else if is_definite(failure) || state.refusals.sets_aside(item, within, now.into_std())
                     {
                         set_aside += 1;
-                        Trouble::refused(self.step, failure)
+                        StepTrouble::refused(self.step, failure)
                     } else {
                         refuses.get_or_insert(failure);
-                        Trouble::refusing(failure)
+                        StepTrouble::refusing(failure)
                     };
                     troubles.insert(item.clone(), trouble);
                 }

@@ -5,7 +5,7 @@ use crate::{
     confirmed_set::ConfirmedSet,
     id::{ComponentId, Tenant},
     session::Session,
-    status::{self, computed_status},
+    status::{ComponentStatus, computed_status},
 };
 
 /// How a component keeps a running session from being over.
@@ -33,7 +33,7 @@ pub fn stake(component: &Component, session: &Session, complete_applied: bool) -
 /// `disable_components_on_completion` has it kept that way: its session is over all the same. A record without a
 /// status was not looked at yet.
 fn does_as_wanted(component: &Component) -> bool {
-    component.status.is_some() && computed_status(component) == status::STABLE
+    component.status.is_some() && computed_status(component) == ComponentStatus::STABLE
 }
 
 /// Whether `component` is what `session` owns.

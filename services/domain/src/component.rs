@@ -15,6 +15,7 @@ use crate::{
     options::Options,
     presence::InventoryPresence,
     time::Timestamp,
+    trouble::{Trouble, TroubleKind},
     turns::PowerTurns,
 };
 
@@ -46,6 +47,8 @@ pub struct Component {
     pub enabled: Option<bool>,
     /// What is wrong, for people; empty: nothing.
     pub error: Option<Arc<str>>,
+    /// Kind of the trouble that `error` describes; meaningless without a text.
+    pub error_kind: TroubleKind,
     /// Name of the session that owns the node; empty: none.
     pub session: Option<Arc<str>>,
     /// Tenant of that session; `None`: not known, the session is meant by its name alone. In a record or patch that
@@ -65,8 +68,8 @@ pub struct Component {
     pub assignment: Arc<str>,
     /// Unique id of the latest session that assigned it, whoever the component belongs to by now.
     pub latest_assignment: Arc<str>,
-    /// Why the last power action was refused, in the words of the peer; empty: it was not.
-    pub power_error: Arc<str>,
+    /// Trouble with the last power action; `None`: there is none.
+    pub power_trouble: Option<Arc<Trouble>>,
     /// Whether the inventory locks the node against power operations.
     pub locked: bool,
     /// Token that was prepared last.
@@ -219,8 +222,15 @@ pub struct BootPreparation {
     pub generation: u64,
     /// Power-on attempt that was prepared, counted from 1.
     pub attempt: u32,
-    /// Why the preparation failed, in the words of the peer; empty: it succeeded.
-    pub error: Arc<str>,
+    /// Trouble at the end of the preparation; `None`: it succeeded.
+    pub trouble: Option<Arc<Trouble>>,
+}
+
+impl BootPreparation {
+    /// Returns the text about a failed preparation; empty: it succeeded.
+    pub fn error(&self) -> &str {
+        self.trouble.as_ref().map_or("", |trouble| trouble.text())
+    }
 }
 
 /// The words for what was last done to a component (BOS reference 2.3, "Action").
@@ -310,6 +320,7 @@ impl Component {
             status: None,
             enabled: None,
             error: None,
+            error_kind: TroubleKind::default(),
             session: None,
             session_tenant: None,
             retry_policy: None,
@@ -318,7 +329,7 @@ impl Component {
             preparation: None,
             assignment: Arc::default(),
             latest_assignment: Arc::default(),
-            power_error: Arc::default(),
+            power_trouble: None,
             locked: false,
             prepared_token: None,
             boot: None,
@@ -440,6 +451,36 @@ impl Component {
     /// What is wrong, for people; empty: nothing.
     pub fn error_text(&self) -> &str {
         self.error.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the trouble that the error describes, if there is one.
+    pub fn error_trouble(&self) -> Option<Trouble> {
+        Trouble::new(self.error_kind, self.error.clone()?)
+    }
+
+    /// Returns whether the error is over as soon as nothing stands in the way any more.
+    pub(crate) fn error_passes(&self) -> bool {
+        !self.error_text().is_empty() && self.error_kind.passes()
+    }
+
+    /// Returns whether the error is over when nobody acts on the component any more.
+    pub(crate) fn error_passes_when_left_alone(&self) -> bool {
+        !self.error_text().is_empty() && self.error_kind.passes_when_left_alone()
+    }
+
+    /// Returns the text about a refused or waiting power action; empty: the last one has no trouble.
+    pub fn power_error(&self) -> &str {
+        self.power_trouble.as_ref().map_or("", |trouble| trouble.text())
+    }
+
+    /// Returns the kind of the trouble with the last power action, if there is any.
+    pub fn power_trouble_kind(&self) -> Option<TroubleKind> {
+        self.power_trouble.as_ref().map(|trouble| trouble.kind())
+    }
+
+    /// Returns whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
+    pub fn waits_for_power_upstream(&self) -> bool {
+        self.power_trouble_kind() == Some(TroubleKind::Waiting)
     }
 
     /// How often `action` was tried; 0 for an action that is not counted.

@@ -20,7 +20,7 @@ pub fn facets(component: &Component) -> impl Iterator<Item = (&'static str, &str
         (SESSION, component.session_name()),
         (STAGED_SESSION, component.staged_session_name()),
         (PHASE, component.phase().word()),
-        (STATUS, computed_status(component)),
+        (STATUS, computed_status(component).word()),
     ];
     given.into_iter().filter(|(_, value)| !value.is_empty())
 }
@@ -53,7 +53,7 @@ impl ComponentFilter {
             && self.names(&self.session, component.session.as_deref(), component.session_tenant.as_ref())
             && self.names(&self.staged_session, staged_session, staged_tenant)
             && self.phase.is_none_or(|phase| component.phase() == phase)
-            && (self.statuses.is_empty() || self.statuses.contains(computed_status(component)))
+            && (self.statuses.is_empty() || self.statuses.contains(computed_status(component).word()))
     }
 
     /// Conditions by [`facets`]: every component that matches has one of the facets of each.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     component::Component,
     evaluation::{ConfigurationObservation, PowerObservation},
-    status::{self, computed_status},
+    status::{ComponentProgress, ComponentStatus, computed_progress, computed_status},
     time::Timestamp,
 };
 
@@ -48,8 +48,8 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
     if !component.is_enabled() {
         return nothing(ConfigurationIdle::NotEnabled);
     }
-    // An override may be any text, so also the word that is looked for.
-    if !component.status_override().is_empty() || computed_status(component) != status::CONFIGURING {
+    let is_configuring = computed_progress(component) == ComponentProgress::Configuring;
+    if !component.status_override().is_empty() || !is_configuring {
         return nothing(ConfigurationIdle::NotConfiguring);
     }
     match observation.is_set(component) {
@@ -66,7 +66,7 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
 /// should, and is neither finished nor given up (rows 5 to 10 of BOS reference 5.3.1).
 pub fn decides(component: &Component) -> bool {
     component.is_enabled()
-        && component.status_override() != status::FAILED
+        && computed_status(component) != ComponentStatus::Failed
         && component.kernel_wanted()
         && component.runs_wanted()
 }

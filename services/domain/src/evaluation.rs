@@ -13,9 +13,10 @@ use crate::{
     options::Options,
     presence,
     report::StatusReport,
-    status,
+    status::{ComponentProgress, ComponentStatus, computed_status},
     text::text,
     time::Timestamp,
+    trouble::{ErrorChange, Trouble, TroubleKind},
     turns::{ERROR_TURNED_TOO_OFTEN, turned_too_often},
 };
 
@@ -25,7 +26,7 @@ mod version;
 
 pub use reason::Reason;
 pub use rows::awaits_configuration;
-pub(crate) use rows::{off_is_doubted_until, passes_when_left_alone};
+pub(crate) use rows::off_is_doubted_until;
 pub use version::{DecisionVersion, RULES_VERSION};
 
 /// The power upstream answered and left the node out.
@@ -44,12 +45,6 @@ pub const ERROR_LOCKED: &str =
     "the inventory locks the node against power operations; it goes on once the node is unlocked";
 /// How every text begins that says why the configuration upstream does not take a configuration; its words follow.
 pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
-/// How every text begins that says which peer is waited for. Such a text goes when the evidence comes.
-pub const WAITING_FOR: &str = "waiting for ";
-
-/// How the text about an upstream begins that took an action and does not say what becomes of it. What it took
-/// has begun, so its time runs.
-pub const NO_RESULTS_FROM: &str = "no results from ";
 /// A boot that began in an earlier generation is awaited. Its report may be among commits that the database has lost, and
 /// a node reports a boot once.
 pub const ERROR_REPORT_AWAITED: &str = "waiting for the node to report the boot that its last action began; the \
@@ -162,11 +157,11 @@ pub struct Evidence {
     pub power: PowerObservation,
     /// Configuration.
     pub configuration: ConfigurationObservation,
-    /// While power is unknown: who is waited for, since when, and the last error, beginning with
-    /// [`WAITING_FOR`]; empty: it was only just asked for.
-    pub power_trouble: String,
+    /// Trouble of the peer that is to tell the power, with the beginning of its outage and its last error; `None`: power is
+    /// known, or was only just asked for.
+    pub power_trouble: Option<Trouble>,
     /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
-    pub configuration_trouble: String,
+    pub configuration_trouble: Option<Trouble>,
 }
 
 /// Where a component stands, why, and until when that holds while nothing else changes.
@@ -180,8 +175,8 @@ pub struct Decision {
     pub settled: bool,
     /// The last action is known not to have had its effect.
     pub action_failed: bool,
-    /// What is wrong; `None`: the text stays, `Some("")`: it goes.
-    pub error: Option<String>,
+    /// Change of the error that the component shows.
+    pub error: ErrorChange,
     /// The rule that decided.
     pub reason: Reason,
     /// First moment at which the same evidence leads to another decision; `None`: never.
@@ -196,21 +191,22 @@ impl Decision {
         if !compatibility.strict_bos {
             return self;
         }
-        let error = self.bos_error(component).or_else(|| self.error.clone());
+        let error = self.bos_error(component).map_or_else(|| self.error.clone(), ErrorChange::Show);
         Self { settled: self.settled || self.reason.is_held(), error, ..self }
     }
 
     /// The error in the words of BOS, where BOS has words of its own (BOS reference, appendix A.3).
-    fn bos_error(&self, component: &Component) -> Option<String> {
-        let error = self.error.as_deref()?;
-        if self.reason == Reason::RetriesExhausted && error == ERROR_RETRIES_EXHAUSTED {
-            return Some(BOS_RETRIES_EXHAUSTED.to_owned());
+    fn bos_error(&self, component: &Component) -> Option<Trouble> {
+        let trouble = self.error.trouble()?;
+        if trouble.kind() == TroubleKind::Exhausted {
+            return Some(Trouble::own(TroubleKind::Exhausted, BOS_RETRIES_EXHAUSTED));
         }
-        let refused = progress(self, component) == status::POWER_ON_PENDING
+        let refused = progress(self, component) == ComponentProgress::PowerOnPending
             && component.last_action() == Some(Action::PoweringOn)
-            && !waits_for_upstream(component)
-            && power_error(component) == Some(error);
-        refused.then(|| format!("{BOS_POWER_ON_REFUSED}{error}"))
+            && !component.waits_for_power_upstream()
+            && component.power_trouble.as_deref() == Some(trouble);
+        let text = format!("{BOS_POWER_ON_REFUSED}{}", trouble.text());
+        refused.then(|| Trouble::own(trouble.kind(), &text))
     }
 
     /// The report to the registry about `component`, on which the decision was made with what `decided_by` says;
@@ -223,7 +219,7 @@ impl Decision {
             status_override: text(&self.status_override),
             settled: self.settled,
             action_failed: self.action_failed,
-            error: self.error.as_deref().map(text),
+            error: self.error.clone(),
             decided_by,
         };
         Some(report).filter(|report| report.changes(component))
@@ -239,7 +235,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     if decision.reason.is_waiting() {
         return decision;
     }
-    if component.status_override() == status::FAILED {
+    if computed_status(component) == ComponentStatus::Failed {
         fail(&mut decision, Reason::AlreadyFailed);
         return decision;
     }
@@ -258,7 +254,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
 
 /// Ends the work on a component without success.
 fn fail(decision: &mut Decision, reason: Reason) {
-    decision.status_override = status::FAILED.to_owned();
+    decision.status_override = ComponentStatus::Failed.word().to_owned();
     decision.settled = true;
     decision.reason = reason;
     decision.until = None;
@@ -271,66 +267,63 @@ fn fail(decision: &mut Decision, reason: Reason) {
 /// BOS clears them when it acts. A text of our own about missing evidence goes as soon as the evidence is
 /// there. Every other text stays, so a finished node still shows what was wrong on the way.
 fn show_trouble(decision: &mut Decision, component: &Component) {
-    if decision.error.is_some() {
+    if decision.error != ErrorChange::Keep {
         return;
     }
-    let status = progress(decision, component);
-    let trouble = match status {
-        _ if !decision.settled && unlisted(component).is_some() => unlisted(component),
-        status::POWER_ON_PENDING | status::POWER_OFF_PENDING if component.locked => Some(ERROR_LOCKED),
-        status::POWER_ON_PENDING => preparation_error(component).or(power_error(component)),
-        status::POWER_OFF_PENDING => power_error(component),
-        // The upstream may be back by now: it is the lock that is waited for.
-        status if is_called(status) && component.locked && waits_for_upstream(component) => {
-            Some(ERROR_LOCKED)
-        }
-        _ if decision.reason == Reason::BootAwaited && awaits_boot_of_before(component) => {
-            power_error(component).or(Some(ERROR_REPORT_AWAITED))
-        }
-        status if is_called(status) => Some(&*component.power_error),
-        _ => None,
+    let unlisted = presence::trouble(component).filter(|_| !decision.settled);
+    decision.error = match unlisted {
+        Some(trouble) => ErrorChange::Show(trouble),
+        None => shown_power_trouble(decision, component),
     };
-    decision.error = trouble.or(passes(component.error_text()).then_some("")).map(str::to_owned);
+    if decision.error == ErrorChange::Keep && component.error_passes() {
+        decision.error = ErrorChange::Clear;
+    }
 }
 
-/// Whether the boot that began last belongs to an earlier generation, such as one that ended when commits were lost.
-fn awaits_boot_of_before(component: &Component) -> bool {
-    component.boot.as_ref().is_some_and(|boot| boot.generation < component.generation)
+/// Returns the trouble of the power action that comes next, or that is under way.
+fn shown_power_trouble(decision: &Decision, component: &Component) -> ErrorChange {
+    let power_trouble = component.power_trouble.as_deref();
+    match progress(decision, component) {
+        ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
+            held_by_lock()
+        }
+        ComponentProgress::PowerOnPending => preparation_trouble(component).or(power_trouble).cloned().into(),
+        ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
+        // The upstream may be back by now, so the action waits for the lock.
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled
+            if component.locked && component.waits_for_power_upstream() =>
+        {
+            held_by_lock()
+        }
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled => {
+            let trouble = power_trouble.cloned().or_else(|| report_awaited(decision, component));
+            trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
+        }
+        ComponentProgress::Configuring | ComponentProgress::Stable => ErrorChange::Keep,
+    }
 }
 
-/// Why the inventory keeps the component from being acted on.
-fn unlisted(component: &Component) -> Option<&str> {
-    presence::trouble(component).filter(|text| !text.is_empty())
+/// Returns the trouble of a component that awaits a boot of an earlier generation, such as one that ended when commits were
+/// lost.
+fn report_awaited(decision: &Decision, component: &Component) -> Option<Trouble> {
+    let is_earlier = component.boot.as_ref().is_some_and(|boot| boot.generation < component.generation);
+    let is_awaited = decision.reason == Reason::BootAwaited && is_earlier;
+    is_awaited.then(|| Trouble::own(TroubleKind::NoResults, ERROR_REPORT_AWAITED))
 }
 
-/// Whether a text of our own says what stands in the way just now, and so goes when nothing does.
-fn passes(error: &str) -> bool {
-    let texts = [
-        ERROR_POWER_MISSING,
-        ERROR_CONFIGURATION_MISSING,
-        ERROR_POWER_UNDEFINED,
-        ERROR_LOCKED,
-        ERROR_TURNED_TOO_OFTEN,
-    ];
-    let beginnings = [WAITING_FOR, NO_RESULTS_FROM, ERROR_CONFIGURATION_REFUSED];
-    let known = texts.contains(&error) || presence::ERRORS.contains(&error);
-    known || beginnings.iter().any(|beginning| error.starts_with(beginning))
+fn held_by_lock() -> ErrorChange {
+    ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_LOCKED))
 }
 
 /// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.
-fn preparation_error(component: &Component) -> Option<&str> {
+fn preparation_trouble(component: &Component) -> Option<&Trouble> {
     let spent = component.attempts(Action::PoweringOn);
     let preparation = component.preparation_of(spent + 1).or(component.preparation_of(spent))?;
-    (!preparation.error.is_empty()).then_some(&*preparation.error)
-}
-
-/// Whether the last power action waits for its upstream. Its time does not run yet, and its attempt is not lost.
-fn waits_for_upstream(component: &Component) -> bool {
-    component.power_error.starts_with(WAITING_FOR)
-}
-
-fn power_error(component: &Component) -> Option<&str> {
-    (!component.power_error.is_empty()).then_some(&*component.power_error)
+    preparation.trouble.as_deref()
 }
 
 /// Fails a component that waits for an action of which no attempt is left (BOS reference 5.15).
@@ -340,27 +333,30 @@ fn power_error(component: &Component) -> Option<&str> {
 fn give_up_when_exhausted(decision: &mut Decision, component: &Component, options: &Options, now: Timestamp) {
     let exhausted = |action| component.attempts(action) >= component.retry_limit(options);
     let out_of_attempts = match progress(decision, component) {
-        status::POWER_ON_PENDING => exhausted(Action::PoweringOn),
-        status::POWER_OFF_PENDING => exhausted(Action::PoweringOffGracefully),
+        ComponentProgress::PowerOnPending => exhausted(Action::PoweringOn),
+        ComponentProgress::PowerOffPending => exhausted(Action::PoweringOffGracefully),
         // Force follows only a shutdown that the upstream took.
-        status::POWER_OFF_GRACEFULLY_CALLED if component.last_action_failed() => {
+        ComponentProgress::PowerOffGracefullyCalled if component.last_action_failed() => {
             exhausted(Action::PoweringOffGracefully)
         }
-        status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED
-            if exhausted(Action::PoweringOffForcefully) && !waits_for_upstream(component) =>
-        {
-            decision.until = wait_ends(component, options.power_off_wait());
-            decision.until.is_none_or(|until| now >= until)
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
+            let forced_in_vain =
+                exhausted(Action::PoweringOffForcefully) && !component.waits_for_power_upstream();
+            if forced_in_vain {
+                decision.until = wait_ends(component, options.power_off_wait());
+            }
+            forced_in_vain && decision.until.is_none_or(|until| now >= until)
         }
-        _ => false,
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
+            false
+        }
     };
     if !out_of_attempts {
         return;
     }
     fail(decision, Reason::RetriesExhausted);
-    let text = decision.error.as_deref().unwrap_or(component.error_text());
-    if text.is_empty() {
-        decision.error = Some(ERROR_RETRIES_EXHAUSTED.to_owned());
+    if decision.error.text().unwrap_or(component.error_text()).is_empty() {
+        decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Exhausted, ERROR_RETRIES_EXHAUSTED));
     }
 }
 
@@ -368,9 +364,13 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
 /// an operator or a session says anew what is wanted.
 fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, options: &Options) {
     let coming = match progress(decision, component) {
-        status::POWER_ON_PENDING => Action::PoweringOn,
-        status::POWER_OFF_PENDING => Action::PoweringOffGracefully,
-        _ => return,
+        ComponentProgress::PowerOnPending => Action::PoweringOn,
+        ComponentProgress::PowerOffPending => Action::PoweringOffGracefully,
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled
+        | ComponentProgress::Configuring
+        | ComponentProgress::Stable => return,
     };
     if !decision.settled && turned_too_often(component, coming, options) {
         *decision = rows::hold(component, Reason::TurnedTooOften, ERROR_TURNED_TOO_OFTEN);
@@ -383,15 +383,10 @@ pub(crate) fn wait_ends(component: &Component, wait: Duration) -> Option<Timesta
     Some(component.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
 }
 
-/// The status that the component will have by phase and last action once the decision is written.
-fn progress(decision: &Decision, component: &Component) -> &'static str {
+/// Returns the progress of the component by phase and last action once the decision is written.
+fn progress(decision: &Decision, component: &Component) -> ComponentProgress {
     let failed = decision.action_failed || component.last_action_failed();
-    status::progress(decision.phase, component.last_action(), failed)
-}
-
-fn is_called(status: &str) -> bool {
-    [status::POWER_ON_CALLED, status::POWER_OFF_GRACEFULLY_CALLED, status::POWER_OFF_FORCEFULLY_CALLED]
-        .contains(&status)
+    ComponentProgress::of(decision.phase, component.last_action(), failed)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! Where a rule follows the Boot Orchestration Service, its documentation names the section of the BOS
 //! reference that describes it, such as "BOS reference 5.3".
 
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod artifacts;
 pub mod boot_script;
 pub mod boot_token;
@@ -45,5 +47,6 @@ pub mod target;
 pub mod template;
 pub mod text;
 pub mod time;
+pub mod trouble;
 pub mod turns;
 pub mod write;

@@ -4,7 +4,7 @@
 use crate::{
     component::{Action, Component, EventStats},
     evaluation::DecisionVersion,
-    status,
+    status::{ComponentProgress, computed_progress},
     write::begin_generation,
 };
 
@@ -87,17 +87,25 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
 }
 
 fn is_shutdown_under_way(component: &Component) -> bool {
-    let failed = component.last_action_failed();
-    let status = status::progress(component.phase(), component.last_action(), failed);
-    let called = [status::POWER_OFF_GRACEFULLY_CALLED, status::POWER_OFF_FORCEFULLY_CALLED];
-    component.is_enabled() && called.contains(&status)
+    let is_called = match computed_progress(component) {
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => true,
+        ComponentProgress::PowerOnPending
+        | ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffPending
+        | ComponentProgress::Configuring
+        | ComponentProgress::Stable => false,
+    };
+    component.is_enabled() && is_called
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        component::{BootPreparation, LastAction, Phase, Status, view::bare},
+        component::{
+            BootPreparation, LastAction, Phase, Status,
+            view::{bare, trouble},
+        },
         evaluation::PowerObservation,
         options::Options,
         power::{self, PowerDecision},
@@ -126,12 +134,12 @@ mod tests {
 
     #[test]
     fn a_component_begins_a_generation_that_nobody_has_seen() {
-        let preparation = Some(BootPreparation { generation: 7, attempt: 1, error: "".into() });
+        let preparation = Some(BootPreparation { generation: 7, attempt: 1, trouble: None });
         let known = Component {
             revision: 40,
             generation: 7,
             preparation,
-            power_error: "refused".into(),
+            power_trouble: trouble("refused"),
             error: Some("trouble".into()),
             decided_by: DecisionVersion { rules: 1, options: 9 },
             ..bare()
@@ -140,7 +148,7 @@ mod tests {
             let expected = Component {
                 generation,
                 preparation: None,
-                power_error: "".into(),
+                power_trouble: None,
                 presence: InventoryPresence::default(),
                 decided_by: DecisionVersion::default(),
                 ..known.clone()

@@ -8,7 +8,7 @@ use crate::{
     evaluation::{PowerObservation, PowerReading, wait_ends},
     options::Options,
     presence::InventoryPresence,
-    status::{self, computed_status},
+    status::{ComponentProgress, computed_progress},
     time::{SKEW, Timestamp},
     turns::turned_too_often,
 };
@@ -77,7 +77,9 @@ pub fn decide(
         PowerDecision::Act { action, .. } if !would_change(action, power) => {
             nothing(PowerIdle::AwaitingPower)
         }
-        decision => decision,
+        decision @ (PowerDecision::Act { .. }
+        | PowerDecision::Wait { .. }
+        | PowerDecision::Nothing { .. }) => decision,
     }
 }
 
@@ -256,13 +258,15 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     if component.presence != InventoryPresence::Listed {
         return nothing(PowerIdle::NotListed);
     }
-    match computed_status(component) {
-        status::POWER_ON_PENDING => power_on(component, options, now),
-        status::POWER_OFF_PENDING => again(component, Action::PoweringOffGracefully, options, now),
-        status::POWER_OFF_GRACEFULLY_CALLED | status::POWER_OFF_FORCEFULLY_CALLED => {
+    match computed_progress(component) {
+        ComponentProgress::PowerOnPending => power_on(component, options, now),
+        ComponentProgress::PowerOffPending => again(component, Action::PoweringOffGracefully, options, now),
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
             force_off(component, options, now)
         }
-        _ => nothing(PowerIdle::NotWanted),
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
+            nothing(PowerIdle::NotWanted)
+        }
     }
 }
 
@@ -271,7 +275,7 @@ fn power_on(component: &Component, options: &Options, now: Timestamp) -> PowerDe
     let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
     match (attempt(component, Action::PoweringOn, options), preparation) {
         (PowerDecision::Act { .. }, None) => nothing(PowerIdle::NotPrepared),
-        (PowerDecision::Act { .. }, Some(done)) if !done.error.is_empty() => {
+        (PowerDecision::Act { .. }, Some(done)) if done.trouble.is_some() => {
             nothing(PowerIdle::PreparationFailed)
         }
         (PowerDecision::Act { .. }, Some(_)) => again(component, Action::PoweringOn, options, now),
@@ -290,7 +294,7 @@ fn again(component: &Component, action: Action, options: &Options, now: Timestam
 /// When `action` may be tried again after an attempt that the upstream refused or that failed there; `None`: at once. An
 /// attempt that only had no effect in its time has been waited for already.
 fn retry_at(component: &Component, action: Action, options: &Options) -> Option<Timestamp> {
-    if component.power_error.is_empty() || component.last_action() != Some(action) {
+    if component.power_trouble.is_none() || component.last_action() != Some(action) {
         return None;
     }
     let wait = if action == Action::PoweringOn { options.power_on_wait() } else { options.power_off_wait() };

@@ -8,7 +8,7 @@ use crate::{
     evaluation::{PowerObservation, off_is_doubted_until},
     options::Options,
     presence::InventoryPresence,
-    status::{self, computed_status},
+    status::{ComponentProgress, computed_progress},
     time::Timestamp,
 };
 
@@ -137,8 +137,8 @@ pub fn decide(
     if !component.is_enabled() {
         return nothing(PreparationIdle::NotEnabled);
     }
-    // An override may be any text, so also the word that is looked for.
-    if !component.status_override().is_empty() || computed_status(component) != status::POWER_ON_PENDING {
+    let is_pending = computed_progress(component) == ComponentProgress::PowerOnPending;
+    if !component.status_override().is_empty() || !is_pending {
         return nothing(PreparationIdle::NotPending);
     }
     let Some(desired) = component.desired_state.as_ref() else {
@@ -155,7 +155,7 @@ pub fn decide(
         return nothing(PreparationIdle::Exhausted);
     }
     let attempt = spent + 1;
-    if component.preparation_of(attempt).is_some_and(|done| done.error.is_empty()) {
+    if component.preparation_of(attempt).is_some_and(|done| done.trouble.is_none()) {
         return nothing(PreparationIdle::Prepared);
     }
     if let Some(until) = off_is_doubted_until(component, now) {
@@ -186,7 +186,7 @@ mod tests {
     use crate::component::{
         ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken, Phase,
         Status,
-        view::{artifacts, bare},
+        view::{artifacts, bare, trouble},
     };
 
     fn pending() -> Component {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
-        let preparation = Some(BootPreparation { generation, attempt, error: error.into() });
+        let preparation = Some(BootPreparation { generation, attempt, trouble: trouble(error) });
         Component { preparation, ..pending() }
     }
 

@@ -5,7 +5,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{component::Component, confirmed_set::CONFIRMATION, options::Options, time::Timestamp};
+use crate::{
+    component::Component,
+    confirmed_set::CONFIRMATION,
+    options::Options,
+    time::Timestamp,
+    trouble::{Trouble, TroubleKind},
+};
 
 /// Least time between questions to an inventory in trouble, whatever else happens to the nodes that wait for it.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
@@ -43,9 +49,6 @@ pub const ERROR_ABSENT: &str =
     "the inventory does not list the node, so its power is left alone; it goes on once the node is listed";
 /// [`ERROR_ABSENT`] of one answer only.
 pub const ERROR_DOUBTFUL: &str = "the newest answer of the inventory lacks the node, so its power is left alone until the inventory has been asked again";
-
-/// Texts that say why a node is left alone, and go when it is not.
-pub(crate) const ERRORS: [&str; 2] = [ERROR_ABSENT, ERROR_DOUBTFUL];
 
 impl InventoryPresence {
     /// How long to leave the inventory alone about an enabled node at `now`; `None`: later listings tell about it.
@@ -91,13 +94,13 @@ pub fn unanswered(component: &Component, trouble: &Arc<str>) -> Option<Component
     shown.is_empty().then(|| Component { presence, ..component.clone() })
 }
 
-/// Why nothing is begun with the node, for people; empty: it was only just asked for.
-pub(crate) fn trouble(component: &Component) -> Option<&str> {
+/// Returns the trouble of a node that nobody may act on; `None`: it is listed, or the inventory was only just asked.
+pub(crate) fn trouble(component: &Component) -> Option<Trouble> {
     match &component.presence {
-        InventoryPresence::Unknown { trouble } => Some(trouble),
+        InventoryPresence::Unknown { trouble } => Trouble::new(TroubleKind::Waiting, Arc::clone(trouble)),
         InventoryPresence::Listed => None,
-        InventoryPresence::Doubtful { .. } => Some(ERROR_DOUBTFUL),
-        InventoryPresence::Absent { .. } => Some(ERROR_ABSENT),
+        InventoryPresence::Doubtful { .. } => Some(Trouble::own(TroubleKind::NotListed, ERROR_DOUBTFUL)),
+        InventoryPresence::Absent { .. } => Some(Trouble::own(TroubleKind::NotListed, ERROR_ABSENT)),
     }
 }
 

@@ -12,9 +12,10 @@ use crate::{
         Action, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction, NumberedToken,
         Phase, StagedState, Status,
     },
-    evaluation::{DecisionVersion, WAITING_FOR},
+    evaluation::DecisionVersion,
     id::{ComponentId, Tenant},
     time::Timestamp,
+    trouble::{ErrorChange, Trouble, TroubleKind},
     turns::PowerTurns,
     write::{begin_generation, begin_wish, cleared_actual_state, hooked_merge},
 };
@@ -56,8 +57,8 @@ pub struct StatusReport {
     pub settled: bool,
     /// The last action is known not to have had its effect.
     pub action_failed: bool,
-    /// What is wrong; `None`: the text stays.
-    pub error: Option<Arc<str>>,
+    /// Change of the error that the component shows.
+    pub error: ErrorChange,
     /// Rules and options that the decision was made with.
     pub decided_by: DecisionVersion,
 }
@@ -69,7 +70,16 @@ impl StatusReport {
             || *self.status_override != *component.status_override()
             || self.settled && component.is_enabled()
             || self.action_failed && !component.last_action_failed()
-            || self.error.as_deref().is_some_and(|error| error != component.error_text())
+            || self.changes_error(component)
+    }
+
+    /// Returns whether `component` shows another error. Errors of different kinds differ even if their texts are equal.
+    fn changes_error(&self, component: &Component) -> bool {
+        match &self.error {
+            ErrorChange::Keep => false,
+            ErrorChange::Clear => !component.error_text().is_empty(),
+            ErrorChange::Show(trouble) => component.error_trouble().as_ref() != Some(trouble),
+        }
     }
 }
 
@@ -84,8 +94,8 @@ pub struct ActionReport {
     pub action: Action,
     /// Which attempt this is, counted from 1.
     pub attempt: u32,
-    /// Why it was refused or failed, in the words of the peer; empty: it was not.
-    pub error: Arc<str>,
+    /// Trouble of the attempt: a refusal, a failure, or a peer that it waits for; `None`: nothing is wrong.
+    pub trouble: Option<Arc<Trouble>>,
     /// Whether the attempt is known not to have had its effect and will not have it.
     pub failed: bool,
 }
@@ -103,8 +113,8 @@ pub struct PreparationReport {
     pub bss_token: Arc<str>,
     /// Number under which the registry has stored the token; 0 without a token.
     pub token_number: u64,
-    /// Why it failed; empty: it succeeded.
-    pub error: Arc<str>,
+    /// Trouble of the preparation; `None`: it succeeded.
+    pub trouble: Option<Arc<Trouble>>,
     /// Whether an upstream refused the data of this very component: the power-on attempt is then spent.
     pub refused: bool,
 }
@@ -231,7 +241,8 @@ pub fn status(
             status_override: Some(report.status_override.clone()),
         }),
         enabled: report.settled.then_some(false),
-        error: report.error.clone(),
+        error: report.error.shared_text(),
+        error_kind: report.error.trouble().map_or(TroubleKind::default(), Trouble::kind),
         ..Component::new(component.id.clone())
     };
     let mut changed = hooked_merge(component, patch, |_| None, now);
@@ -272,10 +283,10 @@ pub fn action(
     if !latest {
         return Err(Stale);
     }
-    if component.power_error == report.error && !fails_now {
+    if component.power_trouble == report.trouble && !fails_now {
         return Ok(None);
     }
-    let begins_now = component.power_error.starts_with(WAITING_FOR) && report.error.is_empty();
+    let begins_now = component.waits_for_power_upstream() && report.trouble.is_none();
     let patch = Component {
         last_action: (fails_now || begins_now)
             .then(|| LastAction { failed: Some(fails_now), ..LastAction::default() }),
@@ -285,7 +296,7 @@ pub fn action(
     if let Some(last) = merged.last_action.as_mut().filter(|_| fails_now) {
         last.last_updated = component.last_action_at();
     }
-    Ok(Some(Component { power_error: report.error.clone(), ..merged }))
+    Ok(Some(Component { power_trouble: report.trouble.clone(), ..merged }))
 }
 
 fn asks_for(component: &Component, action: Action) -> bool {
@@ -324,7 +335,7 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
         component.boot.clone()
     };
     let turns = PowerTurns::of(component, report.action, now);
-    Component { power_error: report.error.clone(), boot, turns, ..merged }
+    Component { power_trouble: report.trouble.clone(), boot, turns, ..merged }
 }
 
 /// The boot that begins with a power-on. Whatever the node reported before belongs to an earlier one: the node is off.
@@ -355,7 +366,7 @@ pub fn preparation(
     prepared.preparation = Some(BootPreparation {
         generation: report.generation,
         attempt: report.attempt,
-        error: report.error.clone(),
+        trouble: report.trouble.clone(),
     });
     if !report.bss_token.is_empty() {
         prepared.desired_state.get_or_insert_default().bss_token = Some(report.bss_token.clone());

@@ -9,7 +9,7 @@ use crate::{
     component::{Component, Phase},
     id::ComponentId,
     session::{Progress, Session},
-    status::{self, computed_status},
+    status::{ComponentProgress, ComponentStatus, computed_status},
     time::Timestamp,
 };
 
@@ -113,12 +113,13 @@ struct Tally<'a> {
 impl<'a> Tally<'a> {
     fn count_owned(&mut self, component: &'a Component) {
         self.owned += 1;
-        match computed_status(component) {
-            status::STABLE => self.stable += 1,
-            status::FAILED => self.failed += 1,
-            _ => {}
+        let status = computed_status(component);
+        match status {
+            ComponentStatus::Progress(ComponentProgress::Stable) => self.stable += 1,
+            ComponentStatus::Failed => self.failed += 1,
+            ComponentStatus::OnHold | ComponentStatus::Progress(_) | ComponentStatus::Overridden(_) => {}
         }
-        if component.is_enabled() && component.status_override() != status::ON_HOLD {
+        if component.is_enabled() && status != ComponentStatus::OnHold {
             match component.phase() {
                 Phase::None => {}
                 Phase::PoweringOn => self.powering_on += 1,

@@ -9,6 +9,7 @@ use crate::{
     id::Tenant,
     session::{Operation, Session},
     time::Timestamp,
+    trouble::TroubleKind,
     write::{KnownToken, apply_hooks, begin_wish, cleared_actual_state},
 };
 
@@ -132,6 +133,7 @@ pub fn apply(
             desire(&mut record, staged, *operation);
             if !terms.compatibility.strict_bos {
                 record.error = Some(Arc::default());
+                record.error_kind = TroubleKind::default();
             }
         }
         Err(obstacle) => {
@@ -142,6 +144,7 @@ pub fn apply(
                 false => obstacle.to_string(),
             };
             record.error = Some(format!("{obstacle} (session: {name}, tenant: {tenant})").into());
+            record.error_kind = TroubleKind::Failed;
         }
     }
     let mut last_action = last_action.clone();

@@ -2,58 +2,112 @@
 
 use crate::component::{Action, Component, Phase};
 
-/// Waits for fresh evidence.
-pub const ON_HOLD: &str = "on_hold";
-/// Given up.
-pub const FAILED: &str = "failed";
-/// To be switched on.
-pub const POWER_ON_PENDING: &str = "power_on_pending";
-/// Switched on, not there yet.
-pub const POWER_ON_CALLED: &str = "power_on_called";
-/// To be switched off.
-pub const POWER_OFF_PENDING: &str = "power_off_pending";
-/// Asked to shut down.
-pub const POWER_OFF_GRACEFULLY_CALLED: &str = "power_off_gracefully_called";
-/// Being cut off.
-pub const POWER_OFF_FORCEFULLY_CALLED: &str = "power_off_forcefully_called";
-/// Runs what it should, configuration under way.
-pub const CONFIGURING: &str = "configuring";
-/// Nothing to do.
-pub const STABLE: &str = "stable";
+/// The status of a component: its override if it has one, else its progress. The words are for people and for the
+/// REST contract; rules match variants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ComponentStatus<'a> {
+    /// Waits for fresh evidence.
+    OnHold,
+    /// Given up.
+    Failed,
+    /// Progress by phase and last action.
+    Progress(ComponentProgress),
+    /// Text that somebody wrote by hand and that is no word of Reveille.
+    Overridden(&'a str),
+}
 
-/// Every word that Reveille itself produces; a status override may be any text.
-pub const WORDS: [&str; 9] = [
-    ON_HOLD,
-    FAILED,
-    POWER_ON_PENDING,
-    POWER_ON_CALLED,
-    POWER_OFF_PENDING,
-    POWER_OFF_GRACEFULLY_CALLED,
-    POWER_OFF_FORCEFULLY_CALLED,
-    CONFIGURING,
-    STABLE,
-];
+/// The part of a status that follows from phase and last action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ComponentProgress {
+    /// Due to be switched on.
+    PowerOnPending,
+    /// Switched on, not there yet.
+    PowerOnCalled,
+    /// Due to be switched off.
+    PowerOffPending,
+    /// Asked to shut down.
+    PowerOffGracefullyCalled,
+    /// Being cut off.
+    PowerOffForcefullyCalled,
+    /// Runs what it should, configuration under way.
+    Configuring,
+    /// Nothing to do.
+    Stable,
+}
 
-/// The status of `component`: its override if it has one, else what phase and last action say together.
-pub fn computed_status(component: &Component) -> &str {
-    match component.status_override() {
-        "" => progress(component.phase(), component.last_action(), component.last_action_failed()),
-        text => text,
+impl<'a> ComponentStatus<'a> {
+    /// Nothing to do.
+    pub const STABLE: Self = Self::Progress(ComponentProgress::Stable);
+
+    /// Statuses that Reveille itself produces.
+    pub const OWN: [Self; 9] = [
+        Self::OnHold,
+        Self::Failed,
+        Self::Progress(ComponentProgress::PowerOnPending),
+        Self::Progress(ComponentProgress::PowerOnCalled),
+        Self::Progress(ComponentProgress::PowerOffPending),
+        Self::Progress(ComponentProgress::PowerOffGracefullyCalled),
+        Self::Progress(ComponentProgress::PowerOffForcefullyCalled),
+        Self::Progress(ComponentProgress::Configuring),
+        Self::STABLE,
+    ];
+
+    /// Reads the status from `text`, an override. People may write a word of Reveille by hand, and mean it.
+    fn of_override(text: &'a str) -> Self {
+        Self::OWN.into_iter().find(|status| status.word() == text).unwrap_or(Self::Overridden(text))
+    }
+
+    /// Returns the word of the REST contract.
+    pub fn word(self) -> &'a str {
+        match self {
+            Self::OnHold => "on_hold",
+            Self::Failed => "failed",
+            Self::Progress(progress) => progress.word(),
+            Self::Overridden(text) => text,
+        }
     }
 }
 
-/// The status without any override. A failed last action matters only for powering on: there it means that
-/// the node is to be switched on once more.
-pub fn progress(phase: Phase, last: Option<Action>, last_failed: bool) -> &'static str {
-    match (phase, last) {
-        (Phase::PoweringOn, Some(Action::PoweringOn)) if !last_failed => POWER_ON_CALLED,
-        (Phase::PoweringOn, _) => POWER_ON_PENDING,
-        (Phase::PoweringOff, Some(Action::PoweringOffGracefully)) => POWER_OFF_GRACEFULLY_CALLED,
-        (Phase::PoweringOff, Some(Action::PoweringOffForcefully)) => POWER_OFF_FORCEFULLY_CALLED,
-        (Phase::PoweringOff, _) => POWER_OFF_PENDING,
-        (Phase::Configuring, _) => CONFIGURING,
-        (Phase::None, _) => STABLE,
+impl ComponentProgress {
+    /// Returns the progress without any override. A failed last action matters only for powering on: there it means that
+    /// the node is to be switched on once more.
+    pub fn of(phase: Phase, last: Option<Action>, last_failed: bool) -> Self {
+        match (phase, last) {
+            (Phase::PoweringOn, Some(Action::PoweringOn)) if !last_failed => Self::PowerOnCalled,
+            (Phase::PoweringOn, _) => Self::PowerOnPending,
+            (Phase::PoweringOff, Some(Action::PoweringOffGracefully)) => Self::PowerOffGracefullyCalled,
+            (Phase::PoweringOff, Some(Action::PoweringOffForcefully)) => Self::PowerOffForcefullyCalled,
+            (Phase::PoweringOff, _) => Self::PowerOffPending,
+            (Phase::Configuring, _) => Self::Configuring,
+            (Phase::None, _) => Self::Stable,
+        }
     }
+
+    /// Returns the word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PowerOnPending => "power_on_pending",
+            Self::PowerOnCalled => "power_on_called",
+            Self::PowerOffPending => "power_off_pending",
+            Self::PowerOffGracefullyCalled => "power_off_gracefully_called",
+            Self::PowerOffForcefullyCalled => "power_off_forcefully_called",
+            Self::Configuring => "configuring",
+            Self::Stable => "stable",
+        }
+    }
+}
+
+/// The status of `component`: its override if it has one, else what phase and last action say together.
+pub fn computed_status(component: &Component) -> ComponentStatus<'_> {
+    match component.status_override() {
+        "" => ComponentStatus::Progress(computed_progress(component)),
+        text => ComponentStatus::of_override(text),
+    }
+}
+
+/// Returns the progress of `component`, whatever overrides it.
+pub fn computed_progress(component: &Component) -> ComponentProgress {
+    ComponentProgress::of(component.phase(), component.last_action(), component.last_action_failed())
 }
 
 #[cfg(test)]
@@ -77,7 +131,7 @@ mod tests {
         let mut rows = String::new();
         for phase in Phase::ALL {
             for last in [None].into_iter().chain(Action::ALL.map(Some)) {
-                let words = [false, true].map(|failed| progress(phase, last, failed));
+                let words = [false, true].map(|failed| ComponentProgress::of(phase, last, failed).word());
                 let last = last.map_or("-", Action::word);
                 rows += &format!("{:12} {last:24} {:28} {}\n", phase.word(), words[0], words[1]);
             }
@@ -121,21 +175,29 @@ mod tests {
 
     #[test]
     fn an_override_is_shown_as_it_is() {
-        for text in ["on_hold", "failed", "Gone fishing"] {
-            assert_eq!(computed_status(&component(Some(Phase::PoweringOn), Some(text))), text);
+        for (text, expected) in [
+            ("on_hold", ComponentStatus::OnHold),
+            ("failed", ComponentStatus::Failed),
+            ("stable", ComponentStatus::STABLE),
+            ("Gone fishing", ComponentStatus::Overridden("Gone fishing")),
+            ("", ComponentStatus::Progress(ComponentProgress::PowerOnPending)),
+        ] {
+            let component = component(Some(Phase::PoweringOn), Some(text));
+            let status = computed_status(&component);
+            assert_eq!(status, expected);
+            assert!(text.is_empty() || status.word() == text, "{text}");
         }
-        assert_eq!(computed_status(&component(Some(Phase::PoweringOn), Some(""))), POWER_ON_PENDING);
     }
 
     #[test]
     fn missing_members_count_as_nothing_under_way() {
         let mut bare = component(None, None);
-        assert_eq!(computed_status(&bare), STABLE);
+        assert_eq!(computed_status(&bare), ComponentStatus::STABLE);
         bare.status = None;
-        assert_eq!(computed_status(&bare), STABLE);
+        assert_eq!(computed_status(&bare), ComponentStatus::STABLE);
         let mut called = component(Some(Phase::PoweringOn), None);
         called.last_action =
             Some(LastAction { action: Some(Action::PoweringOn), failed: None, last_updated: None });
-        assert_eq!(computed_status(&called), POWER_ON_CALLED);
+        assert_eq!(computed_progress(&called), ComponentProgress::PowerOnCalled);
     }
 }

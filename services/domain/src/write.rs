@@ -9,11 +9,12 @@ use crate::{
     component::{
         Action, ActualState, Component, DesiredState, EventStats, LastAction, LateReport, StagedState, Status,
     },
-    evaluation::{DecisionVersion, passes_when_left_alone},
+    evaluation::DecisionVersion,
     id::{ComponentId, Tenant},
     presence::InventoryPresence,
-    status::{self, computed_status},
+    status::{ComponentStatus, computed_status},
     time::Timestamp,
+    trouble::TroubleKind,
     turns::PowerTurns,
 };
 
@@ -37,6 +38,7 @@ pub fn put(
     now: Timestamp,
 ) -> Component {
     let mut record = incoming;
+    record.error_kind = kind_of_written_error(previous, &record);
     let reported = Reported::by(previous, &record, &tokens, now);
     let is_late = matches!(reported, Reported::EarlierBoot(_));
     apply_hooks(&mut record, tokens, now);
@@ -76,6 +78,7 @@ pub fn patch(
     now: Timestamp,
 ) -> Component {
     let mut patch = patch;
+    patch.error_kind = kind_of_written_error(Some(stored), &patch);
     let begins = begins_generation(&patch);
     let reported = Reported::by(Some(stored), &patch, &tokens, now);
     if matches!(reported, Reported::EarlierBoot(_)) {
@@ -100,8 +103,8 @@ pub fn patch(
         begin_wish(&mut merged);
     }
     // Nobody decides about it from now on, who would take the text away.
-    if !merged.is_enabled() && passes_when_left_alone(merged.error_text()) {
-        merged.error = Some(Arc::default());
+    if !merged.is_enabled() && merged.error_passes_when_left_alone() {
+        (merged.error, merged.error_kind) = (Some(Arc::default()), TroubleKind::default());
     }
     merged
 }
@@ -157,6 +160,13 @@ impl Reported {
     }
 }
 
+/// Returns the kind of the error that somebody wrote into `written`. A text that repeats the error on record, as a write of
+/// the whole record does, keeps its kind; any other text is the writer's own, however it begins.
+fn kind_of_written_error(previous: Option<&Component>, written: &Component) -> TroubleKind {
+    let same = previous.filter(|previous| previous.error == written.error);
+    same.map_or(TroubleKind::default(), |previous| previous.error_kind)
+}
+
 /// Says whose sessions `record` names after a write: those of the `writer`, except for a name that was there before.
 /// A write that only repeats the name of a session, such as one of the whole record, does not make it another.
 fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Option<Tenant>) {
@@ -194,11 +204,11 @@ pub struct ActualStateLocked {
 /// When the component is enabled and being changed in another way.
 pub fn guard_actual_state(stored: &Component) -> Result<(), ActualStateLocked> {
     let status = computed_status(stored);
-    let free = !stored.is_enabled() || status == status::STABLE;
+    let free = !stored.is_enabled() || status == ComponentStatus::STABLE;
     if free || stored.last_action() == Some(Action::PoweringOn) {
         return Ok(());
     }
-    Err(ActualStateLocked { status: status.to_owned() })
+    Err(ActualStateLocked { status: status.word().to_owned() })
 }
 
 /// The first record of a node that was found in the inventory (BOS reference 3.2).
@@ -286,7 +296,7 @@ pub(crate) fn begin_generation(component: &mut Component) {
     component.generation += 1;
     component.preparation = None;
     component.presence = InventoryPresence::default();
-    component.power_error = Arc::default();
+    component.power_trouble = None;
 }
 
 /// Runs the hooks on `patch` and merges it into a copy of `stored`, without touching the generation.
@@ -362,7 +372,7 @@ fn stamp(incoming: &mut Component, now: Timestamp) {
 fn hold(incoming: &mut Component) {
     if incoming.is_enabled() {
         let status = incoming.status.get_or_insert_default();
-        status.status_override = Some(status::ON_HOLD.into());
+        status.status_override = Some(ComponentStatus::OnHold.word().into());
     }
 }
 
@@ -391,7 +401,10 @@ fn merge(stored: &mut Component, patch: Component) {
     merge_part(&mut stored.event_stats, patch.event_stats, merge_stats);
     merge_part(&mut stored.status, patch.status, merge_status);
     replace(&mut stored.enabled, patch.enabled);
-    replace(&mut stored.error, patch.error);
+    if patch.error.is_some() {
+        stored.error = patch.error;
+        stored.error_kind = patch.error_kind;
+    }
     replace(&mut stored.session, patch.session);
     replace(&mut stored.retry_policy, patch.retry_policy);
 }

@@ -10,6 +10,7 @@ use domain::{
     options::Options,
     power::{self, PowerDecision},
     time::Timestamp,
+    trouble::Trouble,
 };
 use parking_lot::Mutex;
 use proto::power::{Delivery, PowerState, Transition, TransitionMember};
@@ -152,5 +153,6 @@ impl Actor {
 
 /// The transition when nobody knows whether the upstream took it.
 pub(crate) fn unknown(transition: &Transition, error: &str) -> Transition {
-    Transition { delivery: Delivery::Unknown.into(), error: error.to_owned(), ..transition.clone() }
+    let in_doubt = Transition { delivery: Delivery::Unknown.into(), ..transition.clone() };
+    convert::with_trouble(in_doubt, Trouble::failed(error).as_ref())
 }

@@ -1,16 +1,17 @@
 //! Between the rules' words and the wire's: power states, transitions and reports.
 
 use chassis::{
-    convert::{component, time},
+    convert::{component, time, trouble},
     lease::Shard,
 };
 use domain::{
     bos_time,
     component::{Action, Component},
-    evaluation::{self, NO_RESULTS_FROM, WAITING_FOR},
+    evaluation,
     id::ComponentId,
     power::Shown,
     time::Timestamp,
+    trouble::Trouble,
 };
 use proto::{
     component::ActionReport,
@@ -99,33 +100,48 @@ pub(crate) fn held(transition: &Transition) -> Option<Transition> {
         })
         .collect();
     let holder = members.first()?.held_by.clone();
-    Some(Transition {
+    let held = Transition {
         id: id_beside(&transition.id),
         action: transition.action,
         members,
         delivery: Delivery::Prepared.into(),
-        error: waiting_for_holder(&holder),
         created_at: Some(time::to_wire(time::now())),
         ..Transition::default()
-    })
+    };
+    Some(with_trouble(held, Some(&waiting_for_holder(&holder))))
 }
 
-/// Error that members show of a transition that the upstream was asked to end, or would have been if it `aborts` any.
-pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> String {
+/// Reads the trouble on the record of a transition; `None`: there is none.
+pub(crate) fn trouble(transition: &Transition) -> Option<Trouble> {
+    trouble::from_wire(transition.error_kind, transition.error.as_str())
+}
+
+/// Returns the transition with that trouble on its record, and no other.
+pub(crate) fn with_trouble(transition: Transition, trouble: Option<&Trouble>) -> Transition {
+    Transition {
+        error: trouble::text_to_wire(trouble),
+        error_kind: trouble::kind_to_wire(trouble).into(),
+        ..transition
+    }
+}
+
+/// Trouble that members show when the time of their transition is over. `aborts`: the upstream can end transitions, and was
+/// asked to.
+pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble {
     let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
     let waiting = match aborts {
         true => format!("it was withdrawn at {since}Z and has not ended"),
         false => format!("its time was over at {since}Z, it cannot be withdrawn and has not ended"),
     };
-    format!("{NO_RESULTS_FROM}transition {id} of the power upstream: {waiting}")
+    Trouble::no_results_from(format_args!("transition {id} of the power upstream: {waiting}"))
 }
 
-/// Error of a node that another transition of the upstream holds.
-pub(crate) fn waiting_for_holder(holder: &str) -> String {
-    format!(
-        "{WAITING_FOR}transition {holder} of the power upstream, which is not of this service or not over"
-    )
+/// Trouble of a node that another transition of the upstream holds.
+pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {
+    Trouble::waiting_for(format_args!(
+        "transition {holder} of the power upstream, which is not of this service or not over"
+    ))
 }
 
 /// The attempts that a transition is made of.
@@ -166,18 +182,21 @@ pub(crate) fn component_ids(members: &[TransitionMember]) -> impl Iterator<Item 
     members.iter().filter_map(|member| ComponentId::parse(&member.id).ok())
 }
 
-/// What to tell the registry about every member of a transition that is under way; an empty `error` says that
-/// the attempt begins or goes on, another what it waits for.
+/// Makes reports about every member of a transition that is under way. Without a `trouble` the attempt begins or goes on.
 pub(crate) fn reports<'a>(
     transition: &'a Transition,
-    error: &'a str,
+    trouble: Option<&'a Trouble>,
 ) -> impl Iterator<Item = ActionReport> + 'a {
-    transition.members.iter().map(move |member| report(transition.action, member, error, false))
+    transition.members.iter().map(move |member| report(transition.action, member, trouble, false))
 }
 
-/// What to tell the registry about a member that has not failed; an empty text: nothing is wrong.
-pub(crate) fn told(transition: &Transition, member: &TransitionMember, error: &str) -> ActionReport {
-    report(transition.action, member, error, false)
+/// Makes a report about a member that has not failed.
+pub(crate) fn told(
+    transition: &Transition,
+    member: &TransitionMember,
+    trouble: Option<&Trouble>,
+) -> ActionReport {
+    report(transition.action, member, trouble, false)
 }
 
 /// Reports to the registry about members on which the action was done without the effect. A node that was asked to shut
@@ -187,7 +206,9 @@ pub(crate) fn ended_without_effect<'a>(
     failed: &'a [TransitionMember],
 ) -> impl Iterator<Item = ActionReport> + 'a {
     let is_over = action(transition) != Some(Action::PoweringOffGracefully);
-    failed.iter().map(move |member| report(transition.action, member, &member.error, is_over))
+    failed.iter().map(move |member| {
+        report(transition.action, member, Trouble::failed(&member.error).as_ref(), is_over)
+    })
 }
 
 /// What to tell the registry about members without success, with the upstream's words.
@@ -195,16 +216,18 @@ pub(crate) fn failures<'a>(
     transition: &'a Transition,
     failed: impl IntoIterator<Item = (&'a TransitionMember, &'a str)>,
 ) -> Vec<ActionReport> {
-    failed.into_iter().map(|(member, error)| report(transition.action, member, error, true)).collect()
+    let failed = failed.into_iter().map(|(member, error)| (member, Trouble::failed(error)));
+    failed.map(|(member, trouble)| report(transition.action, member, trouble.as_ref(), true)).collect()
 }
 
-fn report(action: i32, member: &TransitionMember, error: &str, failed: bool) -> ActionReport {
+fn report(action: i32, member: &TransitionMember, trouble: Option<&Trouble>, failed: bool) -> ActionReport {
     ActionReport {
         id: member.id.clone(),
         generation: member.generation,
         action,
         attempt: member.attempt,
-        error: error.to_owned(),
+        error: trouble::text_to_wire(trouble),
+        error_kind: trouble::kind_to_wire(trouble).into(),
         failed,
     }
 }
@@ -246,5 +269,41 @@ pub(crate) fn rule_reading(reading: PowerReading) -> evaluation::PowerReading {
         PowerReading::Off => evaluation::PowerReading::Off,
         PowerReading::Undefined => evaluation::PowerReading::Undefined,
         PowerReading::Missing => evaluation::PowerReading::Missing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::trouble::TroubleKind;
+
+    use super::*;
+
+    #[test]
+    fn words_of_the_upstream_are_no_wait() {
+        let member = TransitionMember { error: "waiting for the BMC".into(), ..Default::default() };
+        let transition = Transition {
+            action: component::action_to_wire(Action::PoweringOn).into(),
+            members: vec![member],
+            ..Transition::default()
+        };
+        let told = ended_without_effect(&transition, &transition.members)
+            .chain(failures(&transition, [(&transition.members[0], "waiting for the BMC")]));
+        for report in told {
+            assert!(report.failed);
+            assert_eq!(
+                trouble::from_wire(report.error_kind, report.error),
+                Trouble::failed("waiting for the BMC")
+            );
+        }
+        let refused = with_trouble(transition, Trouble::failed("waiting for the BMC").as_ref());
+        assert_eq!(trouble(&refused).unwrap().kind(), TroubleKind::Failed);
+    }
+
+    #[test]
+    fn a_stored_wait_without_a_kind_goes_on() {
+        let waiting = with_trouble(Transition::default(), Some(&waiting_for_holder("t-9")));
+        let stored = Transition { error_kind: 0, ..waiting.clone() };
+        assert_eq!(trouble(&stored), trouble(&waiting));
+        assert_eq!(trouble(&stored).unwrap().kind(), TroubleKind::Waiting);
     }
 }

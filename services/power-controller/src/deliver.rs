@@ -10,7 +10,6 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 use anyhow::Context as _;
 use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, pause};
 use domain::{
-    evaluation::WAITING_FOR,
     id::ComponentId,
     options::Options,
     refusal::{self, RefusalStep},
@@ -159,7 +158,7 @@ impl Actor {
     fn sort(&self, prepared: Vec<Transition>, options: &Options, now: Timestamp) -> Sorted {
         let mut sorted = Sorted::default();
         for mut transition in prepared {
-            let shows_error = !self.notes.shown(&transition.id).is_empty();
+            let shows_error = self.notes.shown(&transition.id).is_some();
             let (mut due, mut later) = (Vec::new(), Vec::new());
             for member in std::mem::take(&mut transition.members) {
                 match self.standing(&transition, &member, options, now) {
@@ -168,7 +167,7 @@ impl Actor {
                     Standing::Gone => {
                         sorted.gone.extend(ComponentId::parse(&member.id));
                         if shows_error || self.shows_wait(&transition, &member) {
-                            sorted.clearances.push(convert::told(&transition, &member, ""));
+                            sorted.clearances.push(convert::told(&transition, &member, None));
                         }
                     }
                 }
@@ -196,7 +195,7 @@ impl Actor {
         else {
             return false;
         };
-        component.attempts(action) == member.attempt && component.power_error.starts_with(WAITING_FOR)
+        component.attempts(action) == member.attempt && component.waits_for_power_upstream()
     }
 
     fn standing(
@@ -223,7 +222,7 @@ impl Actor {
     /// An error that the members show is said again, because a report without it would take it away.
     fn beginnings(&self, transitions: &[Transition]) -> Vec<ActionReport> {
         let reports = transitions.iter().map(|transition| {
-            convert::reports(transition, &self.notes.shown(&transition.id)).collect::<Vec<_>>()
+            convert::reports(transition, self.notes.shown(&transition.id).as_ref()).collect::<Vec<_>>()
         });
         reports.flatten().collect()
     }

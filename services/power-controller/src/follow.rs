@@ -10,7 +10,12 @@ use std::{collections::HashSet, convert::Infallible, mem, sync::Arc, time::Durat
 
 use anyhow::Context as _;
 use chassis::{convert::time, lease::Fence, pause};
-use domain::{component::Action, evaluation::NO_RESULTS_FROM, power, time::Timestamp};
+use domain::{
+    component::Action,
+    power,
+    time::Timestamp,
+    trouble::{Trouble, TroubleKind},
+};
 use futures_util::future::join_all;
 use proto::{
     component::ActionReport,
@@ -326,7 +331,7 @@ impl Actor {
             let refused = news.refused.iter().map(|member| (member, member.error.as_str()));
             failures.extend(convert::failures(transition, refused));
             failures.extend(news.held.iter().map(|member| {
-                convert::told(transition, member, &convert::waiting_for_holder(&member.held_by))
+                convert::told(transition, member, Some(&convert::waiting_for_holder(&member.held_by)))
             }));
             if let Some(action) = convert::action(transition) {
                 let succeeded = news.succeeded.iter();
@@ -375,9 +380,9 @@ impl Actor {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
             transition.withdrawn_at = Some(time::to_wire(time::now()));
             self.journal.put(transition.clone(), fence).await?;
-            let text = convert::waiting_for_end(&transition, self.driver.aborts());
-            self.notes.show(&id, &text, Instant::now());
-            self.reporter.report(reports_of_unresolved(&transition, &text, |_| true)).await;
+            let trouble = convert::waiting_for_end(&transition, self.driver.aborts());
+            self.notes.show(&id, &trouble, Instant::now());
+            self.reporter.report(reports_of_unresolved(&transition, Some(&trouble), |_| true)).await;
         }
         let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours(fence));
         let answer = self.driver.abort(&upstream_id, deadline, still_ours).await;
@@ -400,8 +405,8 @@ impl Actor {
         tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
         self.effects.ended(&transition, time::now());
         self.effects.leave_open(&transition, time::now());
-        let finished =
-            Transition { delivery: Delivery::Finished.into(), error: error.to_owned(), ..transition };
+        let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
+        let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
         self.finish(finished, fence).await
     }
 
@@ -424,9 +429,9 @@ impl Actor {
 impl Actor {
     /// Members of which nothing is known show why. A single failure is not worth thousands of records.
     async fn show_no_results(&self, transition: &Transition, failure: &Failure) {
-        let text = format!("{NO_RESULTS_FROM}{failure}");
-        if self.notes.show(&transition.id, &text, Instant::now()) {
-            self.reporter.report(reports_of_unresolved(transition, &text, |_| true)).await;
+        let trouble = Trouble::no_results_from(failure);
+        if self.notes.show(&transition.id, &trouble, Instant::now()) {
+            self.reporter.report(reports_of_unresolved(transition, Some(&trouble), |_| true)).await;
         }
     }
 
@@ -434,22 +439,23 @@ impl Actor {
     pub(crate) async fn show_results_again(&self, transition: &Transition) {
         let shows = |id: &str| {
             let component = self.known.components.get(id);
-            component.is_some_and(|component| component.power_error.starts_with(NO_RESULTS_FROM))
+            component.is_some_and(|one| one.power_trouble_kind() == Some(TroubleKind::NoResults))
         };
-        let noted = self.notes.take_shown(&transition.id).starts_with(NO_RESULTS_FROM);
-        self.reporter.report(reports_of_unresolved(transition, "", |id| noted || shows(id))).await;
+        let shown = self.notes.take_shown(&transition.id);
+        let noted = shown.is_some_and(|shown| shown.kind() == TroubleKind::NoResults);
+        self.reporter.report(reports_of_unresolved(transition, None, |id| noted || shows(id))).await;
     }
 }
 
 /// What to tell the registry about members without a result.
 fn reports_of_unresolved(
     transition: &Transition,
-    error: &str,
+    trouble: Option<&Trouble>,
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<ActionReport> {
     let members = transition.members.iter();
     let unresolved = members.filter(|member| outcome::is_unresolved(member) && wanted(&member.id));
-    unresolved.map(|member| convert::told(transition, member, error)).collect()
+    unresolved.map(|member| convert::told(transition, member, trouble)).collect()
 }
 
 /// Whether a call that failed may do better later on.

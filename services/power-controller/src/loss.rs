@@ -9,11 +9,15 @@
 use std::{collections::HashSet, sync::Arc};
 
 use chassis::lease::Takeover;
-use domain::loss::{Record, Remedy, remedy};
+use domain::{
+    loss::{Record, Remedy, remedy},
+    trouble::Trouble,
+};
 use proto::power::{Delivery, Transition};
 
 use crate::{
     act::Actor,
+    convert,
     journal::{Changes, is_open},
     takeover::Open,
 };
@@ -74,8 +78,9 @@ impl Actor {
         let Some(fence) = fence else { return };
         let mended = match remedy {
             Remedy::Close => {
-                let error = "the database had lost its end".to_owned();
-                let over = Transition { delivery: Delivery::Finished.into(), error, ..transition.clone() };
+                let over = Transition { delivery: Delivery::Finished.into(), ..transition.clone() };
+                let trouble = Trouble::failed("the database had lost its end");
+                let over = convert::with_trouble(over, trouble.as_ref());
                 self.journal.put(over, &fence).await
             }
             Remedy::Delete => {

@@ -6,6 +6,7 @@ use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 use domain::{
     power::{Caller, WITHDRAW_AGAIN},
     refusal::{RefusalMemory, RefusalStep, RefusedBatch},
+    trouble::Trouble,
 };
 use parking_lot::Mutex;
 use proto::power::Transition;
@@ -19,8 +20,8 @@ const STEADY: Duration = Duration::from_secs(30);
 struct Note {
     /// How often in a row the upstream did not say what was to be known.
     failures: u32,
-    /// Error that the members show now; empty: none.
-    shown: String,
+    /// Trouble that the members show now.
+    shown: Option<Trouble>,
     /// Since when they show it.
     shown_since: Option<Instant>,
     /// Since when nobody knows whether the upstream took the transition, and who had called it.
@@ -73,36 +74,32 @@ impl Notes {
         self.with(id, |note| note.failures = 0);
     }
 
-    /// Remembers the error that members show from `now` on; `false`: they show it already, or one that has not
+    /// Remembers the trouble that members show from `now` on; `false`: they show it already, or one that has not
     /// been shown for long. A peer whose trouble looks different each time would change thousands of records
     /// with each of its words.
-    pub(crate) fn show(&self, id: &str, error: &str, now: Instant) -> bool {
+    pub(crate) fn show(&self, id: &str, trouble: &Trouble, now: Instant) -> bool {
         self.with(id, |note| {
             let for_long = note.shown_since.is_none_or(|since| now.duration_since(since) >= STEADY);
-            let news = note.shown != error && for_long;
+            let news = note.shown.as_ref() != Some(trouble) && for_long;
             if news {
-                error.clone_into(&mut note.shown);
+                note.shown = Some(trouble.clone());
                 note.shown_since = Some(now);
             }
             news
         })
     }
 
-    /// Error that members show; empty: none.
-    pub(crate) fn shown(&self, id: &str) -> String {
-        self.notes.lock().get(id).map(|note| note.shown.clone()).unwrap_or_default()
+    /// Trouble that members show.
+    pub(crate) fn shown(&self, id: &str) -> Option<Trouble> {
+        self.notes.lock().get(id)?.shown.clone()
     }
 
-    /// Error that members showed until now; empty: none. From now on they show none.
-    pub(crate) fn take_shown(&self, id: &str) -> String {
+    /// Trouble that members showed until now. From now on they show none.
+    pub(crate) fn take_shown(&self, id: &str) -> Option<Trouble> {
         let mut notes = self.notes.lock();
-        notes
-            .get_mut(id)
-            .map(|note| {
-                note.shown_since = None;
-                std::mem::take(&mut note.shown)
-            })
-            .unwrap_or_default()
+        let note = notes.get_mut(id)?;
+        note.shown_since = None;
+        note.shown.take()
     }
 
     /// Since when the transition is in doubt, and who had called the upstream: `now` and this process if it was not
@@ -198,9 +195,11 @@ mod tests {
             (59, "refused", false),
             (90, "no answer", false),
         ] {
-            assert_eq!(notes.show("t1", error, start + Duration::from_secs(after)), news, "{after}");
+            let trouble = Trouble::failed(error).unwrap();
+            let shown = notes.show("t1", &trouble, start + Duration::from_secs(after));
+            assert_eq!(shown, news, "{after}");
         }
-        assert_eq!(notes.shown("t1"), "no answer");
+        assert_eq!(notes.shown("t1"), Trouble::failed("no answer"));
     }
 
     /// A transition of nodes that are named by the numbers.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use chassis::{convert::time, lease::Fence};
-use domain::{clock_offset::ClockOffset, evaluation::WAITING_FOR, power, refusal, time::Timestamp};
+use domain::{clock_offset::ClockOffset, power, refusal, time::Timestamp, trouble::TroubleKind};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 
@@ -90,12 +90,11 @@ impl Actor {
         tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
         self.notes.no_longer_in_doubt(&transition.id);
         let id = transition.id.as_str().into();
-        let error = Some(self.notes.shown(&transition.id)).filter(|text| text.starts_with(WAITING_FOR));
+        let shown = self.notes.shown(&transition.id).filter(|shown| shown.kind() == TroubleKind::Waiting);
         let again = Transition {
             delivery: Delivery::Prepared.into(),
             sent_at: None,
-            error: error.unwrap_or_default(),
-            ..transition
+            ..convert::with_trouble(transition, shown.as_ref())
         };
         self.journal.put(again, fence).await?;
         self.queues.undelivered.mark([id]);

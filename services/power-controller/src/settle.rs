@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{convert::time, lease::Fence, pause};
-use domain::{evaluation::WAITING_FOR, id::ComponentId, refusal};
+use domain::{id::ComponentId, refusal, trouble::Trouble};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
 
@@ -28,13 +28,15 @@ impl Actor {
         let accepted = Transition {
             delivery: Delivery::Accepted.into(),
             upstream_id: upstream_id.to_owned(),
-            error: String::new(),
             accepted_at: Some(time::to_wire(time::now())),
-            ..transition
+            ..convert::with_trouble(transition, None)
         };
         self.notes.taken(&accepted, Instant::now());
-        let clearances =
-            if self.shows_error(&accepted) { convert::reports(&accepted, "").collect() } else { Vec::new() };
+        let clearances = if self.shows_error(&accepted) {
+            convert::reports(&accepted, None).collect()
+        } else {
+            Vec::new()
+        };
         if !self.driver.follows() {
             self.effects.accepted(&accepted, time::now());
             self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }, fence).await?;
@@ -55,10 +57,10 @@ impl Actor {
     /// Whether a member still shows that the upstream was not reached. A restart forgets the note, the
     /// component does not.
     fn shows_error(&self, transition: &Transition) -> bool {
-        !self.notes.shown(&transition.id).is_empty()
+        self.notes.shown(&transition.id).is_some()
             || transition.members.iter().any(|member| {
                 let component = self.known.components.get(&member.id);
-                component.is_some_and(|component| !component.power_error.is_empty())
+                component.is_some_and(|component| component.power_trouble.is_some())
             })
     }
 
@@ -74,8 +76,8 @@ impl Actor {
         let failed = transition.members.iter().map(|member| (member, error));
         self.reporter.report(convert::failures(&transition, failed)).await;
         convert::component_ids(&transition.members).for_each(|id| self.effects.cancel(&id));
-        let refused =
-            Transition { delivery: Delivery::Refused.into(), error: error.to_owned(), ..transition };
+        let refused = convert::with_trouble(transition, Trouble::failed(error).as_ref());
+        let refused = Transition { delivery: Delivery::Refused.into(), ..refused };
         self.finish(refused, fence).await
     }
 
@@ -91,7 +93,9 @@ impl Actor {
         self.journal.close(transition, held.clone(), fence).await?;
         self.close(&attempts);
         if let Some(held) = held {
-            self.notes.show(&held.id, &held.error, Instant::now());
+            if let Some(waits) = convert::trouble(&held) {
+                self.notes.show(&held.id, &waits, Instant::now());
+            }
             let at = Instant::now() + refusal::pause(self.notes.failed(&held.id));
             self.queues.undelivered.mark_at(held.id.as_str().into(), at);
         }
@@ -177,9 +181,8 @@ impl Actor {
     ) -> Result<(), Lost> {
         let waiting = Transition {
             delivery: Delivery::Prepared.into(),
-            error: format!("{WAITING_FOR}{error}"),
             sent_at: None,
-            ..transition
+            ..convert::with_trouble(transition, Some(&Trouble::waiting_for(error)))
         };
         self.journal.put(waiting.clone(), fence).await?;
         self.show_waiting(&waiting, error).await;
@@ -204,10 +207,10 @@ impl Actor {
     }
 
     async fn show_waiting(&self, transition: &Transition, error: &str) {
-        let text = format!("{WAITING_FOR}{error}");
-        if self.notes.show(&transition.id, &text, Instant::now()) {
+        let trouble = Trouble::waiting_for(error);
+        if self.notes.show(&transition.id, &trouble, Instant::now()) {
             tracing::warn!(transition = transition.id, error, "transition waits for the power upstream");
-            self.reporter.report(convert::reports(transition, &text).collect()).await;
+            self.reporter.report(convert::reports(transition, Some(&trouble)).collect()).await;
         }
     }
 }

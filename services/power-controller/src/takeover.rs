@@ -13,7 +13,7 @@ use std::{
 };
 
 use chassis::{convert::time, lease::Takeover, resource::Batch};
-use domain::{evaluation::WAITING_FOR, id::ComponentId, loss::may_have_been_sent};
+use domain::{id::ComponentId, loss::may_have_been_sent, trouble::TroubleKind};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -355,8 +355,9 @@ impl Actor {
         let id = [transition.id.as_str().into()];
         match transition.delivery() {
             Delivery::Prepared => {
-                if transition.error.starts_with(WAITING_FOR) {
-                    self.notes.show(&transition.id, &transition.error, Instant::now());
+                let trouble = convert::trouble(transition);
+                if let Some(waits) = trouble.filter(|trouble| trouble.kind() == TroubleKind::Waiting) {
+                    self.notes.show(&transition.id, &waits, Instant::now());
                 }
                 self.queues.undelivered.mark(id);
             }

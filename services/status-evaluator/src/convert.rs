@@ -2,7 +2,7 @@
 
 use chassis::convert::{
     component::{decided_by_to_wire, phase_to_wire},
-    observation, time,
+    observation, time, trouble,
 };
 use domain::{
     evaluation::{Decision, Evidence},
@@ -20,11 +20,8 @@ pub(crate) fn evidence(
     Evidence {
         power: observation::power(power, generation),
         configuration: observation::configuration(configuration, generation),
-        power_trouble: power.map(observation::power_trouble).unwrap_or_default().to_owned(),
-        configuration_trouble: configuration
-            .map(observation::configuration_trouble)
-            .unwrap_or_default()
-            .to_owned(),
+        power_trouble: power.and_then(observation::power_trouble),
+        configuration_trouble: configuration.and_then(observation::configuration_trouble),
     }
 }
 
@@ -36,7 +33,7 @@ pub(crate) fn decision(id: &ComponentId, decision: &Decision) -> wire::Decision 
         status_override: decision.status_override.clone(),
         settled: decision.settled,
         action_failed: decision.action_failed,
-        error: decision.error.clone(),
+        error: decision.error.text().map(str::to_owned),
         reason: decision.reason.word().to_owned(),
         until: decision.until.map(time::to_wire),
     }
@@ -51,8 +48,9 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
         status_override: report.status_override.to_string(),
         settled: report.settled,
         action_failed: report.action_failed,
-        error: report.error.as_deref().map(str::to_owned),
+        error: report.error.text().map(str::to_owned),
         decided_by: decided_by_to_wire(report.decided_by),
+        error_kind: trouble::kind_to_wire(report.error.trouble()).into(),
     }
 }
 
@@ -62,6 +60,7 @@ mod tests {
         component::{Component, Phase},
         evaluation::{DecisionVersion, Reason},
         time::Timestamp,
+        trouble::Trouble,
     };
     use expect_test::expect;
 
@@ -76,7 +75,7 @@ mod tests {
             status_override: "failed".into(),
             settled: true,
             action_failed: false,
-            error: Some("cfs configuration failed".into()),
+            error: Trouble::failed("cfs configuration failed").into(),
             reason: Reason::ConfigurationFailed,
             until: Some(Timestamp(1_500)),
         };
@@ -97,6 +96,7 @@ mod tests {
                         options_revision: 7,
                     },
                 ),
+                error_kind: Failed,
             }
         "#]]
         .assert_debug_eq(&report(

@@ -259,6 +259,8 @@ mod tests {
             prepared_token: Some(message::NumberedToken::default()),
             boot: Some(message::BegunBoot::default()),
             late_report: Some(message::LateReport::default()),
+            error_kind: 0,
+            power_error_kind: 0,
         }
     }
 

@@ -29,8 +29,8 @@ pub fn measure(command: &Command, report: &mut Report) {
             desired: Some("compute".into()),
             status: "pending".into(),
         },
-        power_trouble: String::new(),
-        configuration_trouble: String::new(),
+        power_trouble: None,
+        configuration_trouble: None,
     };
     let shared = artifacts();
     let components: Vec<_> = (0..COMPONENTS).map(|n| component(n, &shared)).collect();

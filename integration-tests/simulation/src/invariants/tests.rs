@@ -4,6 +4,7 @@ use domain::{
     component::{BootPreparation, DesiredState, Status},
     id::ComponentId,
     presence::InventoryPresence,
+    trouble::Trouble,
 };
 use proto::power::TransitionMember;
 
@@ -21,8 +22,7 @@ fn component(change: impl FnOnce(&mut Component)) -> Arc<Component> {
         configuration: Some("c1".into()),
         ..DesiredState::default()
     });
-    component.preparation =
-        Some(BootPreparation { generation: 3, attempt: 1, error: std::sync::Arc::default() });
+    component.preparation = Some(BootPreparation { generation: 3, attempt: 1, trouble: None });
     change(&mut component);
     Arc::new(component)
 }
@@ -133,8 +133,9 @@ fn failures_of_others_are_found() {
     assert!(own_failures(&component(|one| one.error = failed(NODE).map(Into::into))).is_ok());
     assert!(own_failures(&component(|one| one.error = Some("waiting for PCS".into()))).is_ok());
     assert!(own_failures(&component(|one| one.error = failed("x1000c0s0b0n1").map(Into::into))).is_err());
+    let words = failed("x1000").unwrap_or_default();
     assert!(
-        own_failures(&component(|one| one.power_error = failed("x1000").unwrap_or_default().into())).is_err()
+        own_failures(&component(|one| one.power_trouble = Trouble::failed(&words).map(Into::into))).is_err()
     );
 }
 

@@ -103,7 +103,7 @@ fn trouble(tally: &SessionTally) -> impl Iterator<Item = String> {
     let more = trouble.len().saturating_sub(NAMED);
     let lines = trouble.into_iter().take(NAMED).map(|(id, node)| {
         let text: String = node.error.chars().take(LONGEST_TEXT).collect();
-        format!("{id} {}: {text}", node.status)
+        format!("{id} {}: {text}", node.status.word())
     });
     lines.collect::<Vec<_>>().into_iter().chain((more > 0).then(|| format!("and {more} more in trouble")))
 }

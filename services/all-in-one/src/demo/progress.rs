@@ -8,11 +8,11 @@ use std::{
 use domain::{
     component::{Component, Phase},
     id::ComponentId,
-    status::{self, FAILED, STABLE, computed_status},
+    status::{ComponentProgress, ComponentStatus, computed_status},
 };
 
-/// Counter for unknown statuses.
-const OTHER: &str = "other";
+/// Status that stands for every unknown text.
+const OTHER: ComponentStatus<'static> = ComponentStatus::Overridden("other");
 
 /// Phases that take time, in the order of a boot.
 pub(crate) const PHASES: [Phase; 3] = [Phase::PoweringOff, Phase::PoweringOn, Phase::Configuring];
@@ -38,7 +38,7 @@ struct SessionRun {
 #[derive(Debug)]
 pub(crate) struct MemberProgress {
     /// Status, or `other`.
-    pub(crate) status: &'static str,
+    pub(crate) status: ComponentStatus<'static>,
     /// Error text; empty: none.
     pub(crate) error: String,
     /// Time from the beginning of the session until the node settled; `None`: not settled yet.
@@ -114,11 +114,11 @@ impl SessionTally {
 
     /// Returns the number of members by status, without unused statuses, in the order of a boot.
     pub(crate) fn counts(&self) -> Vec<(&'static str, usize)> {
-        let mut counts = HashMap::<&str, usize>::new();
+        let mut counts = HashMap::<ComponentStatus<'_>, usize>::new();
         for node in self.nodes.values() {
             *counts.entry(node.status).or_default() += 1;
         }
-        ORDER.into_iter().filter_map(|word| Some((word, *counts.get(word)?))).collect()
+        ORDER.into_iter().filter_map(|status| Some((status.word(), *counts.get(&status)?))).collect()
     }
 
     /// Returns the members with errors, in the order of their ids.
@@ -130,29 +130,33 @@ impl SessionTally {
 }
 
 /// Order of statuses in texts.
-const ORDER: [&str; status::WORDS.len() + 1] = [
-    status::ON_HOLD,
-    status::POWER_OFF_PENDING,
-    status::POWER_OFF_GRACEFULLY_CALLED,
-    status::POWER_OFF_FORCEFULLY_CALLED,
-    status::POWER_ON_PENDING,
-    status::POWER_ON_CALLED,
-    status::CONFIGURING,
-    STABLE,
+const ORDER: [ComponentStatus<'static>; ComponentStatus::OWN.len() + 1] = [
+    ComponentStatus::OnHold,
+    ComponentStatus::Progress(ComponentProgress::PowerOffPending),
+    ComponentStatus::Progress(ComponentProgress::PowerOffGracefullyCalled),
+    ComponentStatus::Progress(ComponentProgress::PowerOffForcefullyCalled),
+    ComponentStatus::Progress(ComponentProgress::PowerOnPending),
+    ComponentStatus::Progress(ComponentProgress::PowerOnCalled),
+    ComponentStatus::Progress(ComponentProgress::Configuring),
+    ComponentStatus::STABLE,
     OTHER,
-    FAILED,
+    ComponentStatus::Failed,
 ];
 
 impl MemberProgress {
     fn new(at: Instant) -> Self {
-        let status = STABLE;
+        let status = ComponentStatus::STABLE;
         let error = String::new();
         Self { status, error, settled: None, spent: Default::default(), phase: Phase::None, since: at }
     }
 
     fn note(&mut self, component: &Component, began: Instant, at: Instant) {
-        let word = computed_status(component);
-        self.status = ORDER.into_iter().find(|known| *known == word).unwrap_or(OTHER);
+        self.status = match computed_status(component) {
+            ComponentStatus::OnHold => ComponentStatus::OnHold,
+            ComponentStatus::Failed => ComponentStatus::Failed,
+            ComponentStatus::Progress(progress) => ComponentStatus::Progress(progress),
+            ComponentStatus::Overridden(_) => OTHER,
+        };
         if self.error != component.error_text() {
             component.error_text().clone_into(&mut self.error);
         }
@@ -180,7 +184,8 @@ impl MemberProgress {
 
     /// Whether the node has failed, or has an error before it is stable. A stable node may keep an old error text.
     fn is_in_trouble(&self) -> bool {
-        self.status == FAILED || (!self.error.is_empty() && self.status != STABLE)
+        self.status == ComponentStatus::Failed
+            || (!self.error.is_empty() && self.status != ComponentStatus::STABLE)
     }
 }
 

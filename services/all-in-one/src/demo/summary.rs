@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::bail;
-use domain::{component::Phase, id::ComponentId, status::STABLE};
+use domain::{component::Phase, id::ComponentId, status::ComponentStatus};
 
 use super::progress::{MemberProgress, PHASES, SessionTally};
 
@@ -44,7 +44,10 @@ impl DemoSummary<'_> {
         if seen < members {
             bail!("{} of {members} members were taken out of the session", members - seen);
         }
-        let wrong = self.tally.nodes().filter(|(id, node)| node.status != STABLE && self.fault(id).is_none());
+        let wrong = self
+            .tally
+            .nodes()
+            .filter(|(id, node)| node.status != ComponentStatus::STABLE && self.fault(id).is_none());
         let mut wrong: Vec<_> = wrong.map(|(id, _)| id).collect();
         wrong.sort_unstable();
         match wrong.len() {
@@ -126,7 +129,7 @@ fn write_slowest(text: &mut String, tally: &SessionTally) -> fmt::Result {
         writeln!(text, "\nslowest nodes")?;
     }
     for (time, id, node) in slowest.into_iter().take(NAMED) {
-        writeln!(text, "{:<28} {:>16}  {}", id.as_str(), seconds(time), node.status)?;
+        writeln!(text, "{:<28} {:>16}  {}", id.as_str(), seconds(time), node.status.word())?;
     }
     Ok(())
 }
@@ -134,8 +137,8 @@ fn write_slowest(text: &mut String, tally: &SessionTally) -> fmt::Result {
 /// Writes the errors of nodes that are not stable, grouped by error.
 fn write_failures(text: &mut String, outcome: &DemoSummary) -> fmt::Result {
     let mut failures = BTreeMap::<_, Vec<&ComponentId>>::new();
-    for (id, node) in outcome.tally.nodes().filter(|(_, node)| node.status != STABLE) {
-        failures.entry((node.status, why(node), outcome.fault(id))).or_default().push(id);
+    for (id, node) in outcome.tally.nodes().filter(|(_, node)| node.status != ComponentStatus::STABLE) {
+        failures.entry((node.status.word(), why(node), outcome.fault(id))).or_default().push(id);
     }
     if failures.is_empty() {
         return writeln!(text, "\nevery node is stable");

@@ -18,7 +18,7 @@ use domain::{
 };
 use proto::component as wire;
 
-use super::{Interner, time};
+use super::{Interner, time, trouble};
 
 /// A component from the wire.
 ///
@@ -53,6 +53,10 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
             status_override: interner.share_any(status.status_override),
         }),
         enabled: component.enabled,
+        error_kind: trouble::kind_from_wire(
+            component.error_kind,
+            component.error.as_deref().unwrap_or_default(),
+        ),
         error: interner.share_any(component.error),
         session: interner.share_any(component.session),
         session_tenant: component.session_tenant.as_deref().map(Tenant::parse).transpose()?,
@@ -62,11 +66,11 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
         preparation: component.preparation.map(|preparation| BootPreparation {
             generation: preparation.generation,
             attempt: preparation.attempt,
-            error: interner.share(&preparation.error),
+            trouble: interner.trouble(preparation.error_kind, &preparation.error),
         }),
         assignment: interner.share(&component.assignment),
         latest_assignment: interner.share(&component.latest_assignment),
-        power_error: interner.share(&component.power_error),
+        power_trouble: interner.trouble(component.power_error_kind, &component.power_error),
         locked: component.locked,
         prepared_token: component.prepared_token.map(|token| token_from_wire(token, interner)),
         boot: component.boot.filter(|_| tells_boots_apart()).map(|boot| BegunBoot {
@@ -155,7 +159,7 @@ fn with_artifacts(
         status: component.status.as_ref().map(|status| wire::Status {
             phase: status.phase.map(|phase| phase_to_wire(phase).into()),
             status_override: owned(&status.status_override),
-            status: computed_status(component).to_owned(),
+            status: computed_status(component).word().to_owned(),
         }),
         enabled: component.enabled,
         error: owned(&component.error),
@@ -167,11 +171,12 @@ fn with_artifacts(
         preparation: component.preparation.as_ref().map(|preparation| wire::BootPreparation {
             generation: preparation.generation,
             attempt: preparation.attempt,
-            error: preparation.error.to_string(),
+            error: trouble::text_to_wire(preparation.trouble.as_deref()),
+            error_kind: trouble::kind_to_wire(preparation.trouble.as_deref()).into(),
         }),
         assignment: component.assignment.to_string(),
         latest_assignment: component.latest_assignment.to_string(),
-        power_error: component.power_error.to_string(),
+        power_error: component.power_error().to_owned(),
         locked: component.locked,
         prepared_token: component.prepared_token.as_ref().map(token_to_wire),
         boot: component.boot.as_ref().map(|boot| wire::BegunBoot {
@@ -188,6 +193,8 @@ fn with_artifacts(
         presence: presence_to_wire(&component.presence),
         decided_by: decided_by_to_wire(component.decided_by),
         turns: turns_to_wire(component.turns),
+        error_kind: trouble::kind_to_wire(component.error_trouble().as_ref()).into(),
+        power_error_kind: trouble::kind_to_wire(component.power_trouble.as_deref()).into(),
     }
 }
 
@@ -355,5 +362,39 @@ pub fn phase_to_wire(phase: Phase) -> wire::Phase {
         Phase::PoweringOn => wire::Phase::PoweringOn,
         Phase::PoweringOff => wire::Phase::PoweringOff,
         Phase::Configuring => wire::Phase::Configuring,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::trouble::{Trouble, TroubleKind};
+
+    use super::*;
+
+    fn record() -> wire::Component {
+        wire::Component {
+            id: "x1".into(),
+            error: Some("waiting for CFS".into()),
+            power_error: "no results from PCS".into(),
+            preparation: Some(wire::BootPreparation { error: "no such host".into(), ..Default::default() }),
+            ..wire::Component::default()
+        }
+    }
+
+    #[test]
+    fn a_record_without_kinds_goes_on_as_before() {
+        let component = from_wire(record(), &mut Interner::default()).unwrap();
+        assert_eq!(component.error_kind, TroubleKind::Waiting);
+        assert_eq!(component.power_trouble_kind(), Some(TroubleKind::NoResults));
+        let preparation = component.preparation.unwrap();
+        assert_eq!(preparation.trouble.unwrap().kind(), TroubleKind::Failed);
+    }
+
+    #[test]
+    fn a_record_keeps_its_kinds() {
+        let mut component = from_wire(record(), &mut Interner::default()).unwrap();
+        component.error_kind = TroubleKind::Failed;
+        component.power_trouble = Trouble::failed("waiting for the BMC").map(Arc::new);
+        assert_eq!(from_wire(to_wire(&component), &mut Interner::default()), Ok(component));
     }
 }

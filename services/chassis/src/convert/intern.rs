@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use domain::{artifacts::BootArtifacts, component::StagedState, text::text};
+use domain::{artifacts::BootArtifacts, component::StagedState, text::text, trouble::Trouble};
+
+use super::trouble;
 
 /// Values fewer than which are kept without looking whether anybody still uses them.
 const SMALL: usize = 256;
@@ -26,6 +28,7 @@ pub struct Interner {
     texts: Pool<str>,
     artifacts: Pool<BootArtifacts>,
     staged: Pool<StagedState>,
+    troubles: Pool<Trouble>,
 }
 
 impl Interner {
@@ -45,6 +48,15 @@ impl Interner {
             return Arc::new(artifacts);
         }
         self.artifacts.share(&artifacts, |artifacts| Arc::new(artifacts.clone()))
+    }
+
+    /// Returns the shared form of the trouble with this text and this `kind` of the wire; `None`: the text is empty.
+    pub fn trouble(&mut self, kind: i32, text: &str) -> Option<Arc<Trouble>> {
+        let trouble = trouble::from_wire(kind, self.share(text))?;
+        if text.len() > LARGEST {
+            return Some(Arc::new(trouble));
+        }
+        Some(self.troubles.share(&trouble, |trouble| Arc::new(trouble.clone())))
     }
 
     /// The shared form of a `staged` state.
@@ -105,6 +117,8 @@ impl<T: Eq + Hash + ?Sized> Pool<T> {
 
 #[cfg(test)]
 mod tests {
+    use proto::meta::TroubleKind;
+
     use super::*;
 
     #[test]
@@ -128,8 +142,19 @@ mod tests {
         let staged = StagedState { boot_artifacts: Some(artifacts.clone().into()), ..StagedState::default() };
         assert_eq!(*interner.artifacts(artifacts), *staged.boot_artifacts.clone().unwrap());
         assert_eq!(*interner.staged(staged.clone()), staged);
-        assert!(interner.texts.values.is_empty());
+        assert_eq!(interner.trouble(0, &large).unwrap().text().len(), large.len());
+        assert!(interner.texts.values.is_empty() && interner.troubles.values.is_empty());
         assert!(interner.artifacts.values.is_empty() && interner.staged.values.is_empty());
+    }
+
+    #[test]
+    fn equal_troubles_share_memory() {
+        let mut interner = Interner::default();
+        let mut trouble = |kind: TroubleKind, text: &str| interner.trouble(kind.into(), text);
+        let first = trouble(TroubleKind::Waiting, "waiting for PCS").unwrap();
+        assert!(Arc::ptr_eq(&first, &trouble(TroubleKind::Waiting, "waiting for PCS").unwrap()));
+        assert_ne!(Some(first), trouble(TroubleKind::Failed, "waiting for PCS"));
+        assert_eq!(trouble(TroubleKind::Waiting, ""), None);
     }
 
     #[test]

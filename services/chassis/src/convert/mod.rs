@@ -6,6 +6,7 @@ mod intern;
 pub mod observation;
 pub mod options;
 pub mod time;
+pub mod trouble;
 
 pub use digest::Digests;
 pub use intern::Interner;

@@ -3,12 +3,15 @@
 use domain::{
     evaluation::{self, ConfigurationObservation, PowerObservation},
     preparation::PowerEvidence,
+    text::text,
+    trouble::{Trouble, TroubleKind},
 };
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
     power::{PowerReading, PowerState},
 };
 
+use super::trouble;
 #[cfg(feature = "simulation")]
 use crate::simulation;
 
@@ -46,15 +49,17 @@ pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> Con
     configuration_read(state.reading(), desired, status).of(state.generation, generation)
 }
 
-/// Who is waited for before the power of a node is known; empty: it is known, or was only just asked for.
-pub fn power_trouble(state: &PowerState) -> &str {
-    if state.reading() == PowerReading::Unspecified { &state.error } else { "" }
+/// Returns the trouble of the peer that is to tell the power of a node; `None`: the power is known, or was only just asked
+/// for.
+pub fn power_trouble(state: &PowerState) -> Option<Trouble> {
+    let waits = state.reading() == PowerReading::Unspecified;
+    Trouble::new(TroubleKind::Waiting, text(&state.error)).filter(|_| waits)
 }
 
-/// Who is waited for before the configuration of a node is known, or why another one could not be set; empty: as
+/// Returns the trouble of the peer that is to tell the configuration of a node, or that did not set another one; `None`: as
 /// with [`power_trouble`].
-pub fn configuration_trouble(state: &ConfigurationState) -> &str {
-    &state.error
+pub fn configuration_trouble(state: &ConfigurationState) -> Option<Trouble> {
+    trouble::from_wire(state.error_kind, text(&state.error))
 }
 
 /// What one reading of a configuration says, whatever the generation.
@@ -147,5 +152,20 @@ mod tests {
     fn nothing_seen_is_nothing_known() {
         assert_eq!(power(None, 0), PowerObservation::Unknown);
         assert_eq!(configuration(None, 0), ConfigurationObservation::Unknown);
+    }
+    #[test]
+    fn untyped_trouble_gets_its_kind() {
+        for (text, kind) in [
+            ("waiting for CFS at cfs (503)", TroubleKind::Waiting),
+            ("Error encountered setting CFS information: no", TroubleKind::ConfigurationRefused),
+        ] {
+            let state = ConfigurationState { error: text.into(), ..Default::default() };
+            assert_eq!(configuration_trouble(&state), Trouble::new(kind, text.into()));
+            let state = PowerState { error: text.into(), ..Default::default() };
+            assert_eq!(power_trouble(&state), Trouble::new(TroubleKind::Waiting, text.into()));
+        }
+        let known =
+            PowerState { reading: PowerReading::Off.into(), error: "waiting".into(), ..Default::default() };
+        assert_eq!(power_trouble(&known), None);
     }
 }

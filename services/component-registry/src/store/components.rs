@@ -94,7 +94,7 @@ fn row(component: &Component, sets: &mut ArtifactSets) -> ActiveModel {
             .as_ref()
             .and_then(|status| status.phase)
             .map(|phase| phase.word().to_owned())),
-        status: Set(computed_status(component).to_owned()),
+        status: Set(computed_status(component).word().to_owned()),
         actual_artifacts: digest(
             component.actual_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
         ),

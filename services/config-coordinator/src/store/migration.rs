@@ -6,7 +6,7 @@ use sea_orm_migration::{
     sea_query::Table,
 };
 
-use super::boot_scripts_migration::BootScriptTables;
+use super::{boot_scripts_migration::BootScriptTables, trouble_columns::TroubleColumns};
 
 /// Brings the config coordinator's database up to date.
 pub(crate) struct Migrator;
@@ -23,6 +23,7 @@ impl MigratorTrait for Migrator {
                 "boot_preparations",
                 "boot_scripts",
             ])),
+            Box::new(TroubleColumns),
         ]
     }
 }

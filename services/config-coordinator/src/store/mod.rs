@@ -5,6 +5,7 @@ mod boot_scripts_migration;
 mod configuration_states;
 mod migration;
 mod preparations;
+mod trouble_columns;
 
 pub(crate) use boot_scripts::{BootScript, BootScripts};
 pub(crate) use configuration_states::ConfigurationStates;

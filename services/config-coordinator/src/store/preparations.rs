@@ -3,15 +3,19 @@
 use std::{fmt::Display, sync::Arc};
 
 use chassis::{
-    convert::Interner,
+    convert::{Interner, trouble},
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,
 };
-use domain::{id::ComponentId, time::Timestamp};
+use domain::{id::ComponentId, time::Timestamp, trouble::Trouble};
+use proto::meta::TroubleKind;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-use crate::preparation::{Plan, PreparationRecord, Progress};
+use crate::{
+    preparation::{Plan, PreparationRecord, Progress},
+    step::Step,
+};
 
 /// The table of boot preparations.
 pub(crate) struct Preparations;
@@ -32,6 +36,9 @@ pub struct Model {
     pub token: String,
     pub error: String,
     pub since: i64,
+    /// Kind of the trouble by its name in the proto; `None`: no trouble, or a row of an earlier version.
+    pub error_kind: Option<String>,
+    pub failed_step: Option<String>,
 }
 
 impl ActiveModelBehavior for ActiveModel {}
@@ -62,10 +69,11 @@ impl Table for Preparations {
 }
 
 fn row(record: &PreparationRecord) -> ActiveModel {
-    let (token, error) = match &record.progress {
-        Progress::Prepared => ("", ""),
-        Progress::Accepted { token } => (&**token, ""),
-        Progress::Failed { error } | Progress::Refused { error } => ("", &**error),
+    let (token, trouble, failed_step) = match &record.progress {
+        Progress::Prepared => ("", None, None),
+        Progress::Accepted { token } => (&**token, None, None),
+        Progress::Failed { trouble, step } => ("", Some(&**trouble), *step),
+        Progress::Refused { trouble } => ("", Some(&**trouble), None),
     };
     ActiveModel {
         id: Set(record.id.as_str().to_owned()),
@@ -77,8 +85,10 @@ fn row(record: &PreparationRecord) -> ActiveModel {
         session: Set(record.plan.session.to_string()),
         progress: Set(record.progress.word().to_owned()),
         token: Set(token.to_owned()),
-        error: Set(error.to_owned()),
+        error: Set(trouble::text_to_wire(trouble)),
         since: Set(record.since.0),
+        error_kind: Set(trouble.map(|one| trouble::kind_to_wire(Some(one)).as_str_name().to_owned())),
+        failed_step: Set(failed_step.map(|step| step.word().to_owned())),
     }
 }
 
@@ -89,8 +99,11 @@ fn read(row: Model, interner: &mut Interner) -> Result<PreparationRecord, Unread
     let progress = match row.progress.as_str() {
         Progress::PREPARED => Progress::Prepared,
         Progress::ACCEPTED => Progress::Accepted { token: interner.share(&row.token) },
-        Progress::FAILED => Progress::Failed { error: row.error.into() },
-        Progress::REFUSED => Progress::Refused { error: row.error.into() },
+        Progress::FAILED => {
+            let step = Step::ALL.into_iter().find(|step| row.failed_step.as_deref() == Some(step.word()));
+            Progress::Failed { trouble: read_trouble(&row, interner)?, step }
+        }
+        Progress::REFUSED => Progress::Refused { trouble: read_trouble(&row, interner)? },
         word => return Err(unreadable(&format!("'{word}' is no progress"))),
     };
     let plan = Plan {
@@ -102,4 +115,12 @@ fn read(row: Model, interner: &mut Interner) -> Result<PreparationRecord, Unread
     };
     let (since, revision) = (Timestamp(row.since), row.revision.cast_unsigned());
     Ok(PreparationRecord { id, plan, progress, since, revision })
+}
+
+fn read_trouble(row: &Model, interner: &mut Interner) -> Result<Arc<Trouble>, Unreadable> {
+    // A kind of a later version is a failure here, as on the wire.
+    let kind = |name| TroubleKind::from_str_name(name).unwrap_or(TroubleKind::Failed);
+    let kind = row.error_kind.as_deref().map(kind).unwrap_or_default();
+    let trouble = interner.trouble(kind.into(), &row.error);
+    trouble.ok_or_else(|| database::unreadable(PreparationRecord::KIND, &row.id, "its error is missing"))
 }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use chassis::{Context, Settings, database, ledger::Ledger};
-use domain::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp};
+use domain::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::configuration::{ConfigurationReading, ConfigurationState};
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 
 use super::{BootScript, BootScripts, ConfigurationStates, Migrator, Preparations};
-use crate::preparation::{Plan, PreparationRecord, Progress};
+use crate::{
+    preparation::{Plan, PreparationRecord, Progress},
+    step::Step,
+};
 
 async fn on_every_database<F: Future<Output = ()>>(check: impl Fn(DatabaseConnection) -> F) {
     for database in test_databases::every_kind().await {
@@ -32,6 +35,7 @@ async fn configuration_states_survive_a_restart() {
             generation: 7,
             revision: 0,
             error: String::new(),
+            error_kind: 0,
         };
         let first = vec![
             state("x1", ConfigurationReading::Known, Some("base")),
@@ -85,12 +89,14 @@ async fn preparations_survive_a_restart() {
             since: Timestamp(1_700_000_000_123),
             revision: 0,
         };
+        let waiting = Trouble::waiting_for("BSS");
+        let refused = Trouble::failed("waiting for x5 to be known").unwrap();
         let all = vec![
             record("x1", Progress::Prepared),
             record("x2", Progress::Accepted { token: "t1".into() }),
             record("x3", Progress::Accepted { token: "".into() }),
-            record("x4", Progress::Failed { error: "waiting for BSS".into() }),
-            record("x5", Progress::Refused { error: "BSS does not know x5".into() }),
+            record("x4", Progress::Failed { trouble: waiting.into(), step: Some(Step::BootParameters) }),
+            record("x5", Progress::Refused { trouble: refused.into() }),
         ];
         let context = Context::new(Settings::default());
         let ledger = Ledger::<Preparations>::open(&context, database.clone()).await.unwrap();
@@ -114,6 +120,47 @@ async fn preparations_survive_a_restart() {
         let reopened = Ledger::<Preparations>::open(&context, database).await.unwrap();
         assert_eq!(reopened.view().all(), ledger.view().all());
         assert_eq!(reopened.view().len(), 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn preparations_of_earlier_versions_go_on() {
+    on_every_database(|database| async move {
+        let record = |text: &str, progress: Progress| PreparationRecord {
+            id: id(text),
+            plan: Plan {
+                generation: 7,
+                attempt: 2,
+                artifacts: "0011".into(),
+                configuration: "base".into(),
+                session: "s1".into(),
+            },
+            progress,
+            since: Timestamp(1_700_000_000_123),
+            revision: 0,
+        };
+        let waiting = Arc::new(Trouble::waiting_for("BSS at b (503)"));
+        let refused = Arc::new(Trouble::failed("no such host").unwrap());
+        let failed = |step| Progress::Failed { trouble: Arc::clone(&waiting), step };
+        let all = vec![
+            record("x1", failed(Some(Step::BootParameters))),
+            record("x2", Progress::Refused { trouble: Arc::clone(&refused) }),
+        ];
+        let context = Context::new(Settings::default());
+        let ledger = Ledger::<Preparations>::open(&context, database.clone()).await.unwrap();
+        let put = ledger.write(move |draft| {
+            all.into_iter().for_each(|one| draft.put(one));
+            Ok(())
+        });
+        put.await.unwrap();
+        let forget = "update boot_preparations set error_kind = null, failed_step = null";
+        let forget = Statement::from_string(database.get_database_backend(), forget);
+        database.execute_raw(forget).await.unwrap();
+
+        let reopened = Ledger::<Preparations>::open(&context, database).await.unwrap();
+        let read = reopened.view().all().into_iter().map(|one| one.progress.clone());
+        assert_eq!(read.collect::<Vec<_>>(), [failed(None), Progress::Refused { trouble: refused }]);
     })
     .await;
 }

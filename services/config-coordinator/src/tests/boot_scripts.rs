@@ -33,7 +33,7 @@ async fn a_prepared_node_gets_the_script_of_its_newest_token() {
         let token = eventually("a token", async || {
             let component = site.registry.get("x1");
             let shown = preparation(&component);
-            let prepared = component.preparation_of(1).is_some_and(|done| done.error.is_empty());
+            let prepared = component.preparation_of(1).is_some_and(|done| done.trouble.is_none());
             if prepared { Ok(component.desired_state.unwrap().bss_token.unwrap()) } else { Err(shown) }
         })
         .await;

@@ -163,5 +163,5 @@ fn preparation(component: &Component) -> String {
     let attempts = component.event_stats.as_ref().and_then(|stats| stats.power_on_attempts);
     let token = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
     let Some(preparation) = &component.preparation else { return format!("none, {attempts:?} spent") };
-    format!("{} {:?} token {token:?}, {attempts:?} spent", preparation.attempt, preparation.error)
+    format!("{} {:?} token {token:?}, {attempts:?} spent", preparation.attempt, preparation.error())
 }

@@ -22,7 +22,7 @@ async fn prepared(site: &Site, count: usize) {
     eventually("preparations", async || {
         let all = site.registry.all();
         let ready = |component: &&Component| {
-            component.preparation.as_ref().is_some_and(|preparation| preparation.error.is_empty())
+            component.preparation.as_ref().is_some_and(|preparation| preparation.trouble.is_none())
         };
         let ready = all.iter().filter(ready).count();
         if ready == count { Ok(()) } else { Err(format!("{ready} of {count}")) }
@@ -122,7 +122,8 @@ async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() 
     }
     // Only CFS is to refuse it.
     eventually("boot data", async || {
-        let refused = site.registry.get("x017").preparation.is_some_and(|one| one.error.starts_with("Error"));
+        let refused =
+            site.registry.get("x017").preparation.is_some_and(|one| one.error().starts_with("Error"));
         if refused { Ok(()) } else { Err(preparation(&site.registry.get("x017"))) }
     })
     .await;
@@ -271,7 +272,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     site.registry.put(pending("x000", ""));
     site.registry.put(pending("x001", "base"));
     prepared(&site, 1).await;
-    assert_eq!(site.registry.get("x000").preparation.unwrap().error, "".into());
+    assert_eq!(site.registry.get("x000").preparation.unwrap().trouble, None);
     site.stop().await;
 }
 

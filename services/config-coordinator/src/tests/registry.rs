@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
     Context, Server,
-    convert::{self, time},
+    convert::{self, time, trouble},
 };
 use domain::{
     component::{Component, EventStats, Phase},
@@ -301,7 +301,7 @@ impl ReportService for Registry {
                     attempt: one.attempt,
                     token_number: 0,
                     bss_token: one.bss_token.into(),
-                    error: one.error.into(),
+                    trouble: trouble::from_wire(one.error_kind, one.error).map(Arc::new),
                     refused: one.refused,
                 };
                 match report::preparation(&kept.components[&one.id], &report, time::now()) {

@@ -4,8 +4,12 @@ use std::{fmt::Write, sync::Arc};
 
 use super::{Action, Component, LastAction, Phase};
 use crate::{
-    artifacts::BootArtifacts, evaluation::DecisionVersion, id::ComponentId, presence::InventoryPresence,
+    artifacts::BootArtifacts,
+    evaluation::DecisionVersion,
+    id::ComponentId,
+    presence::InventoryPresence,
     time::Timestamp,
+    trouble::{NO_RESULTS_FROM, Trouble, WAITING_FOR},
 };
 
 /// A component with nothing but an id, which the inventory lists.
@@ -32,6 +36,13 @@ pub(crate) fn artifacts(text: &str) -> Arc<BootArtifacts> {
 /// The same with the time at which their token was stored.
 pub(crate) fn stamped(text: &str, timestamp: Timestamp) -> Arc<BootArtifacts> {
     Arc::new(BootArtifacts { timestamp: Some(timestamp), ..Arc::unwrap_or_clone(artifacts(text)) })
+}
+
+/// Reads the trouble in a row of a table; `None`: the text is empty.
+pub(crate) fn trouble(row: &str) -> Option<Arc<Trouble>> {
+    let waits = row.strip_prefix(WAITING_FOR).map(Trouble::waiting_for);
+    let unheard = || row.strip_prefix(NO_RESULTS_FROM).map(Trouble::no_results_from);
+    waits.or_else(unheard).or_else(|| Trouble::failed(row)).map(Arc::new)
 }
 
 /// The action of that word.
@@ -107,7 +118,7 @@ pub(crate) fn show(component: &Component) -> String {
         component
             .preparation
             .as_ref()
-            .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error)),
+            .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error())),
     );
     part(
         "boot",
@@ -126,7 +137,7 @@ pub(crate) fn show(component: &Component) -> String {
         (component.decided_by != DecisionVersion::default()).then(|| format!("{rules}/{options}")),
     );
     part("turns", (component.turns.count > 0).then(|| component.turns.count.to_string()));
-    part("refused", (!component.power_error.is_empty()).then(|| format!("'{}'", component.power_error)));
+    part("refused", component.power_trouble.as_ref().map(|trouble| format!("'{}'", trouble.text())));
     line
 }
 

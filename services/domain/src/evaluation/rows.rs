@@ -2,15 +2,16 @@
 
 use super::{
     ConfigurationObservation, Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING,
-    ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, NO_RESULTS_FROM,
-    PowerObservation, Reason, WAITING_FOR, wait_ends, waits_for_upstream,
+    ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, PowerObservation,
+    Reason, wait_ends,
 };
 use crate::{
     component::{Action, Component, Phase},
     options::Options,
     power::CATCH_UP,
-    presence, status,
+    status::ComponentStatus,
     time::{SKEW, Timestamp},
+    trouble::{ErrorChange, Trouble, TroubleKind},
 };
 
 /// The row that fits, before failures of the past and the retry limit are looked at.
@@ -21,15 +22,19 @@ pub(super) fn judge(
     now: Timestamp,
 ) -> Decision {
     if !component.is_enabled() {
-        let error = passes_when_left_alone(component.error_text()).then(String::new);
-        return Decision { error, ..stay(component, Reason::NotEnabled) };
+        let stays = stay(component, Reason::NotEnabled);
+        // A component that nobody acts on waits for no peer.
+        let passes = component.error_passes_when_left_alone();
+        return if passes { Decision { error: ErrorChange::Clear, ..stays } } else { stays };
     }
     if let Some(decision) = proven_on(component, evidence, options, now) {
         return decision;
     }
     let left_out = evidence.configuration == ConfigurationObservation::Missing;
     match &evidence.power {
-        PowerObservation::Unknown => await_peer(component, Reason::AwaitingPower, &evidence.power_trouble),
+        PowerObservation::Unknown => {
+            await_peer(component, Reason::AwaitingPower, evidence.power_trouble.as_ref())
+        }
         PowerObservation::Missing => hold(component, Reason::PowerMissing, ERROR_POWER_MISSING),
         PowerObservation::Undefined { error } if left_out && error.is_empty() => {
             hold(component, Reason::PowerMissing, ERROR_POWER_MISSING)
@@ -67,15 +72,9 @@ fn proven_on(
     Some(Decision { until, ..decision })
 }
 
-/// Nobody is waited for on behalf of a component that is not acted on.
-pub(crate) fn passes_when_left_alone(error: &str) -> bool {
-    let waits = [WAITING_FOR, NO_RESULTS_FROM].iter().any(|beginning| error.starts_with(beginning));
-    waits || presence::ERRORS.contains(&error)
-}
-
 /// The component stays where it is and shows which peer it waits for, if that has trouble.
-fn await_peer(component: &Component, reason: Reason, trouble: &str) -> Decision {
-    Decision { error: (!trouble.is_empty()).then(|| trouble.to_owned()), ..stay(component, reason) }
+fn await_peer(component: &Component, reason: Reason, trouble: Option<&Trouble>) -> Decision {
+    Decision { error: trouble.cloned().into(), ..stay(component, reason) }
 }
 
 /// The component stays exactly where it is.
@@ -85,7 +84,7 @@ fn stay(component: &Component, reason: Reason) -> Decision {
         status_override: component.status_override().to_owned(),
         settled: false,
         action_failed: false,
-        error: None,
+        error: ErrorChange::Keep,
         reason,
         until: None,
     }
@@ -93,15 +92,20 @@ fn stay(component: &Component, reason: Reason) -> Decision {
 
 pub(super) fn hold(component: &Component, reason: Reason, error: &str) -> Decision {
     Decision {
-        status_override: status::ON_HOLD.to_owned(),
-        error: Some(error.to_owned()),
+        status_override: ComponentStatus::OnHold.word().to_owned(),
+        error: ErrorChange::Show(Trouble::own(TroubleKind::Held, error)),
         ..stay(component, reason)
     }
 }
 
 fn undefined(component: &Component, error: &str) -> Decision {
-    let error = if error.is_empty() { ERROR_POWER_UNDEFINED } else { error };
-    Decision { error: Some(error.to_owned()), ..stay(component, Reason::PowerUndefined) }
+    // Words of the peer stay; the text about their absence passes.
+    let trouble = if error.is_empty() {
+        Trouble::own(TroubleKind::Held, ERROR_POWER_UNDEFINED)
+    } else {
+        Trouble::own(TroubleKind::Failed, error)
+    };
+    Decision { error: ErrorChange::Show(trouble), ..stay(component, Reason::PowerUndefined) }
 }
 
 fn go(phase: Phase, reason: Reason) -> Decision {
@@ -110,7 +114,7 @@ fn go(phase: Phase, reason: Reason) -> Decision {
         status_override: String::new(),
         settled: false,
         action_failed: false,
-        error: None,
+        error: ErrorChange::Keep,
         reason,
         until: None,
     }
@@ -120,11 +124,11 @@ fn finish(reason: Reason) -> Decision {
     Decision { settled: true, ..go(Phase::None, reason) }
 }
 
-fn give_up(reason: Reason, error: String) -> Decision {
+fn give_up(reason: Reason, error: &str) -> Decision {
     Decision {
-        status_override: status::FAILED.to_owned(),
+        status_override: ComponentStatus::Failed.word().to_owned(),
         settled: true,
-        error: Some(error),
+        error: ErrorChange::Show(Trouble::own(TroubleKind::Failed, error)),
         ..go(Phase::Configuring, reason)
     }
 }
@@ -153,7 +157,7 @@ fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
     if component.last_action() != Some(Action::PoweringOn) {
         return go(Phase::PoweringOn, Reason::PowerOnNeeded);
     }
-    if waits_for_upstream(component) && !component.last_action_failed() {
+    if component.waits_for_power_upstream() && !component.last_action_failed() {
         return go(Phase::PoweringOn, Reason::PowerOnAwaited);
     }
     match wait_ends(component, options.power_on_wait()) {
@@ -173,7 +177,7 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
         return switch_off(component, evidence, Reason::PowerOffNeeded);
     }
     if component.runs_wanted() {
-        return configured(component, &evidence.configuration, &evidence.configuration_trouble);
+        return configured(component, &evidence.configuration, evidence.configuration_trouble.as_ref());
     }
     let switched_on = component.last_action() == Some(Action::PoweringOn);
     match wait_ends(component, options.boot_wait()) {
@@ -192,7 +196,7 @@ fn switch_off(component: &Component, evidence: &Evidence, reason: Reason) -> Dec
         .any(|action| component.attempts(action) > 0);
     let begun = asked && component.phase() == Phase::PoweringOff;
     if evidence.configuration == ConfigurationObservation::Unknown && !begun {
-        return await_peer(component, Reason::AwaitingConfiguration, &evidence.configuration_trouble);
+        return await_peer(component, Reason::AwaitingConfiguration, evidence.configuration_trouble.as_ref());
     }
     go(Phase::PoweringOff, reason)
 }
@@ -200,16 +204,20 @@ fn switch_off(component: &Component, evidence: &Evidence, reason: Reason) -> Dec
 /// Whether it matters soon if anything else than `configuration` is observed of `component`, which has booted as wanted. It
 /// does not once it is configured, even if it is not finished because its power is not known yet.
 pub fn awaits_configuration(component: &Component, configuration: &ConfigurationObservation) -> bool {
-    !configured(component, configuration, "").reason.is_success()
+    !configured(component, configuration, None).reason.is_success()
 }
 
 /// Rows 5 to 10.
-fn configured(component: &Component, configuration: &ConfigurationObservation, trouble: &str) -> Decision {
+fn configured(
+    component: &Component,
+    configuration: &ConfigurationObservation,
+    trouble: Option<&Trouble>,
+) -> Decision {
     let ConfigurationObservation::Known { status, .. } = configuration else {
         return await_peer(component, Reason::AwaitingConfiguration, trouble);
     };
     if configuration.is_set(component) != Some(true) {
-        let error = (!trouble.is_empty()).then(|| trouble.to_owned());
+        let error = trouble.cloned().into();
         return Decision { error, ..go(Phase::Configuring, Reason::ConfigurationDiffers) };
     }
     if component.desired_configuration().unwrap_or_default().is_empty() {
@@ -218,9 +226,9 @@ fn configured(component: &Component, configuration: &ConfigurationObservation, t
     match status.to_ascii_lowercase().as_str() {
         "configured" => finish(Reason::Configured),
         "pending" => go(Phase::Configuring, Reason::ConfigurationPending),
-        "failed" => give_up(Reason::ConfigurationFailed, ERROR_CONFIGURATION_FAILED.to_owned()),
+        "failed" => give_up(Reason::ConfigurationFailed, ERROR_CONFIGURATION_FAILED),
         // A word that has not come yet says nothing: BOS gives up here, which fails nodes that are fine.
         "" => go(Phase::Configuring, Reason::ConfigurationSilent),
-        _ => give_up(Reason::ConfigurationUnknown, format!("{ERROR_CONFIGURATION_UNKNOWN}{status}")),
+        _ => give_up(Reason::ConfigurationUnknown, &format!("{ERROR_CONFIGURATION_UNKNOWN}{status}")),
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     artifacts::BootArtifacts,
     component::{
         ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken,
-        view::{action, artifacts, bare, phase},
+        view::{action, artifacts, bare, phase, trouble},
     },
     options::Options,
     presence::{ERROR_ABSENT, InventoryPresence},
@@ -44,16 +44,16 @@ fn scene(words: &str) -> (Component, Evidence) {
     let mut evidence = Evidence {
         power: PowerObservation::Unknown,
         configuration: ConfigurationObservation::Unknown,
-        power_trouble: String::new(),
-        configuration_trouble: String::new(),
+        power_trouble: None,
+        configuration_trouble: None,
     };
     for word in words.split_whitespace() {
         let (name, value) = word.split_once(':').unwrap_or((word, ""));
         match name {
             "on" | "off" | "power" => evidence.power = power(name, value),
             "cfs" => evidence.configuration = configuration(value),
-            "silent" => evidence.power_trouble = format!("{WAITING_FOR}{value}"),
-            "cfs-silent" => evidence.configuration_trouble = format!("{WAITING_FOR}{value}"),
+            "silent" => evidence.power_trouble = Some(Trouble::waiting_for(value)),
+            "cfs-silent" => evidence.configuration_trouble = Some(Trouble::waiting_for(value)),
             _ => describe(&mut component, name, value),
         }
     }
@@ -108,27 +108,32 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         "tries" => component.event_stats = Some(stats(value)),
         "limit" => component.retry_policy = Some(value.parse().expect("a number")),
         "error" => component.error = Some(value.into()),
-        "refused" => component.power_error = value.into(),
+        "refused" => component.power_trouble = trouble(value),
         "prepared" => {
             let (attempt, error) = value.split_once(':').expect("attempt:text");
             let attempt = attempt.parse().expect("a number");
-            component.preparation = Some(BootPreparation { generation: 7, attempt, error: error.into() });
+            component.preparation = Some(BootPreparation { generation: 7, attempt, trouble: trouble(error) });
         }
         "disabled" => component.enabled = Some(false),
         "locked" => component.locked = true,
         "unasked" => component.presence = InventoryPresence::Unknown { trouble: value.into() },
         "doubtful" => component.presence = InventoryPresence::Doubtful { since: NOW },
         "absent" => component.presence = InventoryPresence::Absent { since: NOW },
-        "was-absent" => component.error = Some(ERROR_ABSENT.into()),
+        "was-absent" => show_error(component, Trouble::own(TroubleKind::NotListed, ERROR_ABSENT)),
         "turns" => {
             let (count, last) = value.split_once(':').expect("count:last action");
             component.turns =
                 PowerTurns { count: count.parse().expect("a number"), last: Some(action(last)) };
         }
-        "unsent" => component.power_error = format!("{WAITING_FOR}{value}").into(),
-        "waited" => component.error = Some(format!("{WAITING_FOR}{value}").into()),
+        "unsent" => component.power_trouble = Some(Trouble::waiting_for(value).into()),
+        "waited" => show_error(component, Trouble::waiting_for(value)),
         word => panic!("what is {word}?"),
     }
+}
+
+fn show_error(component: &mut Component, trouble: Trouble) {
+    component.error = Some(trouble.text().clone());
+    component.error_kind = trouble.kind();
 }
 
 fn last_action(value: &str) -> LastAction {
@@ -157,7 +162,7 @@ fn show(decision: &Decision) -> String {
     if decision.action_failed {
         text += " action-failed";
     }
-    if let Some(error) = &decision.error {
+    if let Some(error) = decision.error.text() {
         write!(text, " error '{error}'").expect("a string takes every text");
     }
     if let Some(until) = decision.until {
@@ -758,9 +763,9 @@ fn errors_about_missing_evidence_go_when_it_is_there() {
     for error in [ERROR_POWER_MISSING, ERROR_CONFIGURATION_MISSING, ERROR_POWER_UNDEFINED] {
         for words in ["off over:on_hold", "off want over:on_hold", "on want match cfs::x"] {
             let (mut component, evidence) = scene(words);
-            component.error = Some(error.into());
+            show_error(&mut component, Trouble::own(TroubleKind::Held, error));
             let decision = evaluate(&component, &evidence, &Options::default(), NOW);
-            assert_eq!(decision.error.as_deref(), Some(""), "{words} {error}");
+            assert_eq!(decision.error, ErrorChange::Clear, "{words} {error}");
         }
     }
 }
@@ -990,6 +995,10 @@ fn a_boot_of_an_earlier_generation_says_that_its_report_may_be_lost() {
         its report has arrived: configuration_differs: 'configuring' error ''
         its time is over: reboot_needed: 'powering_off' error ''
     "#]].assert_eq(&seen);
+
+    let (component, evidence) = scene(&format!("{booting} boot:6.1"));
+    let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+    assert_eq!(decision.error.trouble().map(Trouble::kind), Some(TroubleKind::NoResults));
 }
 
 #[test]
@@ -1049,4 +1058,70 @@ fn nothing_is_switched_off_before_configuration_was_asked_for() {
                 power_off_needed: 'powering_off' error ''
         "#]],
     );
+}
+
+/// Returns the decision without the words that it shows.
+fn without_words(decision: &Decision) -> Decision {
+    Decision { error: ErrorChange::Keep, ..decision.clone() }
+}
+
+#[test]
+fn words_of_a_peer_decide_nothing() {
+    let scenes = [
+        "off want last:powering_on:5 tries:1/0/0",
+        "off want last:powering_on:5 tries:1/0/0 failed",
+        "off want last:powering_on:200000 tries:3/0/0",
+        "off want last:powering_on:200000 tries:3/0/0 locked",
+        "on cfs:a:b last:powering_off_gracefully:300001 tries:0/1/0 phase:powering_off",
+        "on cfs:a:b last:powering_off_forcefully:300001 tries:0/1/3 phase:powering_off",
+    ];
+    for words in scenes {
+        let decided = |refusal: &str| {
+            let (mut component, evidence) = scene(words);
+            component.power_trouble = Trouble::failed(refusal).map(Into::into);
+            show_error(&mut component, Trouble::own(TroubleKind::Failed, refusal));
+            evaluate(&component, &evidence, &Options::default(), NOW)
+        };
+        let usual = decided("no such node");
+        for refusal in
+            ["waiting for the BMC", "no results from the BMC", presence::ERROR_ABSENT, ERROR_LOCKED]
+        {
+            let decision = decided(refusal);
+            assert_eq!(without_words(&decision), without_words(&usual), "{words}: {refusal}");
+            let cleared = [&decision, &usual].map(|one| one.error == ErrorChange::Clear);
+            assert_eq!(cleared[0], cleared[1], "{words}: {refusal}");
+        }
+    }
+}
+
+#[test]
+fn an_error_passes_by_its_kind_alone() {
+    let kinds = [
+        TroubleKind::Failed,
+        TroubleKind::Exhausted,
+        TroubleKind::ConfigurationRefused,
+        TroubleKind::Held,
+        TroubleKind::NotListed,
+        TroubleKind::Waiting,
+        TroubleKind::NoResults,
+    ];
+    let mut rows = String::new();
+    for kind in kinds {
+        let shown = ["on want match cfg:a cfs:a:pending", "disabled"].map(|words| {
+            let (mut component, evidence) = scene(words);
+            show_error(&mut component, Trouble::own(kind, "waiting for a peer"));
+            evaluate(&component, &evidence, &Options::default(), NOW).error == ErrorChange::Clear
+        });
+        writeln!(rows, "{kind:?}: acted on {}, left alone {}", shown[0], shown[1]).expect("a string");
+    }
+    expect![[r#"
+        Failed: acted on false, left alone false
+        Exhausted: acted on false, left alone false
+        ConfigurationRefused: acted on true, left alone false
+        Held: acted on true, left alone false
+        NotListed: acted on true, left alone true
+        Waiting: acted on true, left alone true
+        NoResults: acted on true, left alone true
+    "#]]
+    .assert_eq(&rows);
 }

@@ -4,7 +4,10 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
-    component::{BootPreparation, EventStats, LastAction, Phase, Status, view::bare},
+    component::{
+        BootPreparation, EventStats, LastAction, Phase, Status,
+        view::{bare, trouble},
+    },
     turns::PowerTurns,
 };
 
@@ -38,7 +41,7 @@ fn act(action: Action, attempt: u32) -> PowerDecision {
 fn power_on_needs_a_preparation_of_this_attempt() {
     let pending = component(Phase::PoweringOn, Action::SessionSetup, 0, [1, 0, 0]);
     let prepared = |generation, attempt, error: &str| Component {
-        preparation: Some(BootPreparation { generation, attempt, error: error.into() }),
+        preparation: Some(BootPreparation { generation, attempt, trouble: trouble(error) }),
         ..pending.clone()
     };
     let limited = |limit| Component { retry_policy: Some(limit), ..prepared(7, 2, "") };
@@ -131,7 +134,7 @@ fn readings() -> [PowerObservation; 6] {
 #[test]
 fn an_action_needs_a_reading_that_it_would_change() {
     let prepared = Component {
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: "".into() }),
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
         ..component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0])
     };
     let asked = |age| component(Phase::PoweringOff, Action::PoweringOffGracefully, age, [0, 1, 0]);
@@ -292,12 +295,8 @@ fn a_locked_node_is_left_alone() {
 #[test]
 fn a_power_on_that_failed_is_tried_again_after_a_pause() {
     let failed = |age, tries, error: &str| Component {
-        preparation: Some(BootPreparation {
-            generation: 7,
-            attempt: tries + 1,
-            error: std::sync::Arc::default(),
-        }),
-        power_error: error.into(),
+        preparation: Some(BootPreparation { generation: 7, attempt: tries + 1, trouble: None }),
+        power_trouble: trouble(error),
         last_action: Some(LastAction {
             action: Some(Action::PoweringOn),
             failed: Some(true),
@@ -349,7 +348,7 @@ fn a_refused_shutdown_is_asked_for_again_and_never_forced() {
     let refused = |age, tries: [u32; 3]| {
         let asked = component(Phase::PoweringOff, Ask, age, tries);
         let last = asked.last_action.clone().map(|last| LastAction { failed: Some(true), ..last });
-        Component { power_error: "PCS: Unable to reserve component".into(), last_action: last, ..asked }
+        Component { power_trouble: trouble("PCS: Unable to reserve component"), last_action: last, ..asked }
     };
     let wait = |ms| PowerDecision::Wait { until: Timestamp(NOW.0 + ms) };
     let performed = component(Phase::PoweringOff, Ask, 300_001, [0, 1, 0]);
@@ -361,7 +360,7 @@ fn a_refused_shutdown_is_asked_for_again_and_never_forced() {
         ("in every attempt", refused(300_001, [0, 3, 0]), nothing(PowerIdle::Exhausted)),
         (
             "performed without effect",
-            Component { power_error: "PCS: Timeout waiting for transition".into(), ..performed },
+            Component { power_trouble: trouble("PCS: Timeout waiting for transition"), ..performed },
             act(Force, 1),
         ),
     ];

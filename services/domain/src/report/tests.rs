@@ -3,7 +3,7 @@ use expect_test::expect;
 use super::*;
 use crate::{
     compatibility::Compatibility,
-    component::view::{artifacts, bare, show},
+    component::view::{artifacts, bare, show, trouble},
     presence::InventoryPresence,
     session::Operation,
     staging::{Standing, Terms, Verdict, apply},
@@ -46,9 +46,9 @@ fn stored(phase: Phase, action: Action) -> Component {
         session: Some("s1".into()),
         revision: 40,
         generation: 7,
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: Arc::default() }),
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
         assignment: "id-1".into(),
-        power_error: "refused".into(),
+        power_trouble: trouble("refused"),
         prepared_token: Some(NumberedToken { token: "dt".into(), number: 5 }),
         ..bare()
     }
@@ -210,7 +210,7 @@ fn status_report(phase: Phase) -> StatusReport {
         status_override: std::sync::Arc::default(),
         settled: false,
         action_failed: false,
-        error: None,
+        error: ErrorChange::Keep,
         decided_by: DecisionVersion::default(),
     }
 }
@@ -227,7 +227,7 @@ fn statuses_have_consequences() {
     let gave_up = StatusReport {
         status_override: "failed".into(),
         settled: true,
-        error: Some("no way".into()),
+        error: Trouble::failed("no way").into(),
         ..status_report(Phase::PoweringOn)
     };
     let rows = [
@@ -269,7 +269,8 @@ fn statuses_have_consequences() {
 #[test]
 fn statuses_of_the_past_are_refused() {
     let component = stored(Phase::PoweringOn, Action::PoweringOn);
-    let same = StatusReport { error: Some("old trouble".into()), ..status_report(Phase::PoweringOn) };
+    let same =
+        StatusReport { error: Trouble::failed("old trouble").into(), ..status_report(Phase::PoweringOn) };
     let older = StatusReport { revision: 39, ..status_report(Phase::PoweringOff) };
     let newer = StatusReport { revision: 41, ..status_report(Phase::PoweringOff) };
     let rows = [
@@ -291,7 +292,7 @@ fn statuses_of_the_past_are_refused() {
 }
 
 fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
-    ActionReport { id: bare().id, generation: 7, action, attempt, error: error.into(), failed: false }
+    ActionReport { id: bare().id, generation: 7, action, attempt, trouble: trouble(error), failed: false }
 }
 
 #[test]
@@ -429,7 +430,7 @@ fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationRepo
         attempt,
         bss_token: token.into(),
         token_number: if token.is_empty() { 0 } else { 5 },
-        error: error.into(),
+        trouble: trouble(error),
         refused: false,
     }
 }
@@ -457,7 +458,7 @@ fn a_failed_attempt_is_told_once_and_shows_in_the_last_action() {
         action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
     let failed = ActionReport { failed: true, ..action_report(Action::PoweringOn, 9, "reserved") };
     let after = action(&begun, &failed, NOW).expect("current").expect("changed");
-    assert_eq!((&*after.power_error, after.last_action_failed()), ("reserved", true));
+    assert_eq!((after.power_error(), after.last_action_failed()), ("reserved", true));
     assert_eq!(after.attempts(Action::PoweringOn), 9);
     assert_eq!(action(&after, &failed, NOW), Ok(None));
 }
@@ -481,7 +482,7 @@ fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of
             component = at(step, &component, error, *failed);
             let failed = if component.last_action_failed() { " failed" } else { "" };
             let since = component.last_action_at().expect("given").0;
-            seen.push(format!("{step}: '{}'{failed} since {since}", component.power_error));
+            seen.push(format!("{step}: '{}'{failed} since {since}", component.power_error()));
         }
         rows += &format!("{}\n", seen.join("; "));
     }
@@ -491,6 +492,20 @@ fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of
         1000: '' since 1000; 2000: 'reserved' since 1000; 3000: '' since 1000
         1000: '' since 1000; 2000: 'reserved' failed since 1000; 3000: '' failed since 1000
     "#]].assert_eq(&rows);
+}
+
+#[test]
+fn words_of_a_peer_begin_no_wait() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let begun =
+        action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
+    let words = Trouble::failed("waiting for the BMC").map(Into::into);
+    let refused = ActionReport { trouble: words, ..action_report(Action::PoweringOn, 9, "") };
+    let refused = action(&begun, &refused, NOW).expect("current").expect("changed");
+    assert!(!refused.waits_for_power_upstream());
+    assert_eq!(refused.attempts(Action::PoweringOn), 9);
+    let goes_on = action(&refused, &action_report(Action::PoweringOn, 9, ""), Timestamp(NOW.0 + 1));
+    assert_eq!(goes_on.expect("current").expect("changed").last_action_at(), begun.last_action_at());
 }
 
 #[test]
@@ -549,7 +564,7 @@ fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
             generation: 7,
             action,
             attempt: component.attempts(action) + 1,
-            error: Arc::default(),
+            trouble: None,
             failed: false,
         };
         super::action(component, &report, NOW).expect("current").expect("changed").boot

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     component::{
         ActualState, EventStats, LastAction, Status,
-        view::{artifacts, bare, show, stamped},
+        view::{artifacts, bare, show, stamped, trouble},
     },
     session::tests::session,
 };
@@ -74,7 +74,7 @@ fn staged(artifacts_text: Option<&str>) -> Component {
         session_tenant: Some(tenant("")),
         generation: 7,
         assignment: "id-1".into(),
-        power_error: "refused".into(),
+        power_trouble: trouble("refused"),
         ..bare()
     }
 }

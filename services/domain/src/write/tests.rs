@@ -3,7 +3,7 @@ use expect_test::expect;
 use super::*;
 use crate::component::{
     BegunBoot, BootPreparation, NumberedToken, Phase,
-    view::{artifacts, bare, show, stamped},
+    view::{artifacts, bare, show, stamped, trouble},
 };
 
 const NOW: Timestamp = Timestamp(900);
@@ -43,9 +43,9 @@ fn stored() -> Component {
         session: Some("s1".into()),
         revision: 40,
         generation: 7,
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, error: Arc::default() }),
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
         assignment: "uuid".into(),
-        power_error: "refused".into(),
+        power_trouble: trouble("refused"),
         ..bare()
     }
 }
@@ -142,20 +142,24 @@ fn a_disabled_component_keeps_its_hold() {
     let mut held = stored();
     held.status = Some(Status { phase: None, status_override: Some("on_hold".into()) });
     let disabled = patch(&held, Component { enabled: Some(false), ..bare() }, tokens, NOW);
-    assert_eq!(computed_status(&disabled), "on_hold");
+    assert_eq!(computed_status(&disabled), ComponentStatus::OnHold);
     assert_eq!(disabled.generation, held.generation);
 }
 
 #[test]
 fn whoever_is_disabled_waits_for_nobody() {
+    const WAITING: TroubleKind = TroubleKind::Waiting;
     let rows = [
-        ("waiting for PCS", Some(false), None, ""),
-        ("waiting for PCS", Some(false), Some("mended by hand"), "mended by hand"),
-        ("waiting for PCS", None, None, "waiting for PCS"),
-        ("cfs configuration failed", Some(false), None, "cfs configuration failed"),
+        (WAITING, "waiting for PCS", Some(false), None, ""),
+        (WAITING, "waiting for PCS", Some(false), Some("mended by hand"), "mended by hand"),
+        (WAITING, "waiting for PCS", Some(false), Some("waiting for spare parts"), "waiting for spare parts"),
+        (WAITING, "waiting for PCS", Some(false), Some("waiting for PCS"), ""),
+        (WAITING, "waiting for PCS", None, None, "waiting for PCS"),
+        (TroubleKind::Failed, "waiting for the BMC", Some(false), None, "waiting for the BMC"),
+        (TroubleKind::Failed, "cfs configuration failed", Some(false), None, "cfs configuration failed"),
     ];
-    for (before, enabled, error, expected) in rows {
-        let stored = Component { error: Some(before.into()), ..stored() };
+    for (error_kind, before, enabled, error, expected) in rows {
+        let stored = Component { error: Some(before.into()), error_kind, ..stored() };
         let change = Component { enabled, error: error.map(Into::into), ..bare() };
         let merged = patch(&stored, change, tokens, NOW);
         assert_eq!(merged.error_text(), expected, "{before} {enabled:?} {error:?}");
@@ -267,7 +271,7 @@ fn other_members_are_merged_or_replaced() {
                 c.generation = 1;
                 c.assignment = "other".into();
                 c.latest_assignment = "other".into();
-                c.power_error = "other".into();
+                c.power_trouble = trouble("other");
             }),
         ),
     ];
@@ -340,7 +344,7 @@ fn putting_replaces_the_record_and_begins_a_generation() {
 fn discovered_nodes_start_disabled() {
     let component = newly_discovered(ComponentId::parse("x1").expect("valid"), NOW);
     expect!["actual=[.,.,. token: @900] desired=[.,.,. cfg: token: @900] staged=[@900] action=[newly_discovered ok @900] stats=0/0/0 enabled=false error='' session='' gen=1"].assert_eq(&show(&component));
-    assert_eq!(computed_status(&component), "stable");
+    assert_eq!(computed_status(&component), ComponentStatus::STABLE);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use domain::{
     evaluation::{ConfigurationObservation, PowerObservation},
     preparation::{self, PowerEvidence, Preparation, PreparationDecision},
     report::PreparationReport,
+    trouble::Trouble,
     write::KnownToken,
 };
 
@@ -54,7 +55,7 @@ impl Mesh {
                     attempt,
                     token_number: self.tokens.get(&bss_token).map_or(0, |token| token.number),
                     bss_token: bss_token.into(),
-                    error: error.into(),
+                    trouble: Trouble::failed(&error).map(Into::into),
                     refused: false,
                 };
                 self.after(node, MESSAGE, Event::PreparationReported(statement));

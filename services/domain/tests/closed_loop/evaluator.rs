@@ -6,7 +6,7 @@ use domain::{
         ConfigurationObservation, Decision, DecisionVersion, Evidence, PowerObservation, PowerReading,
         evaluate,
     },
-    status,
+    status::ComponentStatus,
 };
 
 use crate::{
@@ -25,12 +25,7 @@ impl Mesh {
             Some((reading, generation)) => reading.of(generation, component.generation),
             None => ConfigurationObservation::Unknown,
         };
-        let evidence = Evidence {
-            power,
-            configuration,
-            power_trouble: String::new(),
-            configuration_trouble: String::new(),
-        };
+        let evidence = Evidence { power, configuration, power_trouble: None, configuration_trouble: None };
         let decision = evaluate(&component, &evidence, &self.options, self.time());
         check_caution(known, &decision);
         if let Some(until) = decision.until {
@@ -66,7 +61,8 @@ fn check_caution(node: &Node, decision: &Decision) {
         assert_eq!(component.phase(), Phase::PoweringOff, "{component:?} {decision:?}");
     }
     if !configuration_known && decision.settled {
-        let about_power = !component.kernel_wanted() || decision.status_override == status::FAILED;
+        let about_power =
+            !component.kernel_wanted() || decision.status_override == ComponentStatus::Failed.word();
         assert!(about_power, "{component:?} {decision:?}");
     }
 }

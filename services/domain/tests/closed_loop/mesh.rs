@@ -10,7 +10,7 @@ use domain::{
     component::Component,
     options::Options,
     report,
-    status::{self, computed_status},
+    status::{ComponentStatus, computed_status},
     time::Timestamp,
     write::KnownToken,
 };
@@ -64,7 +64,7 @@ pub(crate) fn run(seed: u64, count: usize) -> Outcome {
 
 /// A node that is called stable runs what is wanted at that moment: a report of an earlier boot does not do.
 fn check_success(node: &Node, changed: &Component) {
-    let is_stable = computed_status(changed) == status::STABLE && !changed.is_enabled();
+    let is_stable = computed_status(changed) == ComponentStatus::STABLE && !changed.is_enabled();
     if is_stable && node.stored.is_enabled() && changed.kernel_wanted() {
         let running = node.hardware.running.as_ref();
         assert_eq!(running, changed.desired_artifacts(), "{changed:?} {:?}", node.hardware);
@@ -77,12 +77,12 @@ fn ends_stable(node: &Node) -> bool {
     let wanted = node.assigned.as_ref().expect("every node has a session");
     assert_eq!(component.enabled, Some(false), "{component:?} {hardware:?}");
     let off = !wanted.boot_artifacts.kernel_wanted();
-    if computed_status(component) == status::FAILED {
+    if computed_status(component) == ComponentStatus::Failed {
         assert!(hardware.fault.warrants_failure(off), "{component:?} {hardware:?}");
         assert_ne!(component.error_text(), "", "{component:?}");
         return false;
     }
-    assert_eq!(computed_status(component), status::STABLE, "{component:?} {hardware:?}");
+    assert_eq!(computed_status(component), ComponentStatus::STABLE, "{component:?} {hardware:?}");
     assert_eq!(hardware.powered, !off, "{component:?} {hardware:?}");
     if !off {
         assert_eq!(hardware.running.as_ref(), Some(&*wanted.boot_artifacts), "{component:?} {hardware:?}");

@@ -6,6 +6,7 @@ use domain::{
     component::{Action, Component},
     presence::InventoryPresence,
     report::{self, ActionReport, Assignment, PreparationReport},
+    trouble::Trouble,
 };
 
 use crate::{
@@ -112,7 +113,7 @@ pub(crate) fn action_report(component: &Component, transition: &Transition, erro
         generation: transition.generation,
         action: transition.action,
         attempt: transition.attempt,
-        error: error.into(),
+        trouble: Trouble::failed(error).map(Into::into),
         failed: !error.is_empty(),
     }
 }

@@ -12,7 +12,7 @@ use domain::{
     preparation::{self, PowerEvidence, PreparationDecision},
     presence::InventoryPresence,
     report::{self, ActionReport, PreparationReport},
-    status,
+    status::{ComponentStatus, computed_status},
     time::Timestamp,
     write,
 };
@@ -70,7 +70,7 @@ impl Scene {
         let power = if self.powered { PowerObservation::On } else { PowerObservation::Off };
         let desired = self.record.desired_configuration().map(str::to_owned);
         let configuration = ConfigurationObservation::Known { desired, status: "configured".to_owned() };
-        Evidence { power, configuration, power_trouble: String::new(), configuration_trouble: String::new() }
+        Evidence { power, configuration, power_trouble: None, configuration_trouble: None }
     }
 
     fn judged_by(&mut self, mind: Mind) {
@@ -100,7 +100,7 @@ impl Scene {
                 attempt,
                 bss_token: "token".into(),
                 token_number: self.record.revision + 1,
-                error: "".into(),
+                trouble: None,
                 refused: false,
             };
             let prepared = report::preparation(&self.record, &report, now).unwrap().unwrap();
@@ -112,7 +112,7 @@ impl Scene {
             return;
         };
         let (id, generation) = (self.record.id.clone(), self.record.generation);
-        let report = ActionReport { id, generation, action, attempt, error: "".into(), failed: false };
+        let report = ActionReport { id, generation, action, attempt, trouble: None, failed: false };
         let begun = report::action(&self.record, &report, now).unwrap().unwrap();
         self.store(begun);
         self.actions += 1;
@@ -149,7 +149,7 @@ fn mind(rules: u32, inverted: bool) -> Mind {
 fn one_mind_boots_the_node_once() {
     let mut scene = Scene::new();
     assert_eq!(scene.play([mind(RULES_VERSION, false); 2]), 1);
-    assert_eq!(status::computed_status(&scene.record), status::STABLE);
+    assert_eq!(computed_status(&scene.record), ComponentStatus::STABLE);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn minds_of_one_version_end_in_a_hold() {
     assert!((2..=limit + 1).contains(&actions), "{actions}");
     assert_eq!(scene.play(minds), 0, "{:?}", scene.record);
     assert_eq!(scene.record.error_text(), domain::turns::ERROR_TURNED_TOO_OFTEN);
-    assert_eq!(status::computed_status(&scene.record), status::ON_HOLD);
+    assert_eq!(computed_status(&scene.record), ComponentStatus::OnHold);
     scene.wish();
     assert!(scene.play(minds) > 0, "a new wish releases the node");
 }

@@ -161,11 +161,7 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
             power_off_graceful_attempts: off,
             power_off_forceful_attempts: force,
         }),
-        preparation: Some(BootPreparation {
-            generation: 1,
-            attempt: on.unwrap() + 1,
-            error: std::sync::Arc::default(),
-        }),
+        preparation: Some(BootPreparation { generation: 1, attempt: on.unwrap() + 1, trouble: None }),
         presence: InventoryPresence::Listed,
         ..Component::new(id("x1"))
     }

@@ -4,11 +4,11 @@ use std::{collections::HashMap, time::Duration};
 
 use chassis::{convert::time, pause};
 use domain::{
-    evaluation::WAITING_FOR,
     id::ComponentId,
     options::Options,
     power::{self, Outlook},
     time::Timestamp,
+    trouble::Trouble,
 };
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
@@ -194,7 +194,8 @@ impl Sense {
             Some(state) => Some(PowerState::clone(&state)),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
         });
-        let (reading, error) = (PowerReading::Unspecified.into(), format!("{WAITING_FOR}{error}"));
+        let (reading, error) =
+            (PowerReading::Unspecified.into(), Trouble::waiting_for(error).text().to_string());
         let lost: Vec<_> = lost.map(|state| PowerState { reading, error: error.clone(), ..state }).collect();
         if lost.is_empty() {
             return;

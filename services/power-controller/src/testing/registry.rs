@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
     Context, Server,
-    convert::{self, component, options},
+    convert::{self, component, options, trouble},
 };
 use domain::{component::Component, id::ComponentId, options::Options, report};
 use futures_util::{Stream, StreamExt, stream};
@@ -88,7 +88,13 @@ impl FakeRegistry {
     pub(crate) fn reports(&self) -> Vec<String> {
         let line = |one: &report::ActionReport| {
             let failed = if one.failed { " failed" } else { "" };
-            format!("{} {} {}{failed} '{}'", one.id, one.action.word(), one.attempt, one.error)
+            format!(
+                "{} {} {}{failed} '{}'",
+                one.id,
+                one.action.word(),
+                one.attempt,
+                trouble::text_to_wire(one.trouble.as_deref())
+            )
         };
         self.reports.lock().iter().map(line).collect()
     }
@@ -193,7 +199,7 @@ impl ReportService for FakeRegistry {
                 generation: wire.generation,
                 action: component::action_from_wire(wire.action).unwrap(),
                 attempt: wire.attempt,
-                error: wire.error.into(),
+                trouble: trouble::from_wire(wire.error_kind, wire.error).map(Arc::new),
                 failed: wire.failed,
             };
             self.world.send_modify(|world| {

@@ -11,8 +11,7 @@ use crate::testing::pcs::Trouble;
 fn wanted_on_anew(component: &mut Component) {
     component.generation = 2;
     component.event_stats = Some(EventStats::zeros());
-    component.preparation =
-        Some(BootPreparation { generation: 2, attempt: 1, error: std::sync::Arc::default() });
+    component.preparation = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });
     wants_power_on(component);
 }
 
@@ -38,8 +37,9 @@ async fn overdue_shutdown() -> Mesh {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     let mesh = overdue_shutdown().await;
-    let shows =
-        |one: &Component| one.power_error.contains("transition t-1 of the power upstream: it was withdrawn");
+    let shows = |one: &Component| {
+        one.power_error().contains("transition t-1 of the power upstream: it was withdrawn")
+    };
     mesh.until_component("x1", "shows what is waited for", shows).await;
     // The reading says off, and a newer generation wants it on: nothing goes out while the shutdown is open.
     mesh.pcs.set_power(&["x1"], "off", &now());
@@ -218,13 +218,13 @@ async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
     mesh.pcs.set_status("completed");
     let waits =
-        |one: &Component| one.power_error.starts_with("waiting for transition admin of the power upstream");
+        |one: &Component| one.power_error().starts_with("waiting for transition admin of the power upstream");
     mesh.until_component("x1", "waits for the other one", waits).await;
     mesh.until_called("GET /transitions/admin", 2).await;
     assert_eq!(mesh.pcs.taken().len(), 2, "it is still held");
     mesh.pcs.set_status_of("admin", "completed");
     assert_eq!(mesh.until_taken(3).await[2], "On x1");
-    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&node, Action::PoweringOn), 1);
     assert_eq!(mesh.pcs.count("DELETE"), 0);
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));

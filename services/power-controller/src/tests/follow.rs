@@ -59,8 +59,8 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     mesh.until_taken(1).await;
     mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Unable to reserve component");
     let words = "PCS: Unable to reserve component (Failed to achieve transition)";
-    let failed = mesh.until_component("x2", "failed", |one| !one.power_error.is_empty()).await;
-    assert_eq!((&*failed.power_error, failed.last_action_failed()), (words, true));
+    let failed = mesh.until_component("x2", "failed", |one| !one.power_error().is_empty()).await;
+    assert_eq!((failed.power_error(), failed.last_action_failed()), (words, true));
     assert_eq!(attempts(&failed, Action::PoweringOn), 1);
     mesh.until_called("GET /transitions/t-1", 3).await;
     mesh.pcs.set_tasks(&["x1", "x3"], "succeeded", "", "");
@@ -69,7 +69,7 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     let shown = format!("PoweringOn Finished x1 Succeeded, x2 Refused ({words}), x3 Succeeded");
     assert_eq!(summary(&finished), shown);
     let others = ["x1", "x3"].map(|id| mesh.registry.get(id));
-    assert!(others.iter().all(|one| one.power_error.is_empty() && !one.last_action_failed()));
+    assert!(others.iter().all(|one| one.power_error().is_empty() && !one.last_action_failed()));
     let told = mesh.registry.reports();
     assert_eq!(told.iter().filter(|report| report.contains("failed")).count(), 1, "{told:?}");
 }
@@ -120,7 +120,7 @@ async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() 
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
     let node = mesh.registry.get("x1");
-    assert_eq!((&*node.power_error, attempts(&node, Action::PoweringOffForcefully)), ("", 1));
+    assert_eq!((node.power_error(), attempts(&node, Action::PoweringOffForcefully)), ("", 1));
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
 }
 
@@ -219,13 +219,13 @@ async fn members_of_a_transition_that_nothing_is_heard_of_say_so_until_it_is_hea
     mesh.pcs.trouble("get", Some(Trouble::Answers(503, String::new())));
     mesh.power_on(&["x1", "x2"]);
     mesh.until_taken(1).await;
-    let unheard = |one: &Component| one.power_error.starts_with("no results from PCS at ");
+    let unheard = |one: &Component| one.power_error().starts_with("no results from PCS at ");
     let node = mesh.until_component("x1", "shows that nothing is heard", unheard).await;
-    assert!(node.power_error.contains(" (failing since ") && !node.last_action_failed(), "{node:?}");
+    assert!(node.power_error().contains(" (failing since ") && !node.last_action_failed(), "{node:?}");
     mesh.pcs.set_tasks(&["x2"], "failed", "", "no power");
     mesh.pcs.trouble("get", None);
-    let heard = mesh.until_component("x1", "shows nothing", |one| one.power_error.is_empty()).await;
+    let heard = mesh.until_component("x1", "shows nothing", |one| one.power_error().is_empty()).await;
     assert_eq!(heard.last_action_at(), node.last_action_at(), "its time ran all the while");
-    mesh.until_component("x2", "failed", |one| one.power_error.contains("no power")).await;
+    mesh.until_component("x2", "failed", |one| one.power_error().contains("no power")).await;
     assert_eq!(mesh.pcs.taken().len(), 1);
 }

@@ -130,7 +130,7 @@ impl Mesh {
 
     /// Waits until the node shows since when it waits for the end of a transition that cannot be withdrawn.
     async fn until_shown_as_endless(&self, id: &str, upstream_id: &str) {
-        let waits = |one: &Component| one.power_error.contains("it cannot be withdrawn and has not ended");
+        let waits = |one: &Component| one.power_error().contains("it cannot be withdrawn and has not ended");
         let waiting = self.until_component(id, "shows what is waited for", waits).await;
         let open = self.transitions().await.pop().unwrap();
         let since = domain::bos_time::text(time::from_wire(open.withdrawn_at.unwrap()));
@@ -138,7 +138,7 @@ impl Mesh {
             "no results from transition {upstream_id} of the power upstream: its time was over at {since}Z, it cannot be \
              withdrawn and has not ended"
         );
-        assert_eq!((&*waiting.power_error, open.delivery()), (text.as_str(), Delivery::Accepted));
+        assert_eq!((waiting.power_error(), open.delivery()), (text.as_str(), Delivery::Accepted));
     }
 
     /// Gives up the newest transition as an operator does.
@@ -185,7 +185,7 @@ fn node(id: &str, phase: Phase) -> Component {
             last_updated: Some(chassis::convert::time::now()),
         }),
         event_stats: Some(EventStats::zeros()),
-        preparation: Some(BootPreparation { generation: 1, attempt: 1, error: std::sync::Arc::default() }),
+        preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
         presence: InventoryPresence::Listed,
         ..Component::new(ComponentId::parse(id).unwrap())
     }

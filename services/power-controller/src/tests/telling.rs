@@ -38,6 +38,6 @@ async fn overdue_transition_without_a_record_shows_that_it_is_waited_for() {
 
     mesh.abandon_open_transition().await;
     assert_eq!(mesh.until_delivery(Delivery::Finished).await.error, "an operator gave it up");
-    mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffGracefully), 1);
 }

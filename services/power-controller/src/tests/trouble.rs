@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use domain::{component::Action, evaluation::WAITING_FOR, presence::InventoryPresence};
+use domain::{component::Action, presence::InventoryPresence, trouble::WAITING_FOR};
 
 use super::*;
 use crate::testing::pcs::Trouble;
@@ -14,12 +14,12 @@ async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
     mesh.pcs.trouble("list", Some(Trouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]);
     mesh.until_taken(1).await;
-    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waits = |one: &Component| one.waits_for_power_upstream();
     mesh.until_component("x1", "shows why it waits", waits).await;
     mesh.pcs.trouble("list", None);
     let accepted = mesh.until_delivery(Delivery::Accepted).await;
     assert_eq!(accepted.upstream_id, "t-1");
-    mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(mesh.pcs.taken().len(), 1);
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
 }
@@ -45,7 +45,7 @@ async fn a_call_that_did_not_arrive_is_made_again_as_the_same_attempt() {
     mesh.until_delivery(Delivery::Unknown).await;
     mesh.pcs.trouble("create", None);
     assert_eq!(mesh.until_taken(1).await, ["On x1"]);
-    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&node, Action::PoweringOn), 1);
     assert!(mesh.registry.reports().iter().all(|report| report.starts_with("x1 powering_on 1 ")));
 }
@@ -71,7 +71,7 @@ async fn a_node_that_is_refused_while_others_are_taken_spends_its_attempt() {
     mesh.pcs.trouble("create", Some(refusal));
     mesh.power_on(&["x1", "x2", "x3"]);
     let refused = mesh.until_component("x1", "refused", |one| one.last_action_failed()).await;
-    assert!(refused.power_error.contains("no such node"), "{}", refused.power_error);
+    assert!(refused.power_error().contains("no such node"), "{}", refused.power_error());
     assert_eq!(attempts(&refused, Action::PoweringOn), 1);
     assert!(["x2", "x3"].iter().all(|id| !mesh.registry.get(id).last_action_failed()));
 }
@@ -83,7 +83,7 @@ async fn a_refusal_of_everybody_spends_nothing_and_costs_few_calls() {
     let ids: Vec<_> = (0..2_000).map(|number| format!("x{number:04}")).collect();
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     mesh.power_on(&ids);
-    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waits = |one: &Component| one.waits_for_power_upstream();
     mesh.until_component(ids[0], "waits", waits).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let calls = mesh.pcs.count("POST /transitions");
@@ -121,10 +121,10 @@ async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
     let address = mesh.pcs.url.trim_start_matches("http://").to_owned();
     mesh.pcs = FakePcs::start().await;
     mesh.registry.put(ids.map(|id| node(id, Phase::PoweringOff)));
-    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waits = |one: &Component| one.waits_for_power_upstream();
     let waiting = mesh.until_component("x1", "shows that it waits", waits).await;
     let begin = format!("{WAITING_FOR}PCS at {address} (failing since ");
-    assert!(waiting.power_error.starts_with(&begin), "{}", waiting.power_error);
+    assert!(waiting.power_error().starts_with(&begin), "{}", waiting.power_error());
     let silent = mesh.until_read("x1", PowerReading::Unspecified).await;
     assert!(silent.error.starts_with(&begin), "{}", silent.error);
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -135,7 +135,7 @@ async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
     mesh.pcs.set_power(&ids, "on", LONG_AGO);
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1 x2"]);
     mesh.until_read("x1", PowerReading::On).await;
-    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&node, Action::PoweringOffGracefully), 1);
 }
 
@@ -144,7 +144,7 @@ async fn stopped_while_it_waits() -> Mesh {
     let mut mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
     mesh.power_on(&["x1"]);
-    mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
+    mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
     mesh.until_delivery(Delivery::Prepared).await;
     mesh.stop().await;
     mesh
@@ -202,7 +202,7 @@ async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_i
     let mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
     mesh.power_on(&["x1", "x2"]);
-    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waits = |one: &Component| one.waits_for_power_upstream();
     let counted = mesh.until_component("x1", "waits", waits).await;
     mesh.registry.change("x1", |one| one.locked = true);
     let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
@@ -211,7 +211,7 @@ async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_i
     assert_eq!(mesh.until_taken(1).await, ["On x2"]);
     mesh.registry.change("x1", |one| one.locked = false);
     assert_eq!(mesh.until_taken(2).await[1], "On x1");
-    let begun = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    let begun = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&begun, Action::PoweringOn), 1);
     assert!(
         timestamp(begun.last_action_at()) > timestamp(counted.last_action_at()),
@@ -224,7 +224,7 @@ async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
     let mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
     mesh.power_on(&["x1", "x2"]);
-    mesh.until_component("x1", "waits", |one| one.power_error.starts_with(WAITING_FOR)).await;
+    mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
     let since = chassis::convert::time::now();
     mesh.registry.change("x1", |one| one.presence = InventoryPresence::Doubtful { since });
     let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
@@ -284,13 +284,13 @@ async fn whoever_is_not_let_in_waits_until_people_have_mended_that() {
     let mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(401, String::new())));
     mesh.power_on(&["x1"]);
-    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waits = |one: &Component| one.waits_for_power_upstream();
     let waiting = mesh.until_component("x1", "waits", waits).await;
-    assert!(waiting.power_error.contains("401"), "{}", waiting.power_error);
+    assert!(waiting.power_error().contains("401"), "{}", waiting.power_error());
     mesh.until_called("POST /transitions", 2).await;
     mesh.pcs.trouble("create", None);
     assert_eq!(mesh.until_taken(1).await, ["On x1"]);
-    let begun = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    let begun = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&begun, Action::PoweringOn), 1);
 }
 
@@ -319,13 +319,13 @@ async fn who_needs_no_action_after_a_restart_does_not_go_on_waiting() {
     mesh.pcs.trouble("create", Some(Trouble::Hangs));
     mesh.pcs.trouble("list", Some(Trouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]);
-    let waits = |one: &Component| one.power_error.starts_with(WAITING_FOR);
+    let waits = |one: &Component| one.waits_for_power_upstream();
     mesh.until_component("x1", "waits", waits).await;
     mesh.stop().await;
     mesh.pcs.set_power(&["x1"], "on", &now());
     mesh.pcs.trouble("list", None);
     mesh.start().await;
-    let node = mesh.until_component("x1", "waits no more", |one| one.power_error.is_empty()).await;
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&node, Action::PoweringOn), 1);
     assert!(mesh.pcs.taken().is_empty());
 }

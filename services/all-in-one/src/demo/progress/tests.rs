@@ -44,7 +44,7 @@ fn time_is_counted_per_phase_over_all_attempts() {
     let node = tally.nodes().next().expect("one node").1;
     let spent = [0, 1, 2].map(|phase| node.spent(phase).map(|time| time.as_secs()));
     assert_eq!(spent, [Some(3), Some(15), Some(5)]);
-    assert_eq!((node.settled, node.status), (Some(Duration::from_secs(25)), STABLE));
+    assert_eq!((node.settled, node.status), (Some(Duration::from_secs(25)), ComponentStatus::STABLE));
 }
 
 #[test]

@@ -1,0 +1,44 @@
+//! Steps of putting things in place for a component.
+
+use domain::{evaluation::ERROR_CONFIGURATION_REFUSED, trouble::TroubleKind};
+
+/// Step of putting things in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Having the root file system of the image served.
+    Images,
+    /// Giving boot data to the boot script server.
+    BootParameters,
+    /// Telling the configuration service what is wanted.
+    Configuration,
+}
+
+impl Step {
+    pub(crate) const ALL: [Self; 3] = [Self::Images, Self::BootParameters, Self::Configuration];
+
+    /// Word for the step in the database.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Images => "images",
+            Self::BootParameters => "boot_parameters",
+            Self::Configuration => "configuration",
+        }
+    }
+
+    /// Beginning of the text about a refusal, as in BOS (BOS reference A.3).
+    pub(crate) fn prefix(self) -> &'static str {
+        match self {
+            Self::Images => "Error encountered tagging images ",
+            Self::BootParameters => "Error encountered setting BSS information: ",
+            Self::Configuration => ERROR_CONFIGURATION_REFUSED,
+        }
+    }
+
+    /// Kind of a refusal in this step. A configuration may be taken later without another attempt at a boot.
+    pub(crate) fn refusal(self) -> TroubleKind {
+        match self {
+            Self::Images | Self::BootParameters => TroubleKind::Failed,
+            Self::Configuration => TroubleKind::ConfigurationRefused,
+        }
+    }
+}
