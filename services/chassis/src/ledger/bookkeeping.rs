@@ -9,10 +9,7 @@ use sea_orm_migration::schema::{big_integer, string};
 use sea_orm_migration::sea_query::{Index, Table};
 use uuid::Uuid;
 
-use super::{
-    lineage::{Lineage, Teller},
-    store::Fate,
-};
+use super::lineage::{Lineage, Teller};
 use crate::{hints::CHANNEL, resource::Deletion};
 
 pub(super) mod revision {
@@ -127,6 +124,17 @@ pub(super) struct Mark {
     /// The number that the server gave it; none where nobody else uses the database.
     pub(super) transaction: Option<String>,
     pub(super) commit: Commit,
+}
+
+/// What became of a transaction whose end was not heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Committed,
+    NotCommitted,
+    /// The database still works on it, or has not noticed yet that nobody listens.
+    Open,
+    /// Others have committed since, and what is left does not tell.
+    Unknown,
 }
 
 /// Makes the row of `kind`, unless it is there. An empty store is an incarnation of its own.

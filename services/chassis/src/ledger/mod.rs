@@ -35,6 +35,7 @@ mod serving;
 mod showing;
 #[cfg(feature = "simulation")]
 mod simulated;
+mod state;
 mod store;
 mod view;
 mod watching;

@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use super::{
     Table,
+    bookkeeping::{Commit, Fate, Mark, Position},
     facets::Facets,
     incarnation::Incarnation,
-    store::{self, Commit, Everything, Fate, Mark, Position, Since},
-    view::{DELETIONS, State},
+    state::{DELETIONS, Everything, State},
+    store::{self, Since},
 };
 use crate::{
     Context,
