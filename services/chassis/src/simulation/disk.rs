@@ -20,8 +20,8 @@ use tokio::{
 
 use super::{
     leases::LeaseRows,
+    locks::Open,
     shelf::{Earlier, Kept, Shelf},
-    transaction::Open,
 };
 use crate::{lease::Shard, resource::Resource};
 

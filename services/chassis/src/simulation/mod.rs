@@ -9,6 +9,7 @@ mod disk;
 mod gate;
 mod hearing;
 mod leases;
+mod locks;
 mod network;
 mod shelf;
 mod transaction;
@@ -24,9 +25,10 @@ pub(crate) use disk::database;
 pub(crate) use gate::Gate;
 pub(crate) use hearing::listen;
 pub(crate) use leases::Holder;
+pub(crate) use locks::Lock;
 pub(crate) use network::{unhurried, way};
 pub(crate) use shelf::Shelf;
-pub(crate) use transaction::{LeaseTransaction, Lock, Transaction};
+pub(crate) use transaction::{LeaseTransaction, Transaction};
 
 use crate::convert::time::Clock;
 
