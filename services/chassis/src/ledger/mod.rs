@@ -20,7 +20,6 @@
 //! - a resume token of another incarnation is refused, whatever its revision.
 
 mod bookkeeping;
-mod commit_ids;
 mod draft;
 mod encoding;
 mod facets;
@@ -48,14 +47,10 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use bookkeeping::Migration;
-pub(crate) use commit_ids::Migration as CommitIds;
 pub use draft::Draft;
 pub use facets::OneOf;
-pub(crate) use incarnation::Migration as Incarnations;
 pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use indexes::RevisionIndexes;
-pub(crate) use lineage::Migration as Lineages;
 pub(crate) use room::room;
 pub use serving::{Responses, Selection, Watched};
 pub use view::View;

@@ -9,10 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use sea_orm::{
-    DatabaseConnection, DbErr, RuntimeErr, SqlxSqliteConnector,
-    sqlx::{self, sqlite::SqlitePoolOptions},
-};
+use sea_orm::{DbErr, RuntimeErr, sqlx};
 use tokio::{
     sync::{Notify, broadcast},
     time::Instant,
@@ -24,9 +21,6 @@ use super::{
     shelf::{Earlier, Kept, Shelf},
 };
 use crate::{lease::Shard, resource::Resource};
-
-/// The address of a database that there is not: everything is kept on the disk of the context.
-pub const NO_DATABASE: &str = "sqlite:none";
 
 /// Hints that a host may be behind.
 const HINTS: usize = 256;
@@ -316,11 +310,4 @@ impl Contents {
         let before = std::mem::replace(&mut self.leases, rows);
         self.earlier_leases.remember(before);
     }
-}
-
-/// What stands for the connection where everything is kept on a disk in memory. Nobody uses it.
-pub(crate) fn database() -> DatabaseConnection {
-    let pool = SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None);
-    let options = sqlx::sqlite::SqliteConnectOptions::new().in_memory(true);
-    SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.connect_lazy_with(options))
 }

@@ -17,11 +17,10 @@ mod transaction;
 use std::{cell::Cell, sync::Arc};
 
 pub use defect::{Defect, plant};
-pub use disk::{Commit, Custodian, Disk, Fate, NO_DATABASE};
+pub use disk::{Commit, Custodian, Disk, Fate};
 pub use network::{Listening, Network, Way};
 
 pub(crate) use defect::wrong_power;
-pub(crate) use disk::database;
 pub(crate) use gate::Gate;
 pub(crate) use hearing::listen;
 pub(crate) use leases::Holder;
