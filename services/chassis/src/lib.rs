@@ -21,6 +21,7 @@ pub mod convert;
 pub mod database;
 pub mod failpoint;
 pub mod fault;
+mod fence;
 pub mod health;
 pub mod hints;
 pub mod kinds;

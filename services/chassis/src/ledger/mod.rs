@@ -59,7 +59,7 @@ pub use watching::LedgerWatch;
 use crate::{
     Context, Fault,
     database::Unreadable,
-    lease::Fence,
+    fence::Fence,
     pause,
     resource::{Batch, Resource},
 };

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     Context,
+    fence::Fence,
     hints::Hub,
-    lease::Fence,
     resource::{Batch, Keyed, Resource},
     simulation::{self, Disk, Lock, Shelf},
 };

@@ -29,8 +29,8 @@ use super::{
 use crate::{
     Context, database,
     database::Unreadable,
+    fence::{self, Fence},
     hints::{Hub, Line},
-    lease::{self, Fence},
     resource::{Batch, Deletion, Keyed, Resource},
 };
 
@@ -161,7 +161,7 @@ impl<T: Table> Transaction<T> {
     /// Which of these fences hold, until this ends.
     pub(super) async fn check(&self, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
         match self.locked() {
-            Some((on, _)) => lease::check(on, fences).await,
+            Some((on, _)) => fence::check(on, fences).await,
             None => Ok(vec![true; fences.len()]),
         }
     }

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     Fault, database, failpoint,
+    fence::Fence,
     health::{Health, Work},
-    lease::Fence,
     pause,
     resource::{Batch, Resource},
 };

@@ -20,7 +20,7 @@ use super::{
     locks::Open,
     shelf::{Earlier, Kept, Shelf},
 };
-use crate::{lease::Shard, resource::Resource};
+use crate::{fence::Shard, resource::Resource};
 
 /// Hints that a host may be behind.
 const HINTS: usize = 256;

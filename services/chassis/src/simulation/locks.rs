@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tokio::time::Instant;
 
-use crate::lease::Shard;
+use crate::fence::Shard;
 
 /// What one transaction at a time may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::{
     shelf::Shelf,
 };
 use crate::{
-    lease::{Fence, Shard},
+    fence::{Fence, Shard},
     resource::{Batch, Resource},
 };
 
