@@ -76,7 +76,7 @@ impl Rows {
         ttl: Duration,
         database: &DatabaseConnection,
     ) -> Self {
-        let hub = Arc::clone(&context.hubs.of(context, database).hub);
+        let hub = Arc::clone(&context.hubs.of(&context.tasks, database).hub);
         Self { part, holder, ttl, database: database::reserved(database, 1), hub }
     }
 

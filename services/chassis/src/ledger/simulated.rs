@@ -53,7 +53,7 @@ impl<T: Table> Store<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
         match &context.disk {
             Some(disk) => {
-                let others = disk.is_shared().then(|| context.hubs.of_disk(context, disk));
+                let others = disk.is_shared().then(|| context.hubs.of_disk(&context.tasks, disk));
                 Self::Disk(disk.clone(), others)
             }
             None => Self::Database(store::Store::new(context, database)),

@@ -55,7 +55,7 @@ pub(super) enum Since<R> {
 
 impl<T: Table> Store<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
-        let others = database::is_shared(&database).then(|| context.hubs.of(context, &database));
+        let others = database::is_shared(&database).then(|| context.hubs.of(&context.tasks, &database));
         Self { database, others, teller: OnceCell::new(), table: PhantomData }
     }
 

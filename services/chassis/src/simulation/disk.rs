@@ -260,8 +260,13 @@ impl Disk {
         Ok(read(self.shared.state.lock().shelf()))
     }
 
+    /// Hints of all hosts from now on: a kind and its revision, or some other topic.
+    pub(crate) fn hints(&self) -> broadcast::Receiver<(String, Option<u64>)> {
+        self.shared.hints.subscribe()
+    }
+
     /// Where every kind stands.
-    pub(super) async fn positions(&self) -> Result<Vec<(&'static str, u64)>, DbErr> {
+    pub(crate) async fn positions(&self) -> Result<Vec<(&'static str, u64)>, DbErr> {
         self.access().await?;
         let contents = self.shared.state.lock();
         Ok(contents.kinds.iter().map(|(kind, shelf)| (*kind, shelf.revision())).collect())

@@ -7,7 +7,6 @@
 mod defect;
 mod disk;
 mod gate;
-mod hearing;
 mod leases;
 mod locks;
 mod network;
@@ -22,7 +21,6 @@ pub use network::{Listening, Network, Way};
 
 pub(crate) use defect::wrong_power;
 pub(crate) use gate::Gate;
-pub(crate) use hearing::listen;
 pub(crate) use leases::Holder;
 pub(crate) use locks::Lock;
 pub(crate) use network::{unhurried, way};
