@@ -1,6 +1,7 @@
 //! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
 //!
-//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`]
+//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`],
+//!   [`clock`]
 //! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`call_class`], [`admission`] (how many calls at a time),
 //!   [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
@@ -16,6 +17,7 @@ pub mod call_class;
 pub mod capacity;
 mod cause;
 pub mod channel;
+pub mod clock;
 mod context;
 pub mod convert;
 pub mod database;

@@ -22,8 +22,7 @@ use tonic::Status;
 use uuid::Uuid;
 
 use crate::{
-    Channel, Context, Fault,
-    convert::time,
+    Channel, Context, Fault, clock,
     ledger::{ResumeToken, View},
     pause,
     resource::{Batch, Keyed, Resource},
@@ -393,7 +392,7 @@ impl<R: Mirrored> Follower<R> {
 
     fn apply(&mut self, batch: Batch<R>) {
         let Batch { changed, deleted, revision, synced } = batch;
-        let now = time::now();
+        let now = clock::now();
         let changed: Vec<_> = changed.into_iter().map(|resource| self.held(resource, now)).collect();
         self.live |= synced;
         if let Some(mut arriving) = self.arriving.take() {

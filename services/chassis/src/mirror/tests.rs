@@ -64,7 +64,7 @@ async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
     let early = heard(&first);
     let mut follower = Follower::new(first, nobody());
     let mut change = |revision| {
-        let changed = vec![Arc::new(Wait(time::now(), revision))];
+        let changed = vec![Arc::new(Wait(clock::now(), revision))];
         follower.apply(Batch { changed, deleted: Vec::new(), revision, synced: true });
     };
     change(1);
@@ -107,7 +107,7 @@ async fn copy_is_of_one_incarnation_at_any_time() {
     }));
     let mut follower = Follower::new(mirror.clone(), nobody());
     let batch = |changed: Option<u64>, synced| Batch {
-        changed: changed.map(|revision| Arc::new(Wait(time::now(), revision))).into_iter().collect(),
+        changed: changed.map(|revision| Arc::new(Wait(clock::now(), revision))).into_iter().collect(),
         deleted: Vec::new(),
         revision: changed.unwrap_or(9),
         synced,
@@ -134,7 +134,7 @@ async fn copy_is_of_one_incarnation_at_any_time() {
 #[tokio::test]
 async fn waits_count_by_our_clock_when_the_owners_is_another() {
     let mut follower = Follower::new(Mirror::<Wait>::default(), nobody());
-    let start = time::now();
+    let start = clock::now();
     let (ahead, behind) = (start.plus(Duration::from_secs(3600)), Timestamp(start.0 - 3_600_000));
     let mut revision = 0;
     let mut held = |told: Timestamp, synced: bool| {
@@ -147,10 +147,10 @@ async fn waits_count_by_our_clock_when_the_owners_is_another() {
     assert_eq!(held(behind, true), behind);
     assert_eq!(held(behind, false), behind, "a change of something else begins nothing");
     let began = held(ahead, false);
-    assert!((start..=time::now()).contains(&began), "it cannot have begun in the future");
+    assert!((start..=clock::now()).contains(&began), "it cannot have begun in the future");
     assert_eq!(held(ahead, false), began, "a change of something else does not begin it anew");
     let again = held(Timestamp(behind.0 + 1), false);
-    assert!((began..=time::now()).contains(&again), "we have seen it begin");
+    assert!((began..=clock::now()).contains(&again), "we have seen it begin");
     assert_eq!(held(start, false), start, "the clocks agree again");
 }
 

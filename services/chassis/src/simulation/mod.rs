@@ -13,8 +13,6 @@ mod network;
 mod shelf;
 mod transaction;
 
-use std::{cell::Cell, sync::Arc};
-
 pub use defect::{Defect, plant};
 pub use disk::{Commit, Custodian, Disk, Fate};
 pub use network::{Listening, Network, Way};
@@ -26,21 +24,3 @@ pub(crate) use locks::Lock;
 pub(crate) use network::{unhurried, way};
 pub(crate) use shelf::Shelf;
 pub(crate) use transaction::{LeaseTransaction, Transaction};
-
-use crate::convert::time::Clock;
-
-/// Gives the clock of the process that is doing something.
-pub type Clocks = fn() -> Arc<Clock>;
-
-thread_local! {
-    static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
-}
-
-/// From now on, processes of this thread have clocks of their own.
-pub fn set_clocks(of: Clocks) {
-    CLOCKS.set(Some(of));
-}
-
-pub(crate) fn clock() -> Option<Arc<Clock>> {
-    CLOCKS.get().map(|of| of())
-}
