@@ -51,7 +51,6 @@ pub use draft::Draft;
 pub use facets::OneOf;
 pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use indexes::RevisionIndexes;
-pub(crate) use room::room;
 pub use serving::{Responses, Selection, Watched};
 pub use view::View;
 pub use watching::LedgerWatch;
@@ -132,7 +131,7 @@ impl<T: Table> Ledger<T> {
     /// When the tables cannot be read.
     pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
         writer::describe();
-        context.health.watch_over(context, &database, T::Kind::KIND);
+        room::keep_trying(context, &database, T::Kind::KIND);
         let store = Arc::new(Store::<T>::new(context, database));
         // Before anything is read, so that no hint about what comes after is missed.
         let heard =
