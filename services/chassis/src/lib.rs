@@ -38,6 +38,7 @@ pub mod resource;
 mod run;
 mod serve;
 pub mod settings;
+mod shared_values;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod streams;
