@@ -2,8 +2,8 @@
 //!
 //! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`],
 //!   [`clock`]
-//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`call_class`], [`admission`] (how many calls at a time),
-//!   [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
+//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`call_class`], [`admission`] (how many calls of
+//!   a class at a time), [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
 //! - trying again: [`pause`]; giving back what is not needed: [`memory`]; dying where a test wants it: [`failpoint`]
