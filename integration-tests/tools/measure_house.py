@@ -3,7 +3,8 @@ it speaks.
 
 Prints one table: sizes of functions and files, the language of comments, names of types, closures bound to a name,
 tuples packed into one `let`, `_` arms, and circles between sibling modules of a crate, at every depth. Judges nothing.
-`--circles` names the modules of each circle, `--pronouns` and `--types` list what was counted.
+`--circles` names the modules of each circle and the paths by which they reach one another, `--pronouns` and `--types`
+list what was counted.
 
 `--check-circles` judges, and nothing else: it fails when a crate in the named folders has a circle.
 
@@ -163,40 +164,48 @@ def items(group):
 
 
 def exported(source, own, modules):
-    """Paths under which a module shows items of its own submodules, and the submodule of each."""
+    """Paths under which a module, or the root of the crate, shows items of its own submodules, and the submodule of
+    each. A path that is a module as well stands for the module."""
     for found in EXPORT.finditer(source.code):
         for path in paths_at(source.code, found.end()):
             if len(path) > 1 and own + path[:1] in modules:
-                yield own + path[-1:], own + path[:-1]
+                shown = own + path[-1:]
+                if shown not in modules:
+                    yield shown, own + path[:-1]
 
 
 def circles(crate, sources):
-    """Groups of sibling modules that reach one another, at every depth, with their parent and its number of modules."""
-    modules = {module_path(source.path, crate): source for source in sources if source.path.stem not in ("lib", "main")}
+    """Groups of sibling modules that reach one another, at every depth, with their parent, its number of modules and
+    the paths between those of the group."""
+    roots = [source for source in sources if source.path.stem in ("lib", "main")]
+    modules = {module_path(source.path, crate): source for source in sources if source not in roots}
     exports = {}
-    for own, source in modules.items():
+    for own, source in [*(((), root) for root in roots), *modules.items()]:
         exports |= dict(exported(source, own, modules))
     graphs = {}
     for own in modules:
         for depth in range(len(own)):
-            graphs.setdefault(own[:depth], {}).setdefault(own[depth], set())
+            graphs.setdefault(own[:depth], {}).setdefault(own[depth], {})
     for own, source in modules.items():
-        for named in named_paths(source, own):
-            named = next((exports[named[:end]] for end in range(len(named), 0, -1) if named[:end] in exports), named)
+        for written in named_paths(source, own):
+            shown = (written[:end] for end in range(len(written), 0, -1) if written[:end] in exports)
+            named = next((exports[path] for path in shown), written)
             depth = next((at for at, (one, other) in enumerate(zip(own, named)) if one != other), None)
             if depth is not None and named[depth] in graphs[own[:depth]]:
-                graphs[own[:depth]][own[depth]].add(named[depth])
+                path = "::".join(own), "::".join(written)
+                graphs[own[:depth]][own[depth]].setdefault(named[depth], set()).add(path)
     for parent, graph in sorted(graphs.items()):
         reach = {module: reachable(graph, module) for module in graph}
         groups = {frozenset(b for b in graph if b in reach[a] and a in reach[b]) for a in graph}
         for group in sorted(sorted(group) for group in groups if len(group) > 1):
-            yield "::".join([crate.name, *parent]), group, len(graph)
+            paths = {path for module in group for other in group for path in graph[module].get(other, ())}
+            yield "::".join([crate.name, *parent]), group, len(graph), sorted(paths)
 
 
 def reachable(graph, start):
     seen, todo = set(), [start]
     while todo:
-        for name in graph[todo.pop()] - seen:
+        for name in graph[todo.pop()].keys() - seen:
             seen.add(name)
             todo.append(name)
     return seen
@@ -228,12 +237,18 @@ def circles_of(all_crates, sources):
 def check_circles(folders):
     """Prints every circle, and tells whether there is none. A folder without a crate is a mistake of the caller."""
     found = circles_of(crates(folders), [Source(path) for path in rust_files(folders)])
-    for name, group, _ in found:
-        print(f"circle in {name}: {', '.join(group)}")
+    print_circles(found)
     missing = [folder for folder in folders if not any(crates([folder]))]
     for folder in missing:
         print(f"no crate in {folder}")
     return not found and not missing
+
+
+def print_circles(found):
+    for name, group, _, paths in found:
+        print(f"circle in {name}: {', '.join(group)}")
+        for module, named in paths:
+            print(f"    {module} -> {named}")
 
 
 def percent(part, whole):
@@ -278,13 +293,12 @@ def main():
         ("closures bound to a name", per_thousand(NAMED_CLOSURE)),
         ("tuples packed into one let", per_thousand(TUPLE_LET)),
         ("`_ =>` arms", per_thousand(WILD_ARM)),
-        ("module circles", ", ".join(f"{name} {len(group)} of {all_}" for name, group, all_ in found_circles) or 0),
+        ("module circles", ", ".join(f"{name} {len(group)} of {all_}" for name, group, all_, _ in found_circles) or 0),
     ]
     for name, value in rows:
         print(f"{name:40} {value}")
     if arguments.circles:
-        for name, group, _ in found_circles:
-            print(f"circle in {name}: {', '.join(group)}")
+        print_circles(found_circles)
     if arguments.pronouns:
         for path, text in pronouns:
             print(f"{path.relative_to(ROOT)}: {text}")

@@ -1,6 +1,6 @@
 //! The prefix of the face, and the class and tag that follow from a path alone.
 
-use chassis::admission::Class;
+use chassis::call_class::Class;
 use http::Method;
 
 /// Path under which BOS is found from outside (BOS reference 2.1). Every path of the contract is served at the root

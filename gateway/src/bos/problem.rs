@@ -1,7 +1,7 @@
 //! Refusals with the titles and texts of BOS (BOS reference 2.2, A.1).
 
 use axum::response::{IntoResponse, Response};
-use chassis::{Fault, admission};
+use chassis::{Fault, pause};
 use http::StatusCode;
 
 use super::tenant::Tenant;
@@ -113,7 +113,7 @@ impl IntoResponse for BosProblem {
 
 fn unavailable(detail: &str) -> Problem {
     let problem = Problem::titled(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE_TITLE, detail);
-    Problem { retry_after: Some(admission::come_back()), ..problem }
+    Problem { retry_after: Some(pause::retry_after()), ..problem }
 }
 
 /// `Component 'x1'`.

@@ -10,8 +10,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{
-    admission::{self, Class, Places, hold},
+    admission::{Places, hold},
     bodies::{ArrivedBody, BodyBudget, Incomplete, Pace},
+    call_class::{self, Class},
     capacity::Capacity,
     settings::Gateway,
 };
@@ -87,10 +88,10 @@ async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<
     let ArrivedBody { bytes, room } = places.bodies.read(body, *largest_body).await?;
     let request = Request::from_parts(head, bytes.into());
     let Some(class) = class else {
-        return Ok(admission::scope(Class::Operator, next.run(request)).await);
+        return Ok(call_class::scope(Class::Operator, next.run(request)).await);
     };
     let place = places.classes.enter(class, places.patience).await.map_err(Problem::not_admitted)?;
-    let response = admission::scope(class, next.run(request)).await;
+    let response = call_class::scope(class, next.run(request)).await;
     drop(room);
     Ok(response.map(|body| hold(body, place)))
 }

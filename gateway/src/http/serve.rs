@@ -16,11 +16,7 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use chassis::{
-    admission::{self, hold},
-    bodies::Pace,
-    memory::leave_room,
-};
+use chassis::{admission::hold, bodies::Pace, memory::leave_room, pause};
 use http::{Method, Version, header::HOST};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -358,7 +354,7 @@ fn lacks_host(request: &hyper::Request<Incoming>) -> bool {
 
 fn crowded() -> Problem {
     let reason = "as many connections are at work as the limits allow".to_owned();
-    Problem::busy(reason, admission::come_back())
+    Problem::busy(reason, pause::retry_after())
 }
 
 /// Waits until the client has closed its end, or has had its time.

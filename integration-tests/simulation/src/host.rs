@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use chassis::convert::time::Clock;
+use chassis::clock::Clock;
 
 use tracing::{
     Event, Metadata, Subscriber,

@@ -56,7 +56,7 @@ pub fn run(seed: u64, only: Vec<Fault>, shown: bool) -> anyhow::Result<Outcome> 
         chance::start_clock();
         trace::begin(shown);
         host::watch(shown);
-        chassis::simulation::set_clocks(host::clock);
+        chassis::clock::set_clocks(host::clock);
         live(seed, only).await
     });
     chance::end();

@@ -8,7 +8,8 @@ use std::{
 
 use chassis::{
     Channel, Settings,
-    simulation::{Commit, Custodian, Disk, Fate, NO_DATABASE, Network},
+    database::NO_DATABASE,
+    simulation::{Commit, Custodian, Disk, Fate, Network},
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;

@@ -26,91 +26,20 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tonic::{Status, metadata::MetadataMap};
+use tonic::Status;
 
 use crate::{
     Fault,
     bodies::{BodyBudget, Incomplete},
+    call_class::Class,
     channel::LARGEST_MESSAGE,
+    pause,
     settings::Limits,
     streams::{self, StreamBudget},
 };
 
-/// Metadata key that tells the class of a call. The name of the method tells of lists and watches of others than the
-/// mesh itself.
-pub const HEADER: &str = "x-reveille-class";
-
 /// Calls that were refused because their class had no place left.
 const REFUSED: &str = "reveille_calls_refused_total";
-
-/// Seconds from which one is drawn for whoever is told to come back: those who were refused together do not come back
-/// together.
-const COME_BACK: std::ops::RangeInclusive<u64> = 1..=5;
-
-/// What calls are told apart by, from those that come in thousands to those on which everything rests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// What nodes say and ask by themselves.
-    Report,
-    /// What people and their tools ask, unless it is a list.
-    Operator,
-    /// A list, from its first to its last message.
-    List,
-    /// A watch, as long as it lasts.
-    Watch,
-    /// What the parts of the mesh ask each other, lists and watches included.
-    Control,
-}
-
-impl Class {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Report, Self::Operator, Self::List, Self::Watch, Self::Control];
-
-    /// The word for the class in metadata, metrics and errors.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Report => "report",
-            Self::Operator => "operator",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Control => "control",
-        }
-    }
-
-    /// The class of a call of the method at `path`; `None`: it is always let in, as are questions about health.
-    ///
-    /// Who does not say what it is counts as a person: parts of the mesh say it of every call.
-    fn of(path: &str, headers: &HeaderMap) -> Option<Self> {
-        let (service, method) = path.trim_start_matches('/').split_once('/')?;
-        if !service.starts_with("reveille.") {
-            return None;
-        }
-        let told = headers.get(HEADER).and_then(|value| value.to_str().ok());
-        let is = |class: Self| told == Some(class.word());
-        Some(match method {
-            _ if is(Self::Control) => Self::Control,
-            list if list.starts_with("List") => Self::List,
-            watch if watch.starts_with("Watch") => Self::Watch,
-            _ if is(Self::Report) => Self::Report,
-            _ => Self::Operator,
-        })
-    }
-}
-
-tokio::task_local! {
-    static CURRENT: Class;
-}
-
-/// Runs `work`, whose calls count as `class`.
-pub async fn scope<F: Future>(class: Class, work: F) -> F::Output {
-    CURRENT.scope(class, work).await
-}
-
-/// Says of a call that goes out what it counts as. What is asked outside of any [`scope`] is asked by the mesh itself.
-pub(crate) fn mark(metadata: &mut MetadataMap) {
-    let class = CURRENT.try_with(|class| *class).unwrap_or(Class::Control);
-    metadata.insert(HEADER, tonic::metadata::MetadataValue::from_static(class.word()));
-}
 
 /// The places of each class. Clones share them.
 #[derive(Debug, Clone)]
@@ -153,12 +82,7 @@ impl Places {
 /// What whoever finds no place in `class` is told.
 pub fn busy(class: Class) -> Fault {
     let reason = format!("as many calls of the class '{}' are under way as the limits allow", class.word());
-    Fault::Busy { reason, retry_after: come_back() }
-}
-
-/// After which time somebody who was refused should try again.
-pub fn come_back() -> Duration {
-    Duration::from_secs(rand::random_range(COME_BACK))
+    Fault::Busy { reason, retry_after: pause::retry_after() }
 }
 
 /// Places and room that a gRPC call needs before it is worked on. Clones share them.
@@ -292,38 +216,7 @@ impl<P: Unpin> HttpBody for Held<P> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write as _;
-
-    use expect_test::expect;
-
     use super::*;
-
-    #[test]
-    fn calls_are_told_apart_by_their_method_and_what_they_say() {
-        let mut rows = String::new();
-        for path in [
-            "/reveille.component.v1.ComponentService/PatchComponents",
-            "/reveille.component.v1.ComponentService/ListComponents",
-            "/reveille.component.v1.ComponentService/WatchComponents",
-            "/grpc.health.v1.Health/Check",
-            "/metrics",
-        ] {
-            for told in ["", "report", "operator", "control", "list", "king"] {
-                let mut headers = HeaderMap::new();
-                headers.insert(HEADER, told.parse().unwrap());
-                let class = Class::of(path, &headers).map_or("always let in", Class::word);
-                write!(rows, "{}: {class}; ", if told.is_empty() { "-" } else { told }).unwrap();
-            }
-            writeln!(rows, "{}", path.rsplit('/').next().unwrap()).unwrap();
-        }
-        expect![[r#"
-            -: operator; report: report; operator: operator; control: control; list: operator; king: operator; PatchComponents
-            -: list; report: list; operator: list; control: control; list: list; king: list; ListComponents
-            -: watch; report: watch; operator: watch; control: control; list: watch; king: watch; WatchComponents
-            -: always let in; report: always let in; operator: always let in; control: always let in; list: always let in; king: always let in; Check
-            -: always let in; report: always let in; operator: always let in; control: always let in; list: always let in; king: always let in; metrics
-        "#]].assert_eq(&rows);
-    }
 
     #[test]
     fn deadlines_are_read_as_grpc_writes_them() {

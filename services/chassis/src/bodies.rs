@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::{Fault, admission::come_back};
+use crate::{Fault, pause};
 
 /// Bytes that one permit stands for: a semaphore has fewer permits than there are bytes.
 const UNIT: u64 = 1 << 10;
@@ -163,7 +163,7 @@ async fn take(
 fn no_room() -> Fault {
     Fault::Busy {
         reason: "as many bytes of bodies are being worked on as the limits allow".into(),
-        retry_after: come_back(),
+        retry_after: pause::retry_after(),
     }
 }
 

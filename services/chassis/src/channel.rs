@@ -4,18 +4,33 @@ use std::{future::Future, time::Duration};
 
 use anyhow::Context;
 use tonic::{
-    Status,
-    service::interceptor::InterceptedService,
+    Request, Status,
+    metadata::MetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
     transport::{self, Endpoint},
 };
 
 use self::addresses::Addresses;
-use crate::{failpoint::Passing, request_id::Carry};
+use crate::{call_class, failpoint::Passing, request_id};
 
 mod addresses;
 
 /// A connection that carries request ids on. It connects when it is first used and again when it broke.
 pub type Channel = Passing<InterceptedService<transport::Channel, Carry>>;
+
+/// Puts the current request id and the class on every outgoing call.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Carry;
+
+impl Interceptor for Carry {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = request_id::current().and_then(|id| MetadataValue::try_from(id).ok()) {
+            request.metadata_mut().insert(request_id::HEADER, value);
+        }
+        call_class::mark(request.metadata_mut());
+        Ok(request)
+    }
+}
 
 /// How long a connection attempt may take before it counts as failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

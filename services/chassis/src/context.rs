@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::{
-    Settings, Tasks, capacity::Capacity, health::Health, hints::Hubs, mirror::Mirrors, streams::StreamBudget,
+    Settings, Tasks, capacity::Capacity, health::Health, hints::Hubs, shared_values::SharedValues,
+    streams::StreamBudget,
 };
 
 /// The settings in force and the tasks to join.
@@ -18,8 +19,8 @@ pub struct Context {
     pub tasks: Tasks,
     /// What is heard from other replicas.
     pub hubs: Hubs,
-    /// The mirrors of this process, which its parts share.
-    pub mirrors: Mirrors,
+    /// Copies of resources that the parts of a process share, such as its mirrors.
+    pub shared: SharedValues,
     /// Whether the part can do its work.
     pub health: Health,
     /// Memory and file descriptors of the process.
@@ -43,7 +44,7 @@ impl Context {
             streams: StreamBudget::new(most, patience),
             tasks: Tasks::default(),
             hubs: Hubs::default(),
-            mirrors: Mirrors::default(),
+            shared: SharedValues::default(),
             health: Health::default(),
             #[cfg(feature = "simulation")]
             disk: None,

@@ -1,16 +1,17 @@
 //! Connections to a part's own database.
 
+#[cfg(feature = "simulation")]
+mod absent;
 mod arrays;
+mod schema;
 
-use std::{
-    fmt::Display, marker::PhantomData, os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration,
-};
+use std::{fmt::Display, os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectOptions, ConnectionTrait, Database, DatabaseConnection,
     DbBackend, DbErr, EntityTrait, IdenStatic, Iterable, ModelTrait, PrimaryKeyToColumn, QueryFilter,
-    QueryOrder, QuerySelect, RuntimeErr, SqlxPostgresConnector, TransactionTrait, Value,
+    QueryOrder, QuerySelect, RuntimeErr, SqlxPostgresConnector, Value,
     sea_query::OnConflict,
     sqlx::{
         self, Connection, Sqlite,
@@ -20,11 +21,14 @@ use sea_orm::{
         sqlite::{SqliteJournalMode, SqliteSynchronous},
     },
 };
-use sea_orm_migration::{
-    MigrationName, MigrationTrait, MigratorTrait, prelude::async_trait, sea_query::DynIden, seaql_migrations,
-};
+use sea_orm_migration::MigratorTrait;
+use serde::{Deserialize, Serialize};
 
-use crate::{failpoint, ledger, pause, settings};
+use crate::failpoint;
+
+#[cfg(feature = "simulation")]
+pub use absent::NO_DATABASE;
+pub use schema::{ADDITIVE, LedgerTables};
 
 /// Rows in one statement of SQLite. It takes thousands of parameters, but longer statements are no faster, and what was
 /// written last with each of those that are kept prepared stays in memory with it.
@@ -64,15 +68,27 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of a page of memory, as SQLite counts them.
 const PAGE: u64 = 4096;
 
-/// How often to try to bring tables up to date. Replicas that start together get into each other's way.
-const MIGRATIONS: u32 = 8;
+/// How each part uses its database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSettings {
+    /// Most connections of a part to PostgreSQL for its reads and writes. Three more are reserved: for hints and
+    /// looks at what other replicas have written, and for leases. SQLite always has one.
+    pub connections: u32,
+}
+
+impl Default for DatabaseSettings {
+    fn default() -> Self {
+        Self { connections: 4 }
+    }
+}
 
 /// Connects to `url` and brings its tables up to date.
 ///
 /// # Errors
 /// When the database cannot be reached or migrated.
 pub async fn connect<M: MigratorTrait>(url: &str) -> anyhow::Result<DatabaseConnection> {
-    connect_as::<M>(url, &settings::Database::default()).await
+    connect_as::<M>(url, &DatabaseSettings::default()).await
 }
 
 /// Connects to `url` as `settings` say and brings its tables up to date.
@@ -81,11 +97,11 @@ pub async fn connect<M: MigratorTrait>(url: &str) -> anyhow::Result<DatabaseConn
 /// When the database cannot be reached or migrated.
 pub async fn connect_as<M: MigratorTrait>(
     url: &str,
-    settings: &settings::Database,
+    settings: &DatabaseSettings,
 ) -> anyhow::Result<DatabaseConnection> {
     #[cfg(feature = "simulation")]
-    if url == crate::simulation::NO_DATABASE {
-        return Ok(crate::simulation::database());
+    if url == NO_DATABASE {
+        return Ok(absent::connection());
     }
     let mut options = ConnectOptions::new(url);
     options
@@ -127,7 +143,7 @@ pub async fn connect_as<M: MigratorTrait>(
     if cfg!(debug_assertions) {
         database.set_metric_callback(|_| failpoint::pass(format_args!("database.statement")));
     }
-    migrate::<M>(&database).await.context("database migration")?;
+    schema::migrate::<M>(&database).await.context("database migration")?;
     if !is_shared(&database) {
         look_at_blocks(database.get_sqlite_connection_pool().connect_options().get_filename());
     }
@@ -188,64 +204,6 @@ fn whole(options: PoolOptions<Sqlite>) -> PoolOptions<Sqlite> {
             Ok(!connection.is_in_transaction())
         })
     })
-}
-
-/// Brings the tables up to date, all of them or none: what broke off leaves no half of it, and who comes second finds
-/// it done. Left to itself SQLite would commit statement by statement.
-async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
-    let transaction = database.begin().await?;
-    Complete::<M>::up(&transaction, None).await?;
-    transaction.commit().await
-}
-
-/// What the name of a migration begins with that versions of before need not know: it adds tables, indexes, or columns
-/// that are nullable or have a default, and what it adds may be left out of what is written. Its name outlives it in
-/// the database, which is how versions of before learn that they may go on, beside the later one and after it. Any other
-/// migration that they do not know keeps them from starting.
-pub const ADDITIVE: &str = "additive_";
-
-/// The migrations of a part and those that its ledgers have got since, which no part has to name.
-struct Complete<M>(PhantomData<M>);
-
-#[async_trait::async_trait]
-impl<M: MigratorTrait> MigratorTrait for Complete<M> {
-    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        let mut migrations = M::migrations();
-        let ledger = ledger::Migration;
-        if migrations.iter().any(|migration| migration.name() == ledger.name()) {
-            migrations.push(Box::new(ledger::CommitIds));
-            migrations.push(Box::new(ledger::Lineages));
-            migrations.push(Box::new(ledger::Incarnations));
-        }
-        migrations
-    }
-
-    fn migration_table_name() -> DynIden {
-        M::migration_table_name()
-    }
-
-    /// What was applied, without what a later version has added.
-    async fn get_migration_models<C: ConnectionTrait>(on: &C) -> Result<Vec<seaql_migrations::Model>, DbErr> {
-        let ours = Self::migrations();
-        let is_ours = |name: &str| ours.iter().any(|migration| migration.name() == name);
-        let mut applied = M::get_migration_models(on).await?;
-        applied.retain(|one| is_ours(&one.version) || !one.version.starts_with(ADDITIVE));
-        Ok(applied)
-    }
-}
-
-async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match up::<M>(database).await {
-            Err(error) if is_shared(database) && tries < MIGRATIONS => {
-                tracing::debug!(%error, "another replica may be bringing the tables up to date");
-                tokio::time::sleep(pause::after(tries)).await;
-            }
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Whether other processes may use `database` as well.
@@ -462,6 +420,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use expect_test::expect;
+    use sea_orm::TransactionTrait;
 
     use super::*;
 

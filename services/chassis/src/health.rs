@@ -3,22 +3,22 @@
 //!
 //! Each of the two is told by its own outcome alone: they have connections of their own, of which one may be refused while
 //! the others work. Leases are renewed every few seconds, so the last renewal tells. Of writes the last one that anybody
-//! asked for does. Once one was refused, [`ledger::room`](crate::ledger) is tried again and again until it goes
-//! through, so that the part is ready again also when nobody writes. While writes go through nothing is tried: a database
+//! asked for does. Once one was refused, a trial write is tried again and again until it goes through, so that the part
+//! is ready again also when nobody writes. While writes go through nothing is tried: a database
 //! that nobody writes to is taken to be as it was.
 //!
 //! Two questions are told apart: whether a part is *ready*, and whether it has *started*. A database without room is the
 //! same for every replica, so who takes all of them out of service for it takes the reads away as well and gains
 //! nothing. Whoever does such things asks for the second.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use domain::time::Timestamp;
 use parking_lot::Mutex;
-use sea_orm::{DatabaseConnection, DbErr};
+use sea_orm::DbErr;
 use tokio::{sync::watch, time::timeout};
 
-use crate::{Context, convert::time, database, ledger, pause};
+use crate::{Tasks, clock, convert::time, database, pause};
 
 /// How long a try may take: longer than the database waits for a lock.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -170,27 +170,34 @@ impl Health {
     pub(crate) fn refused(&self, work: Work, error: &DbErr) {
         let is_away = database::is_away(error);
         self.0.state.send_modify(|state| {
-            if state.refused(work, time::now(), is_away, error.to_string()) {
+            if state.refused(work, clock::now(), is_away, error.to_string()) {
                 tracing::warn!(%error, ?work, "the database is in trouble");
             }
         });
     }
 
-    /// Tries the part's `database` again for as long as it takes no writes of its ledgers, of which one is of `kind`. A
-    /// part has one database, so it is tried once for all of them.
-    pub(crate) fn watch_over(&self, context: &Context, database: &DatabaseConnection, kind: &'static str) {
-        #[cfg(feature = "simulation")]
-        if context.disk.is_some() {
-            return;
-        }
+    /// Makes a trial write again and again for as long as the database of the part takes no writes of its ledgers, of
+    /// which one is of `kind`. A part has one database, so one `trial` is made for all of its kinds, and that of the
+    /// first ledger is the one.
+    pub(crate) fn watch_over<T>(
+        &self,
+        tasks: &Tasks,
+        kind: &'static str,
+        trial: impl Fn(Vec<&'static str>) -> T + Send + Sync + 'static,
+    ) where
+        T: Future<Output = Result<(), DbErr>> + Send + 'static,
+    {
         let mut kinds = self.0.kinds.lock();
         kinds.push(kind);
         if kinds.len() == 1 {
-            context.tasks.spawn_until_shutdown("health", self.clone().try_again(database.clone()));
+            tasks.spawn_until_shutdown("health", self.clone().try_again(trial));
         }
     }
 
-    async fn try_again(self, database: DatabaseConnection) -> anyhow::Result<()> {
+    async fn try_again<T>(self, trial: impl Fn(Vec<&'static str>) -> T) -> anyhow::Result<()>
+    where
+        T: Future<Output = Result<(), DbErr>>,
+    {
         let mut state = self.0.state.subscribe();
         loop {
             let refusals = state.wait_for(|state| state.writes.is_some()).await?.refusals;
@@ -199,7 +206,7 @@ impl Health {
                 continue;
             }
             let kinds = self.0.kinds.lock().clone();
-            let tried = timeout(PATIENCE, ledger::room(&database, &kinds)).await;
+            let tried = timeout(PATIENCE, trial(kinds)).await;
             match tried.unwrap_or_else(|_| Err(database::silent())) {
                 Ok(()) => self.settle(Work::Writes, State::tried),
                 Err(error) => self.refused(Work::Writes, &error),

@@ -15,13 +15,18 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
-use crate::{Context, database, pause};
+#[cfg(feature = "simulation")]
+use crate::simulation::Disk;
+use crate::{Tasks, database, pause};
+
+#[cfg(feature = "simulation")]
+mod simulated;
 
 /// The channel of hints. A payload is a topic, for a kind followed by the revision it has reached.
 pub(crate) const CHANNEL: &str = "reveille";
 
 /// How often to look where every kind stands, in case that a hint was lost.
-pub(crate) const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a look may take before the connection is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -53,7 +58,7 @@ pub(crate) struct Line {
 
 impl Hubs {
     /// The line to `database`, which must be shared; its task starts with the first one who asks.
-    pub(crate) fn of(&self, context: &Context, database: &DatabaseConnection) -> Arc<Line> {
+    pub(crate) fn of(&self, tasks: &Tasks, database: &DatabaseConnection) -> Arc<Line> {
         let identity = database.get_postgres_connection_pool().connect_options();
         let mut lines = self.lines.lock();
         if let Some(known) = lines.iter().find(|line| Arc::ptr_eq(&line.identity, &identity)) {
@@ -62,17 +67,17 @@ impl Hubs {
         let line = Line { hub: Arc::default(), identity, database: database::reserved(database, 1) };
         let line = Arc::new(line);
         lines.push(Arc::clone(&line));
-        context.tasks.spawn_until_shutdown("hints", Arc::clone(&line).run());
+        tasks.spawn_until_shutdown("hints", Arc::clone(&line).run());
         line
     }
 
     /// The same for a disk in memory, of which a context has one.
     #[cfg(feature = "simulation")]
-    pub(crate) fn of_disk(&self, context: &Context, disk: &crate::simulation::Disk) -> Arc<Hub> {
+    pub(crate) fn of_disk(&self, tasks: &Tasks, disk: &Disk) -> Arc<Hub> {
         let start = || {
             let hub = Arc::<Hub>::default();
-            let listening = crate::simulation::listen(Arc::clone(&hub), disk.clone());
-            context.tasks.spawn_until_shutdown("hints", listening);
+            let listening = simulated::listen(Arc::clone(&hub), disk.clone());
+            tasks.spawn_until_shutdown("hints", listening);
             hub
         };
         Arc::clone(self.of_disk.get_or_init(start))

@@ -120,7 +120,7 @@ impl<T: Table<Kind = OptionsRecord>> Ledger<T> {
     pub async fn log_as_they_say(self) -> anyhow::Result<Infallible> {
         let mut changes = pin!(self.follow());
         while let Some(batch) = changes.next().await {
-            batch.changed.iter().for_each(|record| telemetry::follow(record));
+            batch.changed.iter().for_each(|record| log_as_set(record));
         }
         std::future::pending().await
     }
@@ -135,7 +135,7 @@ impl Mirror<OptionsRecord> {
         changed: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         Self::start(context, channel, move |changes: &[Change<OptionsRecord>]| {
-            changes.iter().filter_map(|change| change.current.as_deref()).for_each(telemetry::follow);
+            changes.iter().filter_map(|change| change.current.as_deref()).for_each(log_as_set);
             changed();
         })
     }
@@ -144,6 +144,11 @@ impl Mirror<OptionsRecord> {
     pub fn in_force(&self) -> Options {
         self.get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
     }
+}
+
+/// Sets the log level of the process to that of the options.
+fn log_as_set(record: &OptionsRecord) {
+    telemetry::follow(record.revision, &record.options.logging_level);
 }
 
 impl Resource for OptionsRecord {

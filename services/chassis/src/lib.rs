@@ -1,8 +1,9 @@
 //! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
 //!
-//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`]
-//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`admission`] (how many calls at a time),
-//!   [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
+//! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`],
+//!   [`clock`]
+//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`call_class`], [`admission`] (how many calls of
+//!   a class at a time), [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
 //! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
 //!   another service's collection), [`work`] (which items need a decision, and when)
 //! - trying again: [`pause`]; giving back what is not needed: [`memory`]; dying where a test wants it: [`failpoint`]
@@ -12,14 +13,17 @@
 
 pub mod admission;
 pub mod bodies;
+pub mod call_class;
 pub mod capacity;
 mod cause;
 pub mod channel;
+pub mod clock;
 mod context;
 pub mod convert;
 pub mod database;
 pub mod failpoint;
 pub mod fault;
+mod fence;
 pub mod health;
 pub mod hints;
 pub mod kinds;
@@ -34,6 +38,7 @@ pub mod resource;
 mod run;
 mod serve;
 pub mod settings;
+mod shared_values;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod streams;

@@ -1,11 +1,10 @@
 //! A copy of another service's resources, kept current by a watch.
 
 use std::{
-    any::{Any, TypeId},
     collections::{HashMap, HashSet},
     future::Future,
     sync::{
-        Arc, OnceLock, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -22,9 +21,8 @@ use tonic::Status;
 use uuid::Uuid;
 
 use crate::{
-    Channel, Context, Fault,
-    convert::time,
-    ledger::{ResumeToken, View},
+    Channel, Context, Fault, clock,
+    ledger::{OwnerView, ResumeToken},
     pause,
     resource::{Batch, Keyed, Resource},
 };
@@ -94,8 +92,6 @@ pub struct Mirror<R> {
 
 struct Shared<R> {
     resources: RwLock<HashSet<Keyed<R>>>,
-    /// The ledger that owns the kind, where it is in this process.
-    owner: OnceLock<Weak<View<R>>>,
     /// Whether somebody keeps this current.
     followed: AtomicBool,
     /// Held while what is visible changes, so that everybody who listens hears of everything once.
@@ -125,41 +121,19 @@ impl<R> Clone for Mirror<R> {
     }
 }
 
-/// The mirrors of one process, one of each kind. Parts that run in one process have the same settings, and so the same
-/// owners: each change is told to the process once, decoded once, and in memory once, also where the owner is in the
-/// process. Clones are the same mirrors.
-#[derive(Clone, Default)]
-pub struct Mirrors {
-    kinds: Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>,
-}
-
-impl Mirrors {
-    /// The mirror of this kind.
-    fn of<R: Resource>(&self) -> Mirror<R> {
-        let mut kinds = self.kinds.lock();
-        let mirror = kinds.entry(TypeId::of::<R>()).or_insert_with(|| Box::new(Mirror::<R>::default()));
-        mirror.downcast_ref::<Mirror<R>>().cloned().unwrap_or_default()
-    }
-
-    /// Says that this process owns the kind: what a mirror of it is told and `view` has as well is kept once.
-    pub(crate) fn own<R: Resource>(&self, view: &Arc<View<R>>) {
-        // A ledger that is opened once more has its own copy.
-        let _known = self.of::<R>().shared.owner.set(Arc::downgrade(view));
-    }
-}
-
 impl<R: Mirrored> Mirror<R> {
-    /// The copy of what the service behind `channel` has, which the parts of a process share. `listener` is told of
-    /// every change after it is visible, and at first of what is there already; it must not wait.
+    /// The copy of what the service behind `channel` has. The parts of a process have the same settings, and so the same
+    /// owners, and share it: a change is sent, decoded and held once, also where the owner is in the process. `listener`
+    /// is told of every change after it is visible, and at first of what is there already; it must not wait.
     pub fn start(
         context: &Context,
         channel: Channel,
         listener: impl Fn(&[Change<R>]) + Send + Sync + 'static,
     ) -> Self {
-        let mirror = context.mirrors.of();
+        let mirror = context.shared.of::<Self>();
         mirror.tell(Box::new(listener));
         if !mirror.shared.followed.swap(true, Ordering::Relaxed) {
-            let follower = Follower::new(mirror.clone(), channel);
+            let follower = Follower::new(mirror.clone(), context.shared.of(), channel);
             context.tasks.spawn_until_shutdown(R::KIND, async {
                 follower.follow().await;
                 Ok(())
@@ -173,7 +147,6 @@ impl<R> Default for Mirror<R> {
     fn default() -> Self {
         let shared = Shared {
             resources: RwLock::default(),
-            owner: OnceLock::new(),
             followed: AtomicBool::new(false),
             listeners: Mutex::default(),
             revision: watch::Sender::new(0),
@@ -257,6 +230,8 @@ impl<R: Resource> Mirror<R> {
 /// The task that keeps one mirror current.
 struct Follower<R> {
     mirror: Mirror<R>,
+    /// The ledger that owns the kind: a resource that it holds as well is in memory once.
+    owner: OwnerView<R>,
     channel: Channel,
     /// After starting over: what was held before and has not been seen again.
     stale: Option<HashSet<Keyed<R>>>,
@@ -272,9 +247,10 @@ struct Follower<R> {
 }
 
 impl<R: Mirrored> Follower<R> {
-    fn new(mirror: Mirror<R>, channel: Channel) -> Self {
+    fn new(mirror: Mirror<R>, owner: OwnerView<R>, channel: Channel) -> Self {
         Self {
             mirror,
+            owner,
             channel,
             stale: None,
             arriving: None,
@@ -393,7 +369,7 @@ impl<R: Mirrored> Follower<R> {
 
     fn apply(&mut self, batch: Batch<R>) {
         let Batch { changed, deleted, revision, synced } = batch;
-        let now = time::now();
+        let now = clock::now();
         let changed: Vec<_> = changed.into_iter().map(|resource| self.held(resource, now)).collect();
         self.live |= synced;
         if let Some(mut arriving) = self.arriving.take() {
@@ -442,8 +418,7 @@ impl<R: Mirrored> Follower<R> {
     /// The resource as it is held here: the owner's own record, where that is in this process and says the same. Of one
     /// that does not, the text of its key is held already, and many keep that as long as there is something of the key.
     fn held(&mut self, mut resource: Arc<R>, now: Timestamp) -> Arc<R> {
-        let owner = self.mirror.shared.owner.get().and_then(Weak::upgrade);
-        let owned = owner.and_then(|owner| owner.get(resource.key()));
+        let owned = self.owner.get().and_then(|owner| owner.get(resource.key()));
         let told = match owned.or_else(|| self.mirror.get(resource.key())) {
             Some(known) if known == resource => known,
             Some(known) => {

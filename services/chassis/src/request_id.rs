@@ -2,10 +2,7 @@
 
 use std::future::Future;
 
-use tonic::{Request, Status, metadata::MetadataValue, service::Interceptor};
 use uuid::Uuid;
-
-use crate::admission;
 
 /// Header and metadata key that carries the id.
 pub const HEADER: &str = "x-request-id";
@@ -34,19 +31,5 @@ pub fn accept(given: Option<&str>) -> String {
             id.to_owned()
         }
         _ => Uuid::new_v4().to_string(),
-    }
-}
-
-/// Puts the current id on every outgoing call, and what the call counts as.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Carry;
-
-impl Interceptor for Carry {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(value) = current().and_then(|id| MetadataValue::try_from(id).ok()) {
-            request.metadata_mut().insert(HEADER, value);
-        }
-        admission::mark(request.metadata_mut());
-        Ok(request)
     }
 }

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Status;
 
-use crate::{Fault, Tasks, admission::come_back};
+use crate::{Fault, Tasks, pause};
 
 /// Bytes held for all streams of the process.
 const HELD: &str = "reveille_stream_bytes";
@@ -220,7 +220,7 @@ pub(crate) fn charge_current(bytes: usize) -> Option<Charge> {
 fn no_room() -> Fault {
     let reason =
         "streams hold as many bytes as the limits allow; resume after the last revision that arrived";
-    Fault::Busy { reason: reason.to_owned(), retry_after: come_back() }
+    Fault::Busy { reason: reason.to_owned(), retry_after: pause::retry_after() }
 }
 
 impl Budget {

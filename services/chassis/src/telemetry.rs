@@ -7,10 +7,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-use crate::{
-    kinds::OptionsRecord,
-    settings::{Log, LogFormat},
-};
+use crate::settings::{Log, LogFormat};
 
 /// The option `logging_level` as it is when nobody has set it. It leaves the level to the settings: who starts a
 /// process with more or fewer lines wants them although the option exists.
@@ -60,24 +57,24 @@ pub fn init(log: &Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Logs as much as the option `logging_level` says, from now on and in the whole process. What is older than what is
-/// followed already changes nothing.
+/// Logs at the `level` of the option `logging_level`, from now on and in the whole process. A `revision` of the option
+/// older than the one that is followed already changes nothing.
 ///
 /// The level of the option takes the place of the filter's level for everything; directives for single targets stay.
 /// At `INFO`, its default, the option leaves that level to the settings.
-pub(crate) fn follow(record: &OptionsRecord) {
-    let Some(level) = LEVEL.get() else { return };
-    let word = record.options.logging_level.to_ascii_lowercase();
-    let mut followed = level.followed.lock();
-    if record.revision < followed.0 {
+pub(crate) fn follow(revision: u64, level: &str) {
+    let Some(process) = LEVEL.get() else { return };
+    let word = level.to_ascii_lowercase();
+    let mut followed = process.followed.lock();
+    if revision < followed.0 {
         return;
     }
     let same = followed.1 == word;
-    *followed = (record.revision, word);
+    *followed = (revision, word);
     if same {
         return;
     }
-    let told = level.handle.reload(EnvFilter::new(filter(&level.settings, &followed.1)));
+    let told = process.handle.reload(EnvFilter::new(filter(&process.settings, &followed.1)));
     match told {
         Ok(()) => tracing::info!(logging_level = followed.1, "logging as the option says"),
         Err(error) => tracing::warn!(%error, logging_level = followed.1, "the option cannot be followed"),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use chassis::admission::{Class, scope};
+use chassis::call_class::{Class, scope};
 use futures_util::future::join_all;
 use proto::component::{ComponentFilter, ListComponentsRequest};
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::admission::{Class, scope};
+use chassis::call_class::{Class, scope};
 use proto::component::{WatchComponentsRequest, WatchComponentsResponse};
 use tokio::task::JoinSet;
 use tonic::Streaming;

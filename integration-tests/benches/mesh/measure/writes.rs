@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::admission::{Class, scope};
+use chassis::call_class::{Class, scope};
 use tokio::task::JoinSet;
 
 use super::{Bench, LASTING, lists};

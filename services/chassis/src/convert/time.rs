@@ -1,75 +1,8 @@
 //! Points in time.
 
-use std::{
-    sync::LazyLock,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use domain::time::Timestamp;
 
-use domain::time::{Steady, Timestamp};
-use parking_lot::Mutex;
-
-/// How often the wall clock is looked at, at most.
-const LOOKS: Duration = Duration::from_secs(1);
-
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
-
-/// The time by the clock of this process: the wall clock of its machine, but for steps, which it makes good slowly, and
-/// those of more than a day, which it follows at once.
-pub fn now() -> Timestamp {
-    of_this_host(Clock::now)
-}
-
-/// Has the clock of this process go on from `stamp`, which it gave in an earlier life: then nothing on record lies in
-/// the future, and what has waited since then goes on waiting. Changes nothing when that is over.
-pub fn not_before(stamp: Timestamp) {
-    of_this_host(|clock| clock.not_before(stamp));
-}
-
-#[cfg(not(feature = "simulation"))]
-fn of_this_host<A>(look: impl FnOnce(&Clock) -> A) -> A {
-    look(&CLOCK)
-}
-
-#[cfg(feature = "simulation")]
-fn of_this_host<A>(look: impl FnOnce(&Clock) -> A) -> A {
-    match crate::simulation::clock() {
-        Some(clock) => look(&clock),
-        None => look(&CLOCK),
-    }
-}
-
-/// A clock that starts as the wall clock stands and makes good the steps of it slowly.
-pub struct Clock(Mutex<(Steady, Instant)>);
-
-impl Clock {
-    /// Starts a clock.
-    pub fn start() -> Self {
-        let wall = wall();
-        Self(Mutex::new((Steady::new(wall, wall), Instant::now())))
-    }
-
-    fn now(&self) -> Timestamp {
-        let mut anchor = self.0.lock();
-        let elapsed = anchor.1.elapsed();
-        let now = anchor.0.after(elapsed);
-        if elapsed < LOOKS {
-            return now;
-        }
-        *anchor = (Steady::new(now, wall()), Instant::now());
-        anchor.0.after(Duration::ZERO)
-    }
-
-    fn not_before(&self, stamp: Timestamp) {
-        if stamp > self.now() {
-            *self.0.lock() = (Steady::new(stamp, wall()), Instant::now());
-        }
-    }
-}
-
-fn wall() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::default().plus(since)
-}
+pub use crate::clock::{not_before, now};
 
 /// From the wire; parts of a millisecond are dropped.
 pub fn from_wire(time: prost_types::Timestamp) -> Timestamp {
@@ -80,22 +13,4 @@ pub fn from_wire(time: prost_types::Timestamp) -> Timestamp {
 pub fn to_wire(time: Timestamp) -> prost_types::Timestamp {
     let nanos = i32::try_from(time.0.rem_euclid(1000) * 1_000_000).unwrap_or_default();
     prost_types::Timestamp { seconds: time.0.div_euclid(1000), nanos }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_goes_on_from_where_it_was_in_an_earlier_life() {
-        let clock = Clock::start();
-        let hour = Duration::from_secs(3600);
-        let before = clock.now();
-        clock.not_before(before.plus(hour));
-        assert!(clock.now() >= before.plus(hour), "it goes on from there");
-        clock.not_before(before);
-        assert!(clock.now() >= before.plus(hour), "what is over changes nothing");
-        clock.not_before(before.plus(hour * 48));
-        assert!(clock.now() < before.plus(hour), "a stamp from another time is none of ours");
-    }
 }

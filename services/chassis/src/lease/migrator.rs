@@ -3,6 +3,7 @@
 use sea_orm_migration::{MigrationTrait, MigratorTrait, prelude::async_trait};
 
 use super::Migration;
+use crate::database::LedgerTables;
 
 /// For a part that owns no data and shares its work through a database all the same.
 pub struct Migrator;
@@ -11,6 +12,6 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         // What tells of other replicas looks at the revisions, of which there are none.
-        vec![Box::new(crate::ledger::Migration), Box::new(Migration)]
+        vec![Box::new(LedgerTables), Box::new(Migration)]
     }
 }

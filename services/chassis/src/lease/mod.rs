@@ -18,7 +18,6 @@
 mod custody;
 mod keeper;
 mod migrator;
-mod shard;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod table;
@@ -33,11 +32,10 @@ use uuid::Uuid;
 
 pub use custody::{Custody, Takeover};
 pub use migrator::Migrator;
-pub use shard::{SHARDS, Shard};
 pub use table::Migration;
-pub(crate) use table::check;
 
 use crate::Context;
+pub use crate::fence::{Fence, SHARDS, Shard};
 use keeper::Keeper;
 #[cfg(feature = "simulation")]
 use simulated::{Rows, is_shared};
@@ -104,24 +102,6 @@ pub struct Handover {
     pub gained: std::collections::BTreeSet<Shard>,
     /// Not held any more: somebody else may work on them already.
     pub lost: std::collections::BTreeSet<Shard>,
-}
-
-/// Under which leases a change was decided. Given to a write, which changes nothing if one of them is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fence {
-    pub(crate) part: &'static str,
-    /// Empty where nothing is shared: then there is nothing to check.
-    pub(crate) holder: Arc<str>,
-    pub(crate) epochs: BTreeMap<Shard, u64>,
-}
-
-impl Fence {
-    /// What of it concerns `key`.
-    pub fn of(&self, key: &str) -> Self {
-        let shard = Shard::of(key);
-        let epochs = self.epochs.get(&shard).map(|epoch| (shard, *epoch)).into_iter().collect();
-        Self { part: self.part, holder: Arc::clone(&self.holder), epochs }
-    }
 }
 
 /// The epochs of the shards of `keys`; none when one of the shards has none.

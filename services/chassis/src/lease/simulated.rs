@@ -48,7 +48,7 @@ impl Rows {
             return Self::Database(table::Rows::new(context, part, id, ttl, database));
         };
         let who = Holder { id, ttl, start: disk.start() };
-        let hub = context.hubs.of_disk(context, &disk);
+        let hub = context.hubs.of_disk(&context.tasks, &disk);
         Self::Disk { part, who, disk, hub }
     }
 

@@ -9,9 +9,9 @@ use sea_orm::{
 use sea_orm_migration::prelude::{MigrationTrait, SchemaManager, async_trait};
 use tokio::sync::watch;
 
-use super::{Fence, SHARDS, Shard};
+use super::{SHARDS, Shard};
 use crate::{
-    Context, database,
+    Context, database, fence,
     hints::{CHANNEL, Hub},
 };
 
@@ -76,7 +76,7 @@ impl Rows {
         ttl: Duration,
         database: &DatabaseConnection,
     ) -> Self {
-        let hub = Arc::clone(&context.hubs.of(context, database).hub);
+        let hub = Arc::clone(&context.hubs.of(&context.tasks, database).hub);
         Self { part, holder, ttl, database: database::reserved(database, 1), hub }
     }
 
@@ -137,7 +137,7 @@ impl Transaction {
     /// Renews what this replica acts upon, and gives what it has of it. A lease that has run out is not renewed: it can
     /// only be taken.
     ///
-    /// No lock here is in the way of [`check`], so that a long write costs no lease.
+    /// No lock here is in the way of [`fence::check`], so that a long write costs no lease.
     pub(super) async fn renew(&self, acted_upon: &[Shard]) -> Result<BTreeMap<Shard, u64>, DbErr> {
         // Locked in the order of shards, so that replicas never wait for each other in a circle.
         let sql = "WITH mine AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 AND shard = ANY($4) \
@@ -210,51 +210,12 @@ impl Transaction {
     }
 }
 
-/// Whether each of `fences` holds. Nobody can take or release a shard of those that do before the transaction ends; they
-/// can be renewed meanwhile. So all that changes holder or epoch locks rows `FOR UPDATE` first.
-pub(crate) async fn check(on: &DatabaseTransaction, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
-    let mut wanted = BTreeMap::<&str, Vec<i64>>::new();
-    for fence in fences.iter().filter(|fence| !fence.holder.is_empty()) {
-        let shards = fence.epochs.keys().map(|shard| i64::from(shard.number()));
-        wanted.entry(fence.part).or_default().extend(shards);
-    }
-    let mut current = BTreeMap::new();
-    for (part, mut shards) in wanted {
-        shards.sort_unstable();
-        shards.dedup();
-        let sql = "SELECT shard, holder, epoch FROM leases WHERE part = $1 AND shard = ANY($2) \
-                   ORDER BY shard FOR KEY SHARE";
-        for row in query(on, sql, [part.into(), shards.into()]).await? {
-            let holder: String = row.try_get("", "holder")?;
-            current.insert((part, shard(&row)?), (holder, epoch(&row)?));
-        }
-    }
-    let holds = |fence: &&Fence| {
-        fence.holder.is_empty()
-            || fence.epochs.iter().all(|(shard, epoch)| {
-                let now = current.get(&(fence.part, *shard));
-                now.is_some_and(|(holder, now)| **holder == *fence.holder && now == epoch)
-            })
-    };
-    Ok(fences.iter().map(holds).collect())
-}
-
 fn numbers(shards: &[Shard]) -> Value {
     shards.iter().map(|shard| i64::from(shard.number())).collect::<Vec<_>>().into()
 }
 
 fn epochs(rows: &[QueryResult]) -> Result<BTreeMap<Shard, u64>, DbErr> {
-    rows.iter().map(|row| Ok((shard(row)?, epoch(row)?))).collect()
-}
-
-fn shard(row: &QueryResult) -> Result<Shard, DbErr> {
-    let number: i64 = row.try_get("", "shard")?;
-    Shard::numbered(number).ok_or_else(|| DbErr::Custom(format!("there is no shard {number}")))
-}
-
-fn epoch(row: &QueryResult) -> Result<u64, DbErr> {
-    let epoch: i64 = row.try_get("", "epoch")?;
-    Ok(epoch.cast_unsigned())
+    rows.iter().map(fence::epoch).collect()
 }
 
 async fn query(

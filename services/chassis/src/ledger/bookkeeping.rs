@@ -4,15 +4,9 @@ use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, QueryFilter, QueryOrder,
     Statement, entity::prelude::*, sea_query::OnConflict,
 };
-use sea_orm_migration::prelude::{DeriveMigrationName, MigrationTrait, SchemaManager, async_trait};
-use sea_orm_migration::schema::{big_integer, string};
-use sea_orm_migration::sea_query::{Index, Table};
 use uuid::Uuid;
 
-use super::{
-    lineage::{Lineage, Teller},
-    store::Fate,
-};
+use super::lineage::{Lineage, Teller};
 use crate::{hints::CHANNEL, resource::Deletion};
 
 pub(super) mod revision {
@@ -55,31 +49,6 @@ pub(super) mod deletion {
     }
 
     impl ActiveModelBehavior for ActiveModel {}
-}
-
-/// Creates the tables for revisions and deletions. Every part that has a ledger runs it first.
-#[derive(DeriveMigrationName)]
-pub struct Migration;
-
-#[async_trait::async_trait]
-impl MigrationTrait for Migration {
-    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let revisions = Table::create()
-            .table("revisions")
-            .col(string("kind").primary_key())
-            .col(big_integer("revision"))
-            .col(big_integer("compacted"))
-            .to_owned();
-        let deletions = Table::create()
-            .table("deletions")
-            .col(string("kind"))
-            .col(big_integer("revision"))
-            .col(string("key"))
-            .primary_key(Index::create().col("kind").col("revision"))
-            .to_owned();
-        manager.create_table(revisions).await?;
-        manager.create_table(deletions).await
-    }
 }
 
 /// A commit of a kind. A database that has lost commits gives their revisions again, but never their ids.
@@ -127,6 +96,17 @@ pub(super) struct Mark {
     /// The number that the server gave it; none where nobody else uses the database.
     pub(super) transaction: Option<String>,
     pub(super) commit: Commit,
+}
+
+/// What became of a transaction whose end was not heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Committed,
+    NotCommitted,
+    /// The database still works on it, or has not noticed yet that nobody listens.
+    Open,
+    /// Others have committed since, and what is left does not tell.
+    Unknown,
 }
 
 /// Makes the row of `kind`, unless it is there. An empty store is an incarnation of its own.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{facets::OneOf, view::View};
 use crate::{
     Fault,
-    lease::Fence,
+    fence::Fence,
     resource::{Batch, Deletion, Resource},
 };
 

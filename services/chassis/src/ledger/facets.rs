@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use super::view::State;
 use crate::resource::{Facet, Keyed, Resource};
 
 /// A condition of a list: what it wants has one of these facets at least.
@@ -61,7 +60,7 @@ impl Facets {
     }
 
     /// The keys of what meets one of these conditions: the one that fewest meet, if those are fewer than `most`.
-    fn fewest(&self, conditions: &[OneOf], most: usize) -> Option<Vec<&BTreeSet<Arc<str>>>> {
+    pub(super) fn fewest(&self, conditions: &[OneOf], most: usize) -> Option<Vec<&BTreeSet<Arc<str>>>> {
         let sets = |condition: &OneOf| -> Vec<_> {
             let values = condition.iter().filter_map(|(name, value)| self.0.get(name)?.get(value.as_str()));
             values.collect()
@@ -76,28 +75,11 @@ pub(super) fn same_facets<R: Resource>(one: &R, other: &R) -> bool {
     one.facets().eq(other.facets())
 }
 
-impl<R: Resource> State<R> {
-    /// What follows the key `after`, in the order of keys: at least everything that meets all `conditions`.
-    pub(super) fn candidates<'a>(
-        &'a self,
-        conditions: &[OneOf],
-        after: &str,
-    ) -> Box<dyn Iterator<Item = &'a Arc<R>> + 'a> {
-        // To look one up takes longer than to pass it by.
-        match self.facets.fewest(conditions, self.resources.len() / 2) {
-            Some(sets) => {
-                Box::new(merged(&sets, after).filter_map(|key| Some(&self.resources.get(&**key)?.0)))
-            }
-            None => {
-                let following = (Bound::Excluded(after), Bound::Unbounded);
-                Box::new(self.resources.range::<str, _>(following).map(|held| &held.0))
-            }
-        }
-    }
-}
-
 /// The keys of all `sets` that follow `after`, in order, each once.
-fn merged<'a>(sets: &[&'a BTreeSet<Arc<str>>], after: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+pub(super) fn merged<'a>(
+    sets: &[&'a BTreeSet<Arc<str>>],
+    after: &str,
+) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
     let following = |keys: &&'a BTreeSet<Arc<str>>| {
         keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded)).peekable()
     };
@@ -120,9 +102,10 @@ mod tests {
     use super::*;
     use crate::{
         ledger::{
+            bookkeeping::Commit,
             incarnation::Incarnation,
             showing::show,
-            store::{Commit, Everything},
+            state::{Everything, State},
             view::View,
         },
         resource::{Batch, Deletion},

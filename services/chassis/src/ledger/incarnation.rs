@@ -5,12 +5,6 @@
 //! that the file held and the revision at which it took over, so that watchers resume across an ordinary restart, and
 //! only what lies beyond that revision belongs to a history that was lost.
 
-use sea_orm::DbErr;
-use sea_orm_migration::{
-    prelude::{MigrationName, MigrationTrait, SchemaManager, async_trait},
-    schema::string,
-    sea_query::Table,
-};
 use tonic::{
     Request,
     metadata::{AsciiMetadataValue, MetadataMap},
@@ -86,23 +80,6 @@ pub(crate) fn name(metadata: &mut MetadataMap, incarnation: Uuid) {
 /// The incarnation that the metadata of a call name.
 pub fn named(metadata: &MetadataMap) -> Option<Uuid> {
     Uuid::try_parse(metadata.get(METADATA)?.to_str().ok()?).ok()
-}
-
-/// Gives the rows of revisions a place for the incarnation. Rows of before have the nil incarnation until the first loss.
-pub(crate) struct Migration;
-
-impl MigrationName for Migration {
-    fn name(&self) -> &str {
-        "additive_incarnations"
-    }
-}
-
-#[async_trait::async_trait]
-impl MigrationTrait for Migration {
-    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let place = string("incarnation").default("").to_owned();
-        manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
-    }
 }
 
 #[cfg(test)]

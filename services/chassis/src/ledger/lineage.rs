@@ -9,11 +9,6 @@
 //! It cannot be told that files were put back as they were while the server was stopped.
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement};
-use sea_orm_migration::{
-    prelude::{MigrationName, MigrationTrait, SchemaManager, async_trait},
-    schema::string,
-    sea_query::Table,
-};
 
 use crate::database;
 
@@ -83,23 +78,6 @@ impl Lineage {
     /// Whether this is another copy than the one that had the last commit that is known here. It may lack later ones.
     pub(super) fn is_another(&self) -> bool {
         !self.written.is_empty() && !self.now.is_empty() && self.written != self.now
-    }
-}
-
-/// Gives the rows of revisions a place for the lineage. Every database that has such rows gets it.
-pub(crate) struct Migration;
-
-impl MigrationName for Migration {
-    fn name(&self) -> &str {
-        "additive_lineages"
-    }
-}
-
-#[async_trait::async_trait]
-impl MigrationTrait for Migration {
-    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let place = string("lineage").default("").to_owned();
-        manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
     }
 }
 

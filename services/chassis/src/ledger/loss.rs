@@ -6,9 +6,11 @@ use sea_orm::DbErr;
 
 use super::{
     Table, Transaction,
+    bookkeeping::Commit,
     draft::{Changes, number},
     showing::show,
-    store::{Commit, Everything, Since},
+    state::Everything,
+    store::Since,
 };
 use crate::resource::Resource;
 

@@ -20,7 +20,6 @@
 //! - a resume token of another incarnation is refused, whatever its revision.
 
 mod bookkeeping;
-mod commit_ids;
 mod draft;
 mod encoding;
 mod facets;
@@ -30,11 +29,13 @@ mod incarnation;
 mod indexes;
 mod lineage;
 mod loss;
+mod owner;
 mod room;
 mod serving;
 mod showing;
 #[cfg(feature = "simulation")]
 mod simulated;
+mod state;
 mod store;
 mod view;
 mod watching;
@@ -47,15 +48,11 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use bookkeeping::Migration;
-pub(crate) use commit_ids::Migration as CommitIds;
 pub use draft::Draft;
 pub use facets::OneOf;
-pub(crate) use incarnation::Migration as Incarnations;
 pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use indexes::RevisionIndexes;
-pub(crate) use lineage::Migration as Lineages;
-pub(crate) use room::room;
+pub(crate) use owner::OwnerView;
 pub use serving::{Responses, Selection, Watched};
 pub use view::View;
 pub use watching::LedgerWatch;
@@ -63,7 +60,7 @@ pub use watching::LedgerWatch;
 use crate::{
     Context, Fault,
     database::Unreadable,
-    lease::Fence,
+    fence::Fence,
     pause,
     resource::{Batch, Resource},
 };
@@ -136,7 +133,7 @@ impl<T: Table> Ledger<T> {
     /// When the tables cannot be read.
     pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
         writer::describe();
-        context.health.watch_over(context, &database, T::Kind::KIND);
+        room::keep_trying(context, &database, T::Kind::KIND);
         let store = Arc::new(Store::<T>::new(context, database));
         // Before anything is read, so that no hint about what comes after is missed.
         let heard =
@@ -145,7 +142,7 @@ impl<T: Table> Ledger<T> {
         let everything = store.read_everything().await?;
         let last = everything.last;
         let view = Arc::new(View::new(everything));
-        context.mirrors.own(&view);
+        context.shared.of::<OwnerView<_>>().set(&view);
         let (commands, waiting) = mpsc::channel(WAITING);
         let writer = Writer::<T>::new(Arc::clone(&view), last, store, context.health.clone(), waiting, heard);
         let shutdown = context.tasks.shutdown();

@@ -5,12 +5,27 @@ use sea_orm::{ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTr
 use sea_orm::{prelude::Expr, sea_query::OnConflict};
 
 use super::bookkeeping::{self, revision};
+use crate::Context;
 
 /// The row that is written, beside those of the kinds.
 const ROW: &str = "room";
 
 /// How much is written: about as much as a busy writer commits at once.
 const BYTES: usize = 256 << 10;
+
+/// Tries writes to the `database` of the part again for as long as those of its ledgers, of which one is of `kind`, are
+/// refused. A disk in memory, which stands for the database in a simulation, has no rows to try.
+pub(super) fn keep_trying(context: &Context, database: &DatabaseConnection, kind: &'static str) {
+    #[cfg(feature = "simulation")]
+    if context.disk.is_some() {
+        return;
+    }
+    let database = database.clone();
+    context.health.watch_over(&context.tasks, kind, move |kinds| {
+        let database = database.clone();
+        async move { room(&database, &kinds).await }
+    });
+}
 
 /// Looks for the rows with which writes of `kinds` begin, which a backup that was restored may lack. Then writes as much as
 /// a busy writer does to the bookkeeping of `database`, and takes it away again.
@@ -23,7 +38,7 @@ const BYTES: usize = 256 << 10;
 ///
 /// # Errors
 /// As the database says; [`DbErr::RecordNotFound`] when one of the rows is missing.
-pub(crate) async fn room(database: &DatabaseConnection, kinds: &[&str]) -> Result<(), DbErr> {
+async fn room(database: &DatabaseConnection, kinds: &[&str]) -> Result<(), DbErr> {
     for kind in kinds {
         bookkeeping::position(database, kind).await?;
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{
     facets::same_facets,
+    state::State,
     store::{Since, withdrawn},
-    view::{State, View},
+    view::View,
 };
 use crate::resource::{Batch, Keyed, Resource};
 

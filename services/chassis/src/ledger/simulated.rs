@@ -7,15 +7,16 @@ use uuid::Uuid;
 
 use super::{
     Table,
+    bookkeeping::{Commit, Fate, Mark, Position},
     facets::Facets,
     incarnation::Incarnation,
-    store::{self, Commit, Everything, Fate, Mark, Position, Since},
-    view::{DELETIONS, State},
+    state::{DELETIONS, Everything, State},
+    store::{self, Since},
 };
 use crate::{
     Context,
+    fence::Fence,
     hints::Hub,
-    lease::Fence,
     resource::{Batch, Keyed, Resource},
     simulation::{self, Disk, Lock, Shelf},
 };
@@ -52,7 +53,7 @@ impl<T: Table> Store<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
         match &context.disk {
             Some(disk) => {
-                let others = disk.is_shared().then(|| context.hubs.of_disk(context, disk));
+                let others = disk.is_shared().then(|| context.hubs.of_disk(&context.tasks, disk));
                 Self::Disk(disk.clone(), others)
             }
             None => Self::Database(store::Store::new(context, database)),

@@ -19,21 +19,20 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::{
-    Table, bookkeeping,
+    Table,
+    bookkeeping::{self, Commit, Fate, Mark, Position},
     facets::Facets,
     incarnation::Incarnation,
     lineage::Teller,
-    view::{DELETIONS, State},
+    state::{DELETIONS, Everything, State},
 };
 use crate::{
     Context, database,
     database::Unreadable,
+    fence::{self, Fence},
     hints::{Hub, Line},
-    lease::{self, Fence},
     resource::{Batch, Deletion, Keyed, Resource},
 };
-
-pub(super) use bookkeeping::{Commit, Mark, Position};
 
 /// Where the resources of one kind are kept.
 pub(super) struct Store<T: Table> {
@@ -45,14 +44,6 @@ pub(super) struct Store<T: Table> {
     table: PhantomData<fn() -> T>,
 }
 
-/// All that is stored, and what of it cannot be read.
-pub(super) struct Everything<R> {
-    pub(super) state: State<R>,
-    pub(super) unreadable: Vec<Unreadable>,
-    /// The last commit of which it is.
-    pub(super) last: Commit,
-}
-
 /// What was committed since a revision.
 pub(super) enum Since<R> {
     /// Step by step, as it can be told to watchers.
@@ -62,20 +53,9 @@ pub(super) enum Since<R> {
     Anew(Everything<R>),
 }
 
-/// What became of a transaction whose end was not heard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Committed,
-    NotCommitted,
-    /// The database still works on it, or has not noticed yet that nobody listens.
-    Open,
-    /// Others have committed since, and what is left does not tell.
-    Unknown,
-}
-
 impl<T: Table> Store<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
-        let others = database::is_shared(&database).then(|| context.hubs.of(context, &database));
+        let others = database::is_shared(&database).then(|| context.hubs.of(&context.tasks, &database));
         Self { database, others, teller: OnceCell::new(), table: PhantomData }
     }
 
@@ -181,7 +161,7 @@ impl<T: Table> Transaction<T> {
     /// Which of these fences hold, until this ends.
     pub(super) async fn check(&self, fences: &[&Fence]) -> Result<Vec<bool>, DbErr> {
         match self.locked() {
-            Some((on, _)) => lease::check(on, fences).await,
+            Some((on, _)) => fence::check(on, fences).await,
             None => Ok(vec![true; fences.len()]),
         }
     }
@@ -319,14 +299,6 @@ fn sort_out<R>(rows: Vec<Result<R, Unreadable>>) -> (Vec<R>, Vec<Unreadable>) {
         }
     }
     (readable, unreadable)
-}
-
-impl<R> Everything<R> {
-    /// Has this state begin the incarnation `id`, which continues that of the database.
-    pub(super) fn is_continued_by(&mut self, id: Uuid) {
-        let state = &mut self.state;
-        state.incarnation = Incarnation { id, continues: Some((state.incarnation.id, state.revision)) };
-    }
 }
 
 impl<R> Since<R> {

@@ -1,37 +1,23 @@
 //! What is committed, in memory: for readers, and as the source of watches.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, RwLock};
 use proto::{Encoded, Message};
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
-#[cfg(test)]
-use super::store::Commit;
 use super::{
     encoding::Encodings,
-    facets::{Facets, OneOf},
+    facets::OneOf,
     feed::{Feed, Feeds, Part},
-    incarnation::{Incarnation, ResumeToken},
-    store::Everything,
+    incarnation::ResumeToken,
+    state::{Everything, State},
 };
 use crate::{
     Fault,
-    database::Unreadable,
-    resource::{Batch, Deletion, Keyed, Resource},
+    resource::{Batch, Resource},
 };
-
-/// Deletions that are remembered for watches that resume. Twice as many are kept before the older half goes.
-/// (A simulation has fewer.)
-pub(super) const DELETIONS: usize = 10_000;
-
-/// Stored rows that cannot be read, by kind.
-pub(super) const UNREADABLE: &str = "reveille_ledger_unreadable_rows";
 
 /// Bytes of the resources of a page, about, after which it is full however few they are: every list under way holds some
 /// pages on its way to the client.
@@ -73,21 +59,6 @@ pub struct View<R> {
     begun: Mutex<Option<Instant>>,
 }
 
-/// The committed state, as the writer and watches handle it.
-pub(super) struct State<R> {
-    pub(super) resources: BTreeSet<Keyed<R>>,
-    pub(super) deletions: Vec<Deletion>,
-    pub(super) revision: u64,
-    pub(super) compacted: u64,
-    pub(super) incarnation: Incarnation,
-    /// Deletions that are remembered for watches that resume, see [`DELETIONS`].
-    pub(super) remembers: usize,
-    /// Rows that cannot be read, by key.
-    pub(super) unreadable: BTreeMap<String, Unreadable>,
-    /// Where what has something in common is found.
-    pub(super) facets: Facets,
-}
-
 impl<R: Resource> View<R> {
     pub(super) fn new(everything: Everything<R>) -> Self {
         let mut state = everything.state;
@@ -100,19 +71,7 @@ impl<R: Resource> View<R> {
     /// A ledger's state of nothing but these resources.
     #[cfg(test)]
     pub(crate) fn of(resources: Vec<Arc<R>>) -> Self {
-        let resources = resources.into_iter().map(Keyed).collect();
-        let facets = Facets::of(&resources);
-        let state = State {
-            resources,
-            deletions: Vec::new(),
-            revision: 0,
-            compacted: 0,
-            incarnation: Incarnation::of(Uuid::nil()),
-            remembers: DELETIONS,
-            unreadable: BTreeMap::new(),
-            facets,
-        };
-        Self::new(Everything { state, unreadable: Vec::new(), last: Commit::to(0) })
+        Self::new(Everything::of(resources))
     }
 
     /// Waits until what is shown includes `revision`.
@@ -226,50 +185,5 @@ impl<R: Resource> View<R> {
             }
             None => message().into(),
         }
-    }
-}
-
-impl<R: Resource> State<R> {
-    /// Leaves these rows aside, until somebody writes them anew or deletes them.
-    pub(super) fn put_aside(&mut self, unreadable: Vec<Unreadable>) {
-        for row in unreadable {
-            let (kind, key, why) = (R::KIND, &row.key, &row.why);
-            tracing::error!(kind, key, why, "a stored row cannot be read; it is left aside");
-            self.unreadable.insert(row.key.clone(), row);
-        }
-        self.count_unreadable();
-    }
-
-    /// What was written or deleted is not left aside any more.
-    pub(super) fn mended(&mut self, batch: &Batch<R>) {
-        if self.unreadable.is_empty() {
-            return;
-        }
-        let written = batch.changed.iter().map(|resource| resource.key());
-        for key in written.chain(batch.deleted.iter().map(|deletion| &*deletion.key)) {
-            self.unreadable.remove(key);
-        }
-        self.count_unreadable();
-    }
-
-    fn count_unreadable(&self) {
-        // More than any database has, and exact as a float.
-        let count = u32::try_from(self.unreadable.len()).unwrap_or(u32::MAX);
-        metrics::gauge!(UNREADABLE, "kind" => R::KIND).set(count);
-    }
-
-    /// Every resource, ordered by key.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<R>> {
-        self.resources.iter().map(|held| &held.0)
-    }
-
-    fn since(&self, resume: u64) -> Batch<R> {
-        let mut changed: Vec<_> = self.all().filter(|one| one.revision() > resume).cloned().collect();
-        changed.sort_unstable_by_key(|one| one.revision());
-        let deleted = match resume {
-            0 => Vec::new(),
-            _ => self.deletions.iter().filter(|one| one.revision > resume).cloned().collect(),
-        };
-        Batch { changed, deleted, revision: self.revision, synced: false }
     }
 }

@@ -12,16 +12,18 @@ use uuid::Uuid;
 
 use super::{
     Store, Table, Transaction,
+    bookkeeping::{Commit, Fate, Mark},
     draft::{Changes, Command, Draft, Outcome, Reply, number},
     loss,
     showing::{show, show_since},
-    store::{Commit, Fate, Mark, Since},
-    view::{UNREADABLE, View},
+    state::UNREADABLE,
+    store::Since,
+    view::View,
 };
 use crate::{
     Fault, database, failpoint,
+    fence::Fence,
     health::{Health, Work},
-    lease::Fence,
     pause,
     resource::{Batch, Resource},
 };

@@ -3,6 +3,7 @@ use std::{sync::atomic::AtomicU64, time::Duration};
 use futures_util::stream;
 
 use super::*;
+use crate::{ledger::View, shared_values::SharedValues};
 
 #[derive(Debug, Clone, PartialEq)]
 struct Wait(Timestamp, u64);
@@ -51,8 +52,8 @@ fn nobody() -> Channel {
 
 #[tokio::test]
 async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
-    let mirrors = Mirrors::default();
-    let first = mirrors.of::<Wait>();
+    let shared = SharedValues::default();
+    let first = shared.of::<Mirror<Wait>>();
     let heard = |mirror: &Mirror<Wait>| {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&heard);
@@ -62,13 +63,13 @@ async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
         heard
     };
     let early = heard(&first);
-    let mut follower = Follower::new(first, nobody());
+    let mut follower = Follower::new(first, OwnerView::default(), nobody());
     let mut change = |revision| {
-        let changed = vec![Arc::new(Wait(time::now(), revision))];
+        let changed = vec![Arc::new(Wait(clock::now(), revision))];
         follower.apply(Batch { changed, deleted: Vec::new(), revision, synced: true });
     };
     change(1);
-    let second = mirrors.clone().of::<Wait>();
+    let second = shared.clone().of::<Mirror<Wait>>();
     let late = heard(&second);
     change(2);
     assert_eq!(*early.lock(), [Some(1), Some(2)]);
@@ -79,10 +80,10 @@ async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
 #[tokio::test]
 async fn what_the_ledger_of_the_process_has_is_held_once() {
     let (same, newer) = (Wait(Timestamp(1), 1), Wait(Timestamp(1), 2));
-    let (owned, mirrors) = (Arc::new(same.clone()), Mirrors::default());
+    let (owned, owner) = (Arc::new(same.clone()), OwnerView::default());
     let view = Arc::new(View::of(vec![Arc::clone(&owned)]));
-    mirrors.own(&view);
-    let mut follower = Follower::new(mirrors.of::<Wait>(), nobody());
+    owner.set(&view);
+    let mut follower = Follower::new(Mirror::<Wait>::default(), owner, nobody());
     let mut held = |told: &Wait| {
         let revision = told.1;
         let changed = vec![Arc::new(told.clone())];
@@ -98,16 +99,16 @@ async fn what_the_ledger_of_the_process_has_is_held_once() {
 #[tokio::test]
 async fn copy_is_of_one_incarnation_at_any_time() {
     let [before, after] = [1, 2].map(|id| Some(Uuid::from_u128(id)));
-    let mirror = Mirrors::default().of::<Wait>();
+    let mirror = Mirror::<Wait>::default();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&heard);
     mirror.tell(Box::new(move |changes| {
         let revision = |wait: &Option<Arc<Wait>>| wait.as_ref().map(|wait| wait.1);
         told.lock().extend(changes.iter().map(|one| (revision(&one.previous), revision(&one.current))));
     }));
-    let mut follower = Follower::new(mirror.clone(), nobody());
+    let mut follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
     let batch = |changed: Option<u64>, synced| Batch {
-        changed: changed.map(|revision| Arc::new(Wait(time::now(), revision))).into_iter().collect(),
+        changed: changed.map(|revision| Arc::new(Wait(clock::now(), revision))).into_iter().collect(),
         deleted: Vec::new(),
         revision: changed.unwrap_or(9),
         synced,
@@ -133,8 +134,8 @@ async fn copy_is_of_one_incarnation_at_any_time() {
 
 #[tokio::test]
 async fn waits_count_by_our_clock_when_the_owners_is_another() {
-    let mut follower = Follower::new(Mirror::<Wait>::default(), nobody());
-    let start = time::now();
+    let mut follower = Follower::new(Mirror::<Wait>::default(), OwnerView::default(), nobody());
+    let start = clock::now();
     let (ahead, behind) = (start.plus(Duration::from_secs(3600)), Timestamp(start.0 - 3_600_000));
     let mut revision = 0;
     let mut held = |told: Timestamp, synced: bool| {
@@ -147,10 +148,10 @@ async fn waits_count_by_our_clock_when_the_owners_is_another() {
     assert_eq!(held(behind, true), behind);
     assert_eq!(held(behind, false), behind, "a change of something else begins nothing");
     let began = held(ahead, false);
-    assert!((start..=time::now()).contains(&began), "it cannot have begun in the future");
+    assert!((start..=clock::now()).contains(&began), "it cannot have begun in the future");
     assert_eq!(held(ahead, false), began, "a change of something else does not begin it anew");
     let again = held(Timestamp(behind.0 + 1), false);
-    assert!((began..=time::now()).contains(&again), "we have seen it begin");
+    assert!((began..=clock::now()).contains(&again), "we have seen it begin");
     assert_eq!(held(start, false), start, "the clocks agree again");
 }
 
@@ -170,7 +171,7 @@ async fn whoever_catches_up_knows_what_was_done_until_then() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_is_current_while_its_owner_is_heard() {
     let mirror = Mirror::<Wait>::default();
-    let follower = Follower::new(mirror.clone(), nobody());
+    let follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
     let resumed = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&resumed);
     mirror.on_current(move || {

@@ -8,16 +8,16 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::without_password;
+use crate::database::{DatabaseSettings, without_password};
 
+mod leases;
 mod limits;
 mod profile;
-mod shared;
 mod upstreams;
 
+pub use leases::Leases;
 pub use limits::Limits;
 pub use profile::Profile;
-pub use shared::{Database, Leases};
 pub use upstreams::{
     BootParameters, BootParametersDriver, BootScripts, CatalogueDriver, Configuration, ConfigurationDriver,
     Images, ImagesDriver, Inventory, InventoryDriver, Notifications, Peer, Power, PowerDriver, Tenants,
@@ -71,7 +71,7 @@ pub struct Settings {
     /// When sessions are over.
     pub sessions: Sessions,
     /// How each part uses its database.
-    pub database: Database,
+    pub database: DatabaseSettings,
     /// How replicas that share a database share the work.
     pub leases: Leases,
     /// The simulated upstreams.
@@ -218,7 +218,7 @@ impl Default for Settings {
             images: Images::default(),
             tenants: Tenants::default(),
             sessions: Sessions { complete_applied: false },
-            database: Database::default(),
+            database: DatabaseSettings::default(),
             leases: Leases::default(),
             limits: Limits::default(),
             gateway: Gateway::on_port(7700),

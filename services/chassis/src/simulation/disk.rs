@@ -9,10 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use sea_orm::{
-    DatabaseConnection, DbErr, RuntimeErr, SqlxSqliteConnector,
-    sqlx::{self, sqlite::SqlitePoolOptions},
-};
+use sea_orm::{DbErr, RuntimeErr, sqlx};
 use tokio::{
     sync::{Notify, broadcast},
     time::Instant,
@@ -20,13 +17,10 @@ use tokio::{
 
 use super::{
     leases::LeaseRows,
+    locks::Open,
     shelf::{Earlier, Kept, Shelf},
-    transaction::Open,
 };
-use crate::{lease::Shard, resource::Resource};
-
-/// The address of a database that there is not: everything is kept on the disk of the context.
-pub const NO_DATABASE: &str = "sqlite:none";
+use crate::{fence::Shard, resource::Resource};
 
 /// Hints that a host may be behind.
 const HINTS: usize = 256;
@@ -266,8 +260,13 @@ impl Disk {
         Ok(read(self.shared.state.lock().shelf()))
     }
 
+    /// Hints of all hosts from now on: a kind and its revision, or some other topic.
+    pub(crate) fn hints(&self) -> broadcast::Receiver<(String, Option<u64>)> {
+        self.shared.hints.subscribe()
+    }
+
     /// Where every kind stands.
-    pub(super) async fn positions(&self) -> Result<Vec<(&'static str, u64)>, DbErr> {
+    pub(crate) async fn positions(&self) -> Result<Vec<(&'static str, u64)>, DbErr> {
         self.access().await?;
         let contents = self.shared.state.lock();
         Ok(contents.kinds.iter().map(|(kind, shelf)| (*kind, shelf.revision())).collect())
@@ -316,11 +315,4 @@ impl Contents {
         let before = std::mem::replace(&mut self.leases, rows);
         self.earlier_leases.remember(before);
     }
-}
-
-/// What stands for the connection where everything is kept on a disk in memory. Nobody uses it.
-pub(crate) fn database() -> DatabaseConnection {
-    let pool = SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None);
-    let options = sqlx::sqlite::SqliteConnectOptions::new().in_memory(true);
-    SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.connect_lazy_with(options))
 }

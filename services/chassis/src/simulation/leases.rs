@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::Defect;
-use crate::lease::Shard;
+use crate::fence::Shard;
 
 /// A replica, as it writes to the rows.
 #[derive(Clone)]

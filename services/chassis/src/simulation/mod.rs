@@ -7,41 +7,20 @@
 mod defect;
 mod disk;
 mod gate;
-mod hearing;
 mod leases;
+mod locks;
 mod network;
 mod shelf;
 mod transaction;
 
-use std::{cell::Cell, sync::Arc};
-
 pub use defect::{Defect, plant};
-pub use disk::{Commit, Custodian, Disk, Fate, NO_DATABASE};
+pub use disk::{Commit, Custodian, Disk, Fate};
 pub use network::{Listening, Network, Way};
 
 pub(crate) use defect::wrong_power;
-pub(crate) use disk::database;
 pub(crate) use gate::Gate;
-pub(crate) use hearing::listen;
 pub(crate) use leases::Holder;
+pub(crate) use locks::Lock;
 pub(crate) use network::{unhurried, way};
 pub(crate) use shelf::Shelf;
-pub(crate) use transaction::{LeaseTransaction, Lock, Transaction};
-
-use crate::convert::time::Clock;
-
-/// Gives the clock of the process that is doing something.
-pub type Clocks = fn() -> Arc<Clock>;
-
-thread_local! {
-    static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
-}
-
-/// From now on, processes of this thread have clocks of their own.
-pub fn set_clocks(of: Clocks) {
-    CLOCKS.set(Some(of));
-}
-
-pub(crate) fn clock() -> Option<Arc<Clock>> {
-    CLOCKS.get().map(|of| of())
-}
+pub(crate) use transaction::{LeaseTransaction, Transaction};

@@ -9,39 +9,19 @@ use sea_orm::{DbErr, RuntimeErr};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Defect, Fate,
-    disk::{Commit, Contents, Disk},
+    defect::Defect,
+    disk::{Commit, Contents, Disk, Fate},
     leases::{Holder, LeaseRows},
+    locks::{Lock, Open},
     shelf::Shelf,
 };
 use crate::{
-    lease::{Fence, Shard},
+    fence::{Fence, Shard},
     resource::{Batch, Resource},
 };
 
 /// After how long a transaction in which nothing is asked is ended, as the connections of ledgers want it of a server.
 const IDLE: Duration = Duration::from_secs(5);
-
-/// What one transaction at a time may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lock {
-    /// Everything of a kind.
-    Kind(&'static str),
-    /// The rows of leases. A server has a lock for each of them, and lets more happen at once.
-    Leases,
-}
-
-/// A transaction that has not ended.
-pub(super) struct Open {
-    pub(super) start: u64,
-    lock: Lock,
-    /// When something was asked in it last.
-    active: Instant,
-    /// Shards that nobody can take or release before it ends.
-    shares: BTreeSet<Shard>,
-    /// Shards of which nobody knows before it ends whose they are.
-    takes: BTreeSet<Shard>,
-}
 
 /// A transaction. It is ended when it is dropped.
 pub(crate) struct Transaction {

@@ -118,7 +118,7 @@ struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::ledger::Migration),
+            Box::new(chassis::database::LedgerTables),
             Box::new(NotesTable),
             Box::new(chassis::lease::Migration),
             Box::new(RevisionIndexes(&["notes"])),

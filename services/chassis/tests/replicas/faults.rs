@@ -1,6 +1,6 @@
 //! What goes wrong between a ledger and its database.
 
-use chassis::{Fault, settings};
+use chassis::{Fault, database::DatabaseSettings};
 use futures_util::StreamExt;
 use proto::Message;
 use sea_orm::{ConnectionTrait, TransactionTrait};
@@ -93,7 +93,7 @@ async fn a_host_that_is_gone_costs_no_place_in_a_pool() {
     let (cut_off, other) = (Replica::start(&proxy.database).await, Replica::start(&database).await);
     // One place is left, so that none may be lost.
     let mut taken = Vec::new();
-    for _ in 1..settings::Database::default().connections {
+    for _ in 1..DatabaseSettings::default().connections {
         taken.push(cut_off.database.begin().await.unwrap());
     }
     for n in 1..=2 {

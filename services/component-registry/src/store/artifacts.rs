@@ -8,14 +8,9 @@ use std::{
 use chassis::convert::Digests;
 use domain::artifacts::BootArtifacts;
 use sea_orm::{
-    ActiveValue::Set,
-    Condition, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, QuerySelect,
-    TransactionTrait,
-    entity::prelude::*,
-    sea_query::{LockBehavior, LockType, OnConflict, Query},
+    ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, QuerySelect, entity::prelude::*,
+    sea_query::OnConflict,
 };
-
-use super::{components, tokens};
 
 #[sea_orm::model]
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
@@ -91,42 +86,4 @@ impl ArtifactSets {
         }
         Ok(present)
     }
-}
-
-/// Most sets that are deleted at once.
-const BATCH: u64 = 1_000;
-
-/// Deletes unreferenced sets and returns their number. Sets that another transaction is about to refer to are
-/// skipped.
-pub(crate) async fn delete_unused(database: &DatabaseConnection) -> Result<u64, DbErr> {
-    let transaction = database.begin().await?;
-    let unused = Entity::find().filter(is_unused()).limit(BATCH);
-    // A transaction that is about to refer to a set has locked it. A set that is locked here is deleted before
-    // another transaction can refer to it, and is then stored again.
-    let unused = unused.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
-    let digests: Vec<_> = unused.all(&transaction).await?.into_iter().map(|set| set.digest).collect();
-    if digests.is_empty() {
-        return Ok(0);
-    }
-    // The condition is checked again, because a set may have been referred to between the query and the lock.
-    let delete = Entity::delete_many().filter(Column::Digest.is_in(digests)).filter(is_unused());
-    let deleted = delete.exec(&transaction).await?.rows_affected;
-    transaction.commit().await?;
-    Ok(deleted)
-}
-
-fn is_unused() -> Condition {
-    let of_components = [
-        components::Column::ActualArtifacts,
-        components::Column::DesiredArtifacts,
-        components::Column::StagedArtifacts,
-    ];
-    let mut unused = Condition::all();
-    for column in of_components {
-        let mut used = Query::select();
-        used.column(column).from(components::Entity).and_where(column.is_not_null());
-        unused = unused.add(Column::Digest.not_in_subquery(used));
-    }
-    let tokens = Query::select().column(tokens::Column::Artifacts).from(tokens::Entity).to_owned();
-    unused.add(Column::Digest.not_in_subquery(tokens))
 }

@@ -12,7 +12,7 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::ledger::Migration),
+            Box::new(chassis::database::LedgerTables),
             Box::new(FirstTables),
             Box::new(chassis::lease::Migration),
             Box::new(chassis::ledger::RevisionIndexes(&["components", "boot_tokens"])),

@@ -5,13 +5,14 @@ mod components;
 mod migration;
 mod options;
 mod tokens;
+mod unused_artifacts;
 
-pub(crate) use artifacts::delete_unused as delete_unused_artifacts;
 pub use components::ComponentTable;
 pub(crate) use components::create;
 pub use migration::Migrator;
 pub use options::StoredOptions;
 pub use tokens::{BootToken, BootTokens};
+pub(crate) use unused_artifacts::delete_unused_artifacts;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ pub(crate) struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::ledger::Migration),
+            Box::new(chassis::database::LedgerTables),
             Box::new(FirstTables),
             Box::new(BootScriptTables),
             Box::new(chassis::lease::Migration),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use domain::image::Location;
 use tokio::{fs::File, io::AsyncReadExt, time::timeout};
 
-use super::store::{LARGEST, ObjectError};
+use super::object::{LARGEST, ObjectError};
 use crate::dependency::DependencyOutage;
 
 /// Name of the directory in texts for people.

@@ -2,6 +2,7 @@
 
 mod directory;
 mod manifest;
+mod object;
 mod s3;
 mod simulated;
 mod store;

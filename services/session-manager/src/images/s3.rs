@@ -12,7 +12,7 @@ use http::{
 use rusty_s3::{Bucket, Credentials as Keys, S3Action, UrlStyle};
 use upstream::{Answer, Credentials, Failure, Peer, PeerError, Request, Secret};
 
-use super::store::{LARGEST, ObjectError};
+use super::object::{LARGEST, ObjectError};
 use crate::dependency::DependencyOutage;
 
 /// Name of the peer.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    image::{Artifact, Contents, LARGEST_MANIFEST, Location, Manifest, Part, Unreadable},
+    image::{Artifact, Contents, Location, Manifest, Part, Unreadable},
     target::ImageArtifacts,
 };
 use futures_util::future::{OptionFuture, join, join_all};
@@ -15,26 +15,10 @@ use crate::dependency::{DependencyError, DependencyOutage};
 const MANIFEST: &str = "image manifest";
 const BOOT_PARAMETERS: &str = "file of boot parameters";
 
-/// Largest object that is read, in bytes. Kernel parameters are far shorter than a manifest may be.
-pub(super) const LARGEST: usize = LARGEST_MANIFEST;
-
 #[derive(Clone, Copy)]
 pub(super) enum ObjectStore<'a> {
     S3(&'a S3Images),
     File(&'a ImageDirectory),
-}
-
-/// Reason why an object could not be read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ObjectError {
-    /// The object does not exist.
-    Absent,
-    /// The object has more than [`LARGEST`] bytes.
-    TooLarge,
-    /// The path cannot hold the object, for example because it is a directory.
-    Unfit(String),
-    /// The store does not answer.
-    Outage(DependencyOutage),
 }
 
 impl ObjectStore<'_> {
@@ -138,20 +122,6 @@ impl ObjectStore<'_> {
             Self::File(directory) => directory.object(location, deadline).await,
         };
         content.map_err(|error| error.into_dependency_error(what, path))
-    }
-}
-
-impl ObjectError {
-    /// Converts the error for the object at `path`; `what` names it in texts.
-    fn into_dependency_error(self, what: &str, path: &str) -> DependencyError {
-        match self {
-            Self::Absent => DependencyError::Fatal(format!("the {what} {path} does not exist")),
-            Self::TooLarge => {
-                DependencyError::Fatal(format!("the {what} {path} is larger than {LARGEST} bytes"))
-            }
-            Self::Unfit(why) => DependencyError::Fatal(format!("the {what} {path} {why}")),
-            Self::Outage(outage) => DependencyError::Retryable(outage),
-        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::ledger::Migration),
+            Box::new(chassis::database::LedgerTables),
             Box::new(FirstTables),
             Box::new(session_intent::Migration),
             Box::new(left_out::Migration),

@@ -1,4 +1,4 @@
-//! Where a key belongs.
+//! The share of the work that a key belongs to.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Shard {
     }
 
     /// The shard of that number, if there is one.
-    pub(super) fn numbered(number: i64) -> Option<Self> {
+    pub(crate) fn numbered(number: i64) -> Option<Self> {
         u8::try_from(number).ok().filter(|number| *number < SHARDS).map(Self)
     }
 }

@@ -1,4 +1,4 @@
-//! What a host hears of the others that have the same disk.
+//! Hints between the hosts of a simulation that have the same disk in memory.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -8,14 +8,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::Disk;
-use crate::{
-    hints::{Hub, LOOK},
-    pause,
-};
+use super::{Hub, LOOK};
+use crate::{pause, simulation::Disk};
 
-/// Tells `hub` what is heard of `disk`, without end.
-pub(crate) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallible> {
+/// Tells `hub` of the hints on `disk`, without end.
+pub(super) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let Err(error) = listen_once(&hub, &disk, &mut failures).await;
@@ -26,7 +23,7 @@ pub(crate) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallib
 }
 
 async fn listen_once(hub: &Hub, disk: &Disk, failures: &mut u32) -> Result<Infallible, DbErr> {
-    let mut hints = disk.shared.hints.subscribe();
+    let mut hints = disk.hints();
     hub.tell_all();
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

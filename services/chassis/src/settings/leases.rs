@@ -1,23 +1,8 @@
-//! How databases are used, and how replicas share work on them.
+//! How replicas share the work on a database.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-/// How each part uses its database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Database {
-    /// Most connections of a part to PostgreSQL for its reads and writes. Three more are reserved: for hints and
-    /// looks at what other replicas have written, and for leases. SQLite always has one.
-    pub connections: u32,
-}
-
-impl Default for Database {
-    fn default() -> Self {
-        Self { connections: 4 }
-    }
-}
 
 /// How replicas that share a PostgreSQL share the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

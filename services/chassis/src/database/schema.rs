@@ -1,0 +1,159 @@
+//! The schema of a part's database: the part's own tables, and those that each of its ledgers needs beside them.
+
+use std::marker::PhantomData;
+
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, TransactionTrait};
+use sea_orm_migration::{
+    MigrationName, MigratorTrait,
+    prelude::{MigrationTrait, SchemaManager, async_trait},
+    schema::{big_integer, string},
+    sea_query::{DynIden, Index, Table},
+    seaql_migrations,
+};
+
+use super::is_shared;
+use crate::pause;
+
+/// How often to try to bring tables up to date. Replicas that start together get into each other's way.
+const MIGRATIONS: u32 = 8;
+
+/// Prefix of the names of migrations that earlier versions need not know. Such a migration adds tables, indexes, or columns
+/// that are nullable or have a default, and its additions may be left out of what is written. Its name stays in the
+/// database, by which earlier versions learn that they may go on, beside the later one and after it. Any other migration
+/// that they do not know keeps them from starting.
+pub const ADDITIVE: &str = "additive_";
+
+/// Creates the tables for revisions and deletions. Every part that has a ledger runs it first.
+pub struct LedgerTables;
+
+impl MigrationName for LedgerTables {
+    fn name(&self) -> &str {
+        // Databases in use have it on record.
+        "bookkeeping"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for LedgerTables {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let revisions = Table::create()
+            .table("revisions")
+            .col(string("kind").primary_key())
+            .col(big_integer("revision"))
+            .col(big_integer("compacted"))
+            .to_owned();
+        let deletions = Table::create()
+            .table("deletions")
+            .col(string("kind"))
+            .col(big_integer("revision"))
+            .col(string("key"))
+            .primary_key(Index::create().col("kind").col("revision"))
+            .to_owned();
+        manager.create_table(revisions).await?;
+        manager.create_table(deletions).await
+    }
+}
+
+/// Brings the tables up to date. Replicas that start together and disturb one another try again.
+pub(super) async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match up::<M>(database).await {
+            Err(error) if is_shared(database) && tries < MIGRATIONS => {
+                tracing::debug!(%error, "another replica may be bringing the tables up to date");
+                tokio::time::sleep(pause::after(tries)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Brings the tables up to date, all of them or none: what broke off leaves no half of it, and who comes second finds
+/// it done. Left to itself SQLite would commit statement by statement.
+async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
+    let transaction = database.begin().await?;
+    Complete::<M>::up(&transaction, None).await?;
+    transaction.commit().await
+}
+
+/// The migrations of a part and those that ledgers got after [`LedgerTables`], which no part has to name.
+struct Complete<M>(PhantomData<M>);
+
+#[async_trait::async_trait]
+impl<M: MigratorTrait> MigratorTrait for Complete<M> {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        let mut migrations = M::migrations();
+        if migrations.iter().any(|migration| migration.name() == LedgerTables.name()) {
+            migrations.push(Box::new(CommitIds));
+            migrations.push(Box::new(Lineages));
+            migrations.push(Box::new(Incarnations));
+        }
+        migrations
+    }
+
+    fn migration_table_name() -> DynIden {
+        M::migration_table_name()
+    }
+
+    /// What was applied, without what a later version has added.
+    async fn get_migration_models<C: ConnectionTrait>(on: &C) -> Result<Vec<seaql_migrations::Model>, DbErr> {
+        let ours = Self::migrations();
+        let is_ours = |name: &str| ours.iter().any(|migration| migration.name() == name);
+        let mut applied = M::get_migration_models(on).await?;
+        applied.retain(|one| is_ours(&one.version) || !one.version.starts_with(ADDITIVE));
+        Ok(applied)
+    }
+}
+
+/// Gives the rows of revisions a place for the id of their last commit. Every database that has such rows gets it.
+struct CommitIds;
+
+impl MigrationName for CommitIds {
+    fn name(&self) -> &str {
+        "commit_ids"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for CommitIds {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        // A replica of before leaves it out.
+        let place = string("last_commit").default("").to_owned();
+        manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
+    }
+}
+
+/// Gives the rows of revisions a place for the lineage. Every database that has such rows gets it.
+struct Lineages;
+
+impl MigrationName for Lineages {
+    fn name(&self) -> &str {
+        "additive_lineages"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Lineages {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let place = string("lineage").default("").to_owned();
+        manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
+    }
+}
+
+/// Gives the rows of revisions a place for the incarnation. Rows of before have the nil incarnation until the first loss.
+struct Incarnations;
+
+impl MigrationName for Incarnations {
+    fn name(&self) -> &str {
+        "additive_incarnations"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Incarnations {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let place = string("incarnation").default("").to_owned();
+        manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
+    }
+}
