@@ -420,6 +420,22 @@ impl Component {
         self.attempts(Action::PoweringOn).saturating_sub(is_called.into())
     }
 
+    /// Returns the number of power actions of this generation that have begun.
+    pub fn begun_actions(&self) -> u32 {
+        let actions = [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully];
+        actions.into_iter().map(|action| self.attempts(action)).fold(0, u32::saturating_add)
+    }
+
+    /// Returns whether a shutdown of this generation was called and has not failed.
+    pub fn is_being_shut_down(&self) -> bool {
+        let action = self
+            .last_action()
+            .filter(|action| matches!(action, Action::PoweringOffGracefully | Action::PoweringOffForcefully));
+        self.phase() == Phase::PoweringOff
+            && !self.last_action_failed()
+            && action.is_some_and(|action| self.attempts(action) > 0)
+    }
+
     /// Whether the node should be on.
     pub fn kernel_wanted(&self) -> bool {
         self.desired_artifacts().is_some_and(BootArtifacts::kernel_wanted)

@@ -155,6 +155,8 @@ impl ConfigurationObservation {
 pub struct Evidence {
     /// Power.
     pub power: PowerObservation,
+    /// Power actions of the generation that had begun when the power was requested.
+    pub begun_actions: u32,
     /// Configuration.
     pub configuration: ConfigurationObservation,
     /// Trouble of the peer that is to tell the power, with the beginning of its outage and its last error; `None`: power is
@@ -162,6 +164,14 @@ pub struct Evidence {
     pub power_trouble: Option<Trouble>,
     /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
     pub configuration_trouble: Option<Trouble>,
+}
+
+impl Evidence {
+    /// Returns whether the power was requested after the last action had begun. Before that, no reading tells that the
+    /// action had no effect.
+    fn is_after_last_action(&self, component: &Component) -> bool {
+        component.last_action_failed() || self.begun_actions >= component.begun_actions()
+    }
 }
 
 /// Where a component stands, why, and until when that holds while nothing else changes.
@@ -243,7 +253,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
         return decision;
     }
     show_trouble(&mut decision, component);
-    give_up_when_exhausted(&mut decision, component, options, now);
+    give_up_when_exhausted(&mut decision, component, evidence, options, now);
     hold_when_turned_too_often(&mut decision, component, options);
     if decision.reason.is_success() && !options.disable_components_on_completion {
         // It stays enabled, and whatever it does from now on is judged again.
@@ -330,7 +340,13 @@ fn preparation_trouble(component: &Component) -> Option<&Trouble> {
 ///
 /// BOS finds this out when it is about to act; here it belongs to the decision, so a component never waits
 /// for an action that will not come.
-fn give_up_when_exhausted(decision: &mut Decision, component: &Component, options: &Options, now: Timestamp) {
+fn give_up_when_exhausted(
+    decision: &mut Decision,
+    component: &Component,
+    evidence: &Evidence,
+    options: &Options,
+    now: Timestamp,
+) {
     let exhausted = |action| component.attempts(action) >= component.retry_limit(options);
     let out_of_attempts = match progress(decision, component) {
         ComponentProgress::PowerOnPending => exhausted(Action::PoweringOn),
@@ -345,7 +361,11 @@ fn give_up_when_exhausted(decision: &mut Decision, component: &Component, option
             if forced_in_vain {
                 decision.until = wait_ends(component, options.power_off_wait());
             }
-            forced_in_vain && decision.until.is_none_or(|until| now >= until)
+            let is_over = decision.until.is_none_or(|until| now >= until);
+            if forced_in_vain && is_over {
+                decision.until = None;
+            }
+            forced_in_vain && is_over && evidence.is_after_last_action(component)
         }
         ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
             false

@@ -244,6 +244,19 @@ pub fn is_outdated(reading: PowerReading, as_of: Option<Timestamp>, shown: Shown
     contradicts && as_of.is_some_and(|as_of| as_of.plus(SKEW) < shown.at) && now.since(shown.at) < CATCH_UP
 }
 
+/// First moment at which the last action is older than the options give it for its effect; `None`: there is none that
+/// changes the power, or it is older at any time.
+pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp> {
+    let wait = match component.last_action()? {
+        Action::PoweringOn => options.power_on_wait(),
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => options.power_off_wait(),
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            return None;
+        }
+    };
+    wait_ends(component, wait)
+}
+
 /// What is due by the record alone.
 fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     if !component.is_enabled() {

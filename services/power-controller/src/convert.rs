@@ -36,6 +36,7 @@ pub(crate) fn power_state(
         generation: asked_for.generation,
         revision: 0,
         spent_power_ons: asked_for.spent_power_ons,
+        begun_actions: asked_for.begun_actions,
     }
 }
 
@@ -45,17 +46,32 @@ pub(crate) struct AskedFor {
     pub(crate) generation: u64,
     /// Power-on attempts of the generation that were over.
     pub(crate) spent_power_ons: u32,
+    /// Power actions of the generation that had begun.
+    pub(crate) begun_actions: u32,
 }
 
 impl AskedFor {
     /// The state that a question is for which is asked now.
     pub(crate) fn of(component: &Component) -> Self {
-        Self { generation: component.generation, spent_power_ons: component.spent_power_ons() }
+        Self {
+            generation: component.generation,
+            spent_power_ons: component.spent_power_ons(),
+            begun_actions: component.begun_actions(),
+        }
     }
 
     /// The state that a stored reading was asked for.
     pub(crate) fn by(state: &PowerState) -> Self {
-        Self { generation: state.generation, spent_power_ons: state.spent_power_ons }
+        Self {
+            generation: state.generation,
+            spent_power_ons: state.spent_power_ons,
+            begun_actions: state.begun_actions,
+        }
+    }
+
+    /// Whether a reading for `self` is evidence for the attempt that comes next in `other`.
+    pub(crate) fn is_same_attempt(self, other: Self) -> bool {
+        (self.generation, self.spent_power_ons) == (other.generation, other.spent_power_ons)
     }
 }
 
@@ -135,6 +151,11 @@ pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble 
         false => format!("its time was over at {since}Z, it cannot be withdrawn and has not ended"),
     };
     Trouble::no_results_from(format_args!("transition {id} of the power upstream: {waiting}"))
+}
+
+/// Trouble of a node whose power is open as long as a transition of this service has not ended.
+pub(crate) fn waiting_for_transition(upstream_id: &str) -> Trouble {
+    Trouble::waiting_for(format_args!("transition {upstream_id} of the power upstream, which has not ended"))
 }
 
 /// Trouble of a node that another transition of the upstream holds.

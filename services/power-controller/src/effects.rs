@@ -21,7 +21,7 @@ use domain::{
     time::Timestamp,
 };
 use parking_lot::Mutex;
-use proto::power::{Delivery, PowerState, Transition, TransitionMember};
+use proto::power::{Delivery, PowerReading, PowerState, Transition, TransitionMember};
 use tokio::time::Instant;
 
 use crate::{convert, outcome};
@@ -42,13 +42,13 @@ struct LeftOpen {
     at: Option<Timestamp>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Effect {
     action: Action,
     generation: u64,
     course: Course,
-    /// Whether the upstream tells what becomes of it, so that the power of the node need not be read.
-    followed: bool,
+    /// Transition of the upstream that tells what becomes of it; `None`: the power of the node has to be read.
+    followed: Option<Arc<str>>,
     /// Whether the node has reported the boot that came of it.
     reported: bool,
 }
@@ -84,7 +84,7 @@ impl Effects {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             if outcome::is_unresolved(member) {
                 let (generation, course) = (member.generation, Course::Open);
-                awaited.insert(id, Effect { action, generation, course, followed: false, reported: false });
+                awaited.insert(id, Effect { action, generation, course, followed: None, reported: false });
             } else {
                 awaited.remove(&id);
             }
@@ -128,11 +128,12 @@ impl Effects {
 
     /// Says of the effects of a transition whether the upstream tells what becomes of them.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
+        let upstream_id = followed.then(|| Arc::from(&*transition.upstream_id));
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
             let effect = awaited.get_mut(member.id.as_str());
             if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
-                effect.followed = followed;
+                effect.followed.clone_from(&upstream_id);
             }
         }
     }
@@ -140,7 +141,37 @@ impl Effects {
     /// Whether the upstream will tell what becomes of an action on the node. It does no more once that has ended, which may
     /// be known before the answer is: another replica may have taken over while this one waited.
     pub(crate) fn is_followed(&self, id: &str) -> bool {
-        self.awaited.lock().get(id).is_some_and(|effect| effect.followed && effect.course == Course::Open)
+        self.awaited.lock().get(id).is_some_and(|effect| effect.open_transition().is_some())
+    }
+
+    /// Whether an action of an older generation than `generation` is followed.
+    pub(crate) fn is_older_followed(&self, id: &str, generation: u64) -> bool {
+        let awaited = self.awaited.lock();
+        let effect = awaited.get(id).filter(|effect| effect.generation < generation);
+        effect.is_some_and(|effect| effect.open_transition().is_some())
+    }
+
+    /// Returns the open transition of the upstream because of which a reading does not tell how a node ends up: it may
+    /// still have the effect that the `reading` lacks. A shutdown is left out, because one that has no effect in its time is
+    /// withdrawn by what is read.
+    pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<Arc<str>> {
+        let awaited = self.awaited.lock();
+        let effect = awaited.get(id)?;
+        let lacks_effect = match effect.action {
+            Action::PoweringOn => reading != PowerReading::On,
+            Action::PoweringOffForcefully => reading != PowerReading::Off,
+            Action::PoweringOffGracefully
+            | Action::ActualStateCleanup
+            | Action::ApplyStaged
+            | Action::NewlyDiscovered
+            | Action::SessionSetup => false,
+        };
+        effect.open_transition().filter(|_| lacks_effect).cloned()
+    }
+
+    /// Returns the open transition of the upstream that is about the node.
+    pub(crate) fn open_transition(&self, id: &str) -> Option<Arc<str>> {
+        self.awaited.lock().get(id)?.open_transition().cloned()
     }
 
     /// A transition is over, and the upstream did not say what the power of some of its nodes is: what was read before does
@@ -223,7 +254,7 @@ impl Effects {
     /// was for.
     pub(crate) fn settle(&self, state: &PowerState, options: &Options, now: Timestamp) -> Option<u64> {
         let mut awaited = self.awaited.lock();
-        let effect = *awaited.get(state.id.as_str())?;
+        let effect = awaited.get(state.id.as_str())?.clone();
         if effect.outlook(state, options, now) != Outlook::Settled {
             return None;
         }
@@ -234,6 +265,11 @@ impl Effects {
 }
 
 impl Effect {
+    /// Returns the transition of the upstream that has not ended and tells what becomes of the action.
+    fn open_transition(&self) -> Option<&Arc<str>> {
+        self.followed.as_ref().filter(|_| self.course == Course::Open)
+    }
+
     /// A reading of any generation tells whether the effect has come.
     fn outlook(&self, state: &PowerState, options: &Options, now: Timestamp) -> Outlook {
         if self.reported {

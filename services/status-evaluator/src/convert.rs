@@ -19,6 +19,7 @@ pub(crate) fn evidence(
 ) -> Evidence {
     Evidence {
         power: observation::power(power, generation),
+        begun_actions: power.map_or(0, |state| state.begun_actions),
         configuration: observation::configuration(configuration, generation),
         power_trouble: power.and_then(observation::power_trouble),
         configuration_trouble: configuration.and_then(observation::configuration_trouble),

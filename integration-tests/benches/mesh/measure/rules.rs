@@ -25,6 +25,7 @@ pub fn measure(command: &Command, report: &mut Report) {
     let options = Options::default();
     let evidence = Evidence {
         power: PowerObservation::On,
+        begun_actions: u32::MAX,
         configuration: ConfigurationObservation::Known {
             desired: Some("compute".into()),
             status: "pending".into(),

@@ -43,7 +43,7 @@ pub(super) fn judge(
         PowerObservation::Undefined { error } => undefined(component, error),
         PowerObservation::Off => match off_is_doubted_until(component, now) {
             Some(until) => Decision { until: Some(until), ..stay(component, Reason::OffAgainstReport) },
-            None => off(component, options, now),
+            None => off(component, evidence, options, now),
         },
         PowerObservation::On => on(component, evidence, options, now),
     }
@@ -150,7 +150,7 @@ pub(crate) fn off_is_doubted_until(component: &Component, now: Timestamp) -> Opt
 }
 
 /// Rows 1 to 3.
-fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
+fn off(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     if !component.kernel_wanted() {
         return finish(Reason::OffAsWanted);
     }
@@ -167,6 +167,7 @@ fn off(component: &Component, options: &Options, now: Timestamp) -> Decision {
         Some(until) if now < until => {
             Decision { until: Some(until), ..go(Phase::PoweringOn, Reason::PowerOnAwaited) }
         }
+        _ if !evidence.is_after_last_action(component) => go(Phase::PoweringOn, Reason::PowerOnAwaited),
         _ => Decision { action_failed: true, ..go(Phase::PoweringOn, Reason::PowerOnWithoutEffect) },
     }
 }
@@ -176,7 +177,8 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
     if !component.kernel_wanted() {
         return switch_off(component, evidence, Reason::PowerOffNeeded);
     }
-    if component.runs_wanted() {
+    // A report that comes now is of the boot that the shutdown ends.
+    if component.runs_wanted() && !component.is_being_shut_down() {
         return configured(component, &evidence.configuration, evidence.configuration_trouble.as_ref());
     }
     let switched_on = component.last_action() == Some(Action::PoweringOn);

@@ -17,7 +17,7 @@ use crate::{
 const NOW: Timestamp = Timestamp(10_000_000);
 
 /// An enabled component of generation 7 and the evidence about it, from words:
-/// `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
+/// `read-before` the actions of the generation; `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
 /// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`;
 /// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
@@ -43,6 +43,7 @@ fn scene(words: &str) -> (Component, Evidence) {
     };
     let mut evidence = Evidence {
         power: PowerObservation::Unknown,
+        begun_actions: u32::MAX,
         configuration: ConfigurationObservation::Unknown,
         power_trouble: None,
         configuration_trouble: None,
@@ -51,6 +52,7 @@ fn scene(words: &str) -> (Component, Evidence) {
         let (name, value) = word.split_once(':').unwrap_or((word, ""));
         match name {
             "on" | "off" | "power" => evidence.power = power(name, value),
+            "read-before" => evidence.begun_actions = 0,
             "cfs" => evidence.configuration = configuration(value),
             "silent" => evidence.power_trouble = Some(Trouble::waiting_for(value)),
             "cfs-silent" => evidence.configuration_trouble = Some(Trouble::waiting_for(value)),
@@ -971,6 +973,60 @@ fn a_report_of_the_attempt_under_way_proves_the_node_on() {
             power_on_needed: 'powering_on'
     "#]],
     );
+}
+
+#[test]
+fn a_reading_from_before_an_action_does_not_end_it() {
+    let mut seen = String::new();
+    for (words, story) in [
+        ("off want last:powering_on:130000 tries:1/0/0 phase:powering_on", "read since"),
+        ("read-before off want last:powering_on:130000 tries:1/0/0 phase:powering_on", "read before"),
+        ("read-before off want last:powering_on:130000 tries:3/0/0 phase:powering_on", "the last attempt"),
+        ("off want last:powering_on:130000 tries:3/0/0 phase:powering_on", "the last attempt, read since"),
+        ("read-before off want last:powering_on:130000 failed tries:3/0/0 phase:powering_on", "it failed"),
+        ("read-before on last:powering_off_forcefully:400000 tries:0/1/3 phase:powering_off", "forced"),
+        ("on last:powering_off_forcefully:400000 tries:0/1/3 phase:powering_off", "forced, read since"),
+    ] {
+        let (component, evidence) = scene(&format!("cfs:-: {words}"));
+        let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+        writeln!(seen, "{story}: {}", show(&decision)).expect("a string takes every text");
+    }
+    expect![[r#"
+        read since: power_on_without_effect: 'powering_on' action-failed
+        read before: power_on_awaited: 'powering_on' error ''
+        the last attempt: power_on_awaited: 'powering_on' error ''
+        the last attempt, read since: retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached and no service gave a reason for the failure'
+        it failed: retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached and no service gave a reason for the failure'
+        forced: power_off_needed: 'powering_off' error ''
+        forced, read since: retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached and no service gave a reason for the failure'
+    "#]].assert_eq(&seen);
+}
+
+#[test]
+fn a_report_during_a_shutdown_is_of_the_boot_that_ends() {
+    let runs = "on want match cfs:-:";
+    let mut seen = String::new();
+    for (words, story) in [
+        ("phase:powering_off", "nothing was called"),
+        ("phase:powering_off last:powering_off_gracefully:1 tries:0/1/0", "it was called"),
+        ("phase:powering_off last:powering_off_gracefully:1 failed tries:0/1/0", "it was refused"),
+        ("phase:powering_off last:powering_off_gracefully:1", "called in another generation"),
+        ("phase:powering_off last:powering_off_forcefully:1 tries:0/1/1", "it was forced"),
+        ("phase:powering_on last:powering_on:1 tries:1/1/0", "it was switched on again"),
+    ] {
+        let (component, evidence) = scene(&format!("{runs} {words}"));
+        let decision = evaluate(&component, &evidence, &Options::default(), NOW);
+        writeln!(seen, "{story}: {}", show(&decision)).expect("a string takes every text");
+    }
+    expect![[r#"
+        nothing was called: configuration_differs: 'configuring'
+        it was called: reboot_needed: 'powering_off' error ''
+        it was refused: configuration_differs: 'configuring'
+        called in another generation: configuration_differs: 'configuring'
+        it was forced: reboot_needed: 'powering_off' error ''
+        it was switched on again: configuration_differs: 'configuring'
+    "#]]
+    .assert_eq(&seen);
 }
 
 #[test]

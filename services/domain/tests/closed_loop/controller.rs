@@ -20,7 +20,7 @@ impl Mesh {
     pub(crate) fn act(&mut self, node: usize) {
         let known = &mut self.nodes[node];
         let component = &known.controller;
-        let power = known.power.map_or(PowerObservation::Unknown, |(reading, error, generation, _)| {
+        let power = known.power.map_or(PowerObservation::Unknown, |(reading, error, generation, ..)| {
             PowerObservation::of(reading, error, generation, component.generation)
         });
         match power::decide(component, &power, &self.options, Timestamp(self.now)) {
@@ -118,7 +118,13 @@ impl Mesh {
             return;
         }
         let (reading, error) = known.hardware.power(self.now);
-        let answer = (reading, error, generation, known.controller.spent_power_ons());
+        let answer = (
+            reading,
+            error,
+            generation,
+            known.controller.spent_power_ons(),
+            known.controller.begun_actions(),
+        );
         self.after(node, 5..500, Event::PowerAnswer { asked_at: self.now, answer });
     }
 }
@@ -130,6 +136,6 @@ fn check_caution(transition: &Transition) {
         Action::PoweringOn => PowerReading::Off,
         _ => PowerReading::On,
     };
-    let read = transition.rests_on.map(|(reading, error, generation, _)| (reading, error, generation));
+    let read = transition.rests_on.map(|(reading, error, generation, ..)| (reading, error, generation));
     assert_eq!(read, Some((opposite, "", transition.generation)), "{transition:?}");
 }

@@ -71,7 +71,7 @@ impl Mesh {
         let known = &self.nodes[node];
         let power = known.power_seen.map_or(
             PowerEvidence::UNKNOWN,
-            |(reading, error, generation, spent_power_ons)| {
+            |(reading, error, generation, spent_power_ons, _)| {
                 let observation =
                     PowerObservation::of(reading, error, generation, known.coordinator.generation);
                 PowerEvidence { observation, spent_power_ons }

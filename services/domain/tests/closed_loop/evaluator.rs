@@ -18,14 +18,21 @@ impl Mesh {
     pub(crate) fn evaluate(&mut self, node: usize) {
         let known = &self.nodes[node];
         let component = known.evaluator.clone();
-        let power = known.power_seen.map_or(PowerObservation::Unknown, |(reading, error, generation, _)| {
+        let power = known.power_seen.map_or(PowerObservation::Unknown, |(reading, error, generation, ..)| {
             PowerObservation::of(reading, error, generation, component.generation)
         });
         let configuration = match known.configuration_seen.clone() {
             Some((reading, generation)) => reading.of(generation, component.generation),
             None => ConfigurationObservation::Unknown,
         };
-        let evidence = Evidence { power, configuration, power_trouble: None, configuration_trouble: None };
+        let begun_actions = known.power_seen.map_or(0, |(.., begun)| begun);
+        let evidence = Evidence {
+            power,
+            begun_actions,
+            configuration,
+            power_trouble: None,
+            configuration_trouble: None,
+        };
         let decision = evaluate(&component, &evidence, &self.options, self.time());
         check_caution(known, &decision);
         if let Some(until) = decision.until {
@@ -42,7 +49,7 @@ impl Mesh {
 /// watches and not by what the domain made of it.
 fn check_caution(node: &Node, decision: &Decision) {
     let component = &node.evaluator;
-    let power_known = node.power_seen.is_some_and(|(reading, error, generation, _)| {
+    let power_known = node.power_seen.is_some_and(|(reading, error, generation, ..)| {
         let level = matches!(reading, PowerReading::On | PowerReading::Off) && error.is_empty();
         level && generation == component.generation
     });

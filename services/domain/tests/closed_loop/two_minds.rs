@@ -70,7 +70,8 @@ impl Scene {
         let power = if self.powered { PowerObservation::On } else { PowerObservation::Off };
         let desired = self.record.desired_configuration().map(str::to_owned);
         let configuration = ConfigurationObservation::Known { desired, status: "configured".to_owned() };
-        Evidence { power, configuration, power_trouble: None, configuration_trouble: None }
+        let begun_actions = self.record.begun_actions();
+        Evidence { power, begun_actions, configuration, power_trouble: None, configuration_trouble: None }
     }
 
     fn judged_by(&mut self, mind: Mind) {

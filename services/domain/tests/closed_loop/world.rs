@@ -39,7 +39,7 @@ pub(crate) enum Service {
 }
 
 /// Reading, error, generation, and power-on attempts that were over when the upstream was asked.
-pub(crate) type Power = (PowerReading, &'static str, u64, u32);
+pub(crate) type Power = (PowerReading, &'static str, u64, u32, u32);
 pub(crate) type Configuration = (ConfigurationObservation, u64);
 
 /// What happens to one node.

@@ -17,7 +17,12 @@ use std::{
 
 use anyhow::Context as _;
 use chassis::{convert::time, lease::Handover, memory::leave_room};
-use domain::{component::Component, id::ComponentId, power::Shown, time::Timestamp};
+use domain::{
+    component::Component,
+    id::ComponentId,
+    power::{self, Shown},
+    time::Timestamp,
+};
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
 use tokio::{
@@ -208,13 +213,16 @@ impl Sense {
     /// Asks for those that need it. What is kept about components that are gone is deleted. What comes to this replica
     /// is marked when it has been taken over.
     async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
-        let (mut nodes, mut gone, now) = (Vec::new(), Vec::new(), Instant::now());
+        let (mut nodes, mut gone, mut overtaken, now) = (Vec::new(), Vec::new(), Vec::new(), Instant::now());
         for id in ids {
             let Some(tenure) = self.known.custody.tenure(id.as_str()) else { continue };
             let Some(component) = self.known.components.get(id.as_str()) else {
                 gone.push(id.as_str().to_owned());
                 continue;
             };
+            if self.effects.is_older_followed(id.as_str(), component.generation) {
+                overtaken.push(component.id.clone());
+            }
             match self.wanted_from(&component, now) {
                 Some(at) if at <= now => {
                     // What is kept by the id for long has it in the memory of the component.
@@ -227,6 +235,7 @@ impl Sense {
             }
         }
         self.forget(gone).await;
+        self.await_ends(overtaken).await;
         if nodes.is_empty() {
             return;
         }
@@ -253,16 +262,31 @@ impl Sense {
         // Whoever follows an action hears its result, and not that the upstream can be asked for power again.
         let told = self.effects.is_followed(id)
             && state.is_none_or(|state| state.reading() != PowerReading::Unspecified);
-        if !component.is_enabled() || told {
+        if !component.is_enabled() {
             return None;
+        }
+        if told {
+            return state.and_then(|state| self.overdue_from(component, state, now));
         }
         if self.effects.is_left_open(id) {
             return Some(now);
         }
-        let known =
-            state.is_some_and(|state| AskedFor::by(state) == AskedFor::of(component) && !is_doubtful(state));
+        let known = state.is_some_and(|state| {
+            AskedFor::by(state).is_same_attempt(AskedFor::of(component)) && !is_doubtful(state)
+        });
         let seen = self.seen.get(id).filter(|seen| known && seen.listening == self.listening);
         Some(seen.map_or(now, |seen| self.fresh_until(seen, component)))
+    }
+
+    /// From when on a node is read although its action is followed: the time of the action is over then, and what was read
+    /// before the action does not tell that it had no effect.
+    fn overdue_from(&self, component: &Component, state: &PowerState, now: Instant) -> Option<Instant> {
+        let is_read_since = AskedFor::by(state).begun_actions >= AskedFor::of(component).begun_actions;
+        if is_read_since || component.last_action_failed() {
+            return None;
+        }
+        let until = power::effect_due(component, &self.known.options.in_force())?;
+        Some(now + until.since(time::now()))
     }
 
     /// Until when a component need not be asked for again.

@@ -1,6 +1,6 @@
 //! What is made of answers, changes and results.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chassis::{convert::time, pause};
 use domain::{
@@ -104,12 +104,34 @@ impl Sense {
     /// before while an older action may still change the power.
     fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
         match self.effects.outlook(&state, state.generation, options, now) {
-            Outlook::Settled => state,
+            Outlook::Settled => self.while_open(state, options, now),
             Outlook::Pending { .. } => {
-                let AskedFor { generation, spent_power_ons } = self.asked_for(&state.id);
-                PowerState { generation, spent_power_ons, ..state }
+                let AskedFor { generation, spent_power_ons, begun_actions } = self.asked_for(&state.id);
+                let state = PowerState { generation, spent_power_ons, begun_actions, ..state };
+                self.unless_open(self.effects.open_transition(&state.id), state)
             }
         }
+    }
+
+    /// The state as long as a transition of the upstream may still bring the effect that the reading lacks: until the time
+    /// of the action is over it counts as read before the action, and from then on nothing is known.
+    fn while_open(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
+        let Some(upstream_id) = self.effects.open_against(&state.id, state.reading()) else { return state };
+        let component = self.known.components.get(&state.id);
+        let due = component.and_then(|component| power::effect_due(&component, options));
+        match due {
+            Some(due) if now < due => {
+                PowerState { begun_actions: state.begun_actions.saturating_sub(1), ..state }
+            }
+            Some(_) | None => self.unless_open(Some(upstream_id), state),
+        }
+    }
+
+    /// The state without its reading while a transition of the upstream may still change that.
+    fn unless_open(&self, open: Option<Arc<str>>, state: PowerState) -> PowerState {
+        let Some(upstream_id) = open else { return state };
+        let error = convert::waiting_for_transition(&upstream_id).text().to_string();
+        PowerState { reading: PowerReading::Unspecified.into(), error, ..state }
     }
 
     pub(super) async fn take_pushes(&mut self, pushes: Vec<Push>) {
@@ -149,8 +171,9 @@ impl Sense {
             // The action began after every power-on attempt of before was over.
             let asked_for = AskedFor::of(&component);
             let same = asked_for.generation == state.generation;
-            let spent_power_ons = if same { asked_for.spent_power_ons } else { 0 };
-            let state = PowerState { spent_power_ons, ..state };
+            let AskedFor { spent_power_ons, begun_actions, .. } =
+                if same { asked_for } else { AskedFor::default() };
+            let state = PowerState { spent_power_ons, begun_actions, ..state };
             if self.is_overtaken(&id, &state, now) {
                 self.effects.settle(&state, &options, now);
                 self.seen.remove(&id);
@@ -184,9 +207,27 @@ impl Sense {
         self.known.states.view().get(id).map(|state| AskedFor::by(&state)).unwrap_or_default()
     }
 
+    /// Shows of nodes that have begun another generation for the end of which transition their power is not known.
+    pub(super) async fn await_ends(&mut self, ids: Vec<ComponentId>) {
+        let mut waiting: HashMap<_, Vec<_>> = HashMap::new();
+        for id in ids {
+            if let Some(upstream_id) = self.effects.open_transition(id.as_str()) {
+                waiting.entry(upstream_id).or_default().push(id);
+            }
+        }
+        for (upstream_id, ids) in waiting {
+            self.withhold(ids, &convert::waiting_for_transition(&upstream_id)).await;
+        }
+    }
+
     /// What was read before the upstream fell silent is no evidence for what is so now. It is shown with its age,
     /// and with what the upstream's trouble was when that was found out.
     async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
+        self.withhold(ids, &Trouble::waiting_for(error)).await;
+    }
+
+    /// Withdraws the readings of nodes whose power is not known because of some `trouble`.
+    async fn withhold(&mut self, ids: Vec<ComponentId>, trouble: &Trouble) {
         let view = self.known.states.view();
         let ids = ids.into_iter().filter(|id| self.known.custody.has(id.as_str()));
         let lost = ids.filter_map(|id| match view.get(id.as_str()) {
@@ -194,8 +235,7 @@ impl Sense {
             Some(state) => Some(PowerState::clone(&state)),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
         });
-        let (reading, error) =
-            (PowerReading::Unspecified.into(), Trouble::waiting_for(error).text().to_string());
+        let (reading, error) = (PowerReading::Unspecified.into(), trouble.text().to_string());
         let lost: Vec<_> = lost.map(|state| PowerState { reading, error: error.clone(), ..state }).collect();
         if lost.is_empty() {
             return;
