@@ -197,7 +197,11 @@ impl Actor {
         error: &str,
         fence: &Fence,
     ) -> Result<(), Lost> {
-        tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
+        if self.notes.doubt_begins(&transition.id) {
+            tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
+        } else {
+            tracing::debug!(transition = transition.id, error, "transition in doubt again, looking for it");
+        }
         self.notes.doubt(&transition.id, Instant::now());
         self.journal.put(unknown(transition, error), fence).await?;
         // Before it is looked for, since finding it takes the text away.
