@@ -537,6 +537,7 @@ impl FleetService for Upstreams {
             id,
             outcome: TaskOutcome::Refused.into(),
             error: HELD.to_owned(),
+            ..NodeTask::default()
         }));
         let failed = answer.get_mut().tasks.iter_mut().filter(|task| !task.error.is_empty());
         let failed = failed.filter(|_| Defect::WrongNode.is_planted());

@@ -66,6 +66,23 @@ async fn a_task_that_fails_once_costs_one_attempt_and_its_words_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_its_bmc_did_not_ask_to_shut_down_is_not_forced_off() {
+    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, |_| {}).await;
+    scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2, "default_retry_policy": 2})).await;
+    let ids = scene.upstreams.ids();
+    let (bad, good) = ids.split_at(1);
+    let words = "BMC answered 503: busy";
+    scene.faults(bad, NodeFaults { pcs_task_fails: Some(words.into()), ..NodeFaults::default() });
+    let name = scene.mesh.bos.session("image-1", "shutdown").await;
+    ends_with_failures(&scene, &name, 12.5).await;
+    scene.were_asked(bad, &["Soft-Off", "Soft-Off"]);
+    scene.were_asked(good, &["Soft-Off"]);
+    let component = scene.mesh.bos.component(&bad[0]).await;
+    assert!(component["error"].as_str().unwrap().contains(words), "{component}");
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
     let scene = Scene::new(NODES as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
@@ -108,17 +125,20 @@ async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() {
     let scene = Scene::new(NODES as u32).await;
-    scene.mesh.bos.options(&json!({"max_power_on_wait_time": 2})).await;
+    // One refusal more than this would fail the session.
+    scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
     let (held, free) = ids.split_at(1);
     let reserved = |reserved| NodeChange { reserved: Some(reserved), ..NodeChange::default() };
     scene.upstreams.change(held, &reserved(true)).unwrap();
     let name = scene.boot().await;
-    scene.show(held, &["Unable to reserve component"]).await;
+    scene.show(held, &["waiting for whoever holds a reservation of the node"]).await;
     scene.are(free, "stable").await;
     scene.upstreams.change(held, &reserved(false)).unwrap();
     scene.succeeds(&name).await;
-    scene.were_asked(held, &["On", "On"]);
+    let asked = scene.asked(&held[0]);
+    assert!(asked.len() > 1 && asked.iter().all(|operation| *operation == "On"), "{asked:?}");
+    assert_eq!(scene.most_attempts().await, 1);
     scene.were_asked(free, &["On"]);
     scene.end().await;
 }

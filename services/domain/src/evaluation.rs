@@ -351,7 +351,7 @@ fn give_up_when_exhausted(
     let out_of_attempts = match progress(decision, component) {
         ComponentProgress::PowerOnPending => exhausted(Action::PoweringOn),
         ComponentProgress::PowerOffPending => exhausted(Action::PoweringOffGracefully),
-        // Force follows only a shutdown that the upstream took.
+        // Force follows only a shutdown that the node was asked for.
         ComponentProgress::PowerOffGracefullyCalled if component.last_action_failed() => {
             exhausted(Action::PoweringOffGracefully)
         }

@@ -185,6 +185,24 @@ pub fn outlook(
     Outlook::Pending { until }
 }
 
+/// How far an attempt came that the upstream began and ended without the effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The node was not asked, as far as is known: its BMC refused, failed or was not there.
+    Bmc,
+    /// The node was asked, and did not follow in its time.
+    Node,
+}
+
+/// Whether an attempt has failed that the upstream ended without the effect. A node that was asked to shut down may still
+/// do so: its attempt is over when its time is, and then it is forced off. One that was not asked is asked again.
+pub fn has_failed(action: Action, reach: Reach) -> bool {
+    match reach {
+        Reach::Bmc => true,
+        Reach::Node => action != Action::PoweringOffGracefully,
+    }
+}
+
 /// How long the upstream works on a node before it gives it up (BOS reference 6.3, `taskDeadlineMinutes`).
 pub const TASK_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -317,16 +335,16 @@ fn retry_at(component: &Component, action: Action, options: &Options) -> Option<
 
 /// A power-off that has had its time without effect is forced, again and again. One that nobody asked for since the
 /// node was as wanted belongs to the past: a node that runs again is asked first, where BOS cuts it off. So is one that
-/// the upstream did not ask, because it refused to.
+/// was not asked, because the upstream refused to or [failed](has_failed) at it.
 fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     let asked =
         [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| component.attempts(one));
     if asked == [0, 0] {
         return attempt(component, Action::PoweringOffGracefully, options);
     }
-    let refused =
+    let not_asked =
         component.last_action() == Some(Action::PoweringOffGracefully) && component.last_action_failed();
-    if refused {
+    if not_asked {
         return again(component, Action::PoweringOffGracefully, options, now);
     }
     let act = attempt(component, Action::PoweringOffForcefully, options);

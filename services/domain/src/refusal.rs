@@ -113,6 +113,13 @@ pub fn pause(times: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
 }
 
+/// Pause before an attempt is made again on a node that was reserved `times` in a row by somebody of whom the service tells
+/// nothing: only the attempt itself shows whether the node is free.
+#[must_use]
+pub fn pause_for_reservation(times: u32) -> Duration {
+    pause(times).saturating_mul(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +143,13 @@ mod tests {
         ] {
             assert_eq!(next_step(nodes, witness, probed), expected, "{nodes} {witness:?} {probed}");
         }
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        let seconds = |pause: fn(u32) -> Duration| [1, 2, 3, 4, 5, 99].map(|times| pause(times).as_secs());
+        assert_eq!(seconds(pause), [1, 2, 4, 8, 15, 15]);
+        assert_eq!(seconds(pause_for_reservation), [2, 4, 8, 16, 30, 30]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Between the rules' words and the wire's: power states, transitions and reports.
 
+use std::collections::HashSet;
+
 use chassis::{
     convert::{component, time, trouble},
     lease::Shard,
@@ -9,7 +11,7 @@ use domain::{
     component::{Action, Component},
     evaluation,
     id::ComponentId,
-    power::Shown,
+    power::{self, Reach, Shown},
     time::Timestamp,
     trouble::Trouble,
 };
@@ -19,7 +21,7 @@ use proto::{
 };
 use uuid::Uuid;
 
-use crate::{driver::Reading, plan::Attempt};
+use crate::{driver::Reading, outcome, plan::Attempt};
 
 /// A reading as it is kept and shown.
 pub(crate) fn power_state(
@@ -104,27 +106,31 @@ pub(crate) fn action(transition: &Transition) -> Option<Action> {
     component::action_from_wire(transition.action)
 }
 
-/// The transition that goes on after `transition` has ended: the same attempts on the members that other transitions held,
-/// once those have ended. None: there are no such members.
-pub(crate) fn held(transition: &Transition) -> Option<Transition> {
-    let held = transition.members.iter().filter(|member| !member.held_by.is_empty());
-    let members: Vec<_> = held
-        .map(|member| TransitionMember {
-            outcome: TaskOutcome::Unspecified.into(),
-            error: String::new(),
-            ..member.clone()
-        })
-        .collect();
-    let holder = members.first()?.held_by.clone();
+/// The transitions that go on after `transition` has ended: the same attempts on the members that other transitions held,
+/// once those have ended, and on those that somebody unknown held, after a pause.
+pub(crate) fn held(transition: &Transition) -> Vec<Transition> {
+    let held = transition.members.iter().filter(|member| outcome::is_held(member));
+    let (unknown, known): (Vec<_>, Vec<_>) = held.partition(|member| member.held_by.is_empty());
+    [known, unknown].into_iter().filter_map(|members| goes_on(transition, &members)).collect()
+}
+
+/// The transition that makes the attempts on held `members` of `transition`; `None`: there are none.
+fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Transition> {
+    let holder = &members.first()?.held_by;
+    let anew = |member: &&TransitionMember| TransitionMember {
+        outcome: TaskOutcome::Unspecified.into(),
+        error: String::new(),
+        ..TransitionMember::clone(member)
+    };
     let held = Transition {
         id: id_beside(&transition.id),
         action: transition.action,
-        members,
+        members: members.iter().map(anew).collect(),
         delivery: Delivery::Prepared.into(),
         created_at: Some(time::to_wire(time::now())),
         ..Transition::default()
     };
-    Some(with_trouble(held, Some(&waiting_for_holder(&holder))))
+    Some(with_trouble(held, Some(&waiting_for_holder(holder))))
 }
 
 /// Reads the trouble on the record of a transition; `None`: there is none.
@@ -158,8 +164,11 @@ pub(crate) fn waiting_for_transition(upstream_id: &str) -> Trouble {
     Trouble::waiting_for(format_args!("transition {upstream_id} of the power upstream, which has not ended"))
 }
 
-/// Trouble of a node that another transition of the upstream holds.
+/// Trouble of a node that another transition of the upstream holds; an empty `holder`: nobody knows who does.
 pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {
+    if holder.is_empty() {
+        return Trouble::waiting_for("whoever holds a reservation of the node at the power upstream");
+    }
     Trouble::waiting_for(format_args!(
         "transition {holder} of the power upstream, which is not of this service or not over"
     ))
@@ -220,15 +229,18 @@ pub(crate) fn told(
     report(transition.action, member, trouble, false)
 }
 
-/// Reports to the registry about members on which the action was done without the effect. A node that was asked to shut
-/// down may still do so: its attempt is not over before its time, and only shows what the upstream says.
+/// Reports to the registry about members on which the action was begun and ended without the effect, of whom some were
+/// `asked`. An attempt that has not failed yet only shows what the upstream says.
 pub(crate) fn ended_without_effect<'a>(
     transition: &'a Transition,
     failed: &'a [TransitionMember],
+    asked: &'a HashSet<String>,
 ) -> impl Iterator<Item = ActionReport> + 'a {
-    let is_over = action(transition) != Some(Action::PoweringOffGracefully);
+    let action = action(transition);
     failed.iter().map(move |member| {
-        report(transition.action, member, Trouble::failed(&member.error).as_ref(), is_over)
+        let reach = if asked.contains(&member.id) { Reach::Node } else { Reach::Bmc };
+        let has_failed = action.is_none_or(|action| power::has_failed(action, reach));
+        report(transition.action, member, Trouble::failed(&member.error).as_ref(), has_failed)
     })
 }
 
@@ -307,7 +319,8 @@ mod tests {
             members: vec![member],
             ..Transition::default()
         };
-        let told = ended_without_effect(&transition, &transition.members)
+        let nobody = HashSet::new();
+        let told = ended_without_effect(&transition, &transition.members, &nobody)
             .chain(failures(&transition, [(&transition.members[0], "waiting for the BMC")]));
         for report in told {
             assert!(report.failed);

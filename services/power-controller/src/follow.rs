@@ -19,7 +19,7 @@ use domain::{
 use futures_util::future::join_all;
 use proto::{
     component::ActionReport,
-    power::{Delivery, Transition, TransitionMember},
+    power::{Delivery, Transition},
 };
 use tokio::{
     task::JoinSet,
@@ -72,7 +72,8 @@ struct Learnt {
 }
 
 impl Learnt {
-    /// Notes which of `holders` hold members that the upstream could not reserve. Those members are held, not refused.
+    /// Notes which of `holders` hold members that the upstream could not reserve. Those members are held, not refused, also
+    /// where nobody is known to hold them.
     fn note_holders(&mut self, holders: &[Accepted]) {
         let Self { transition, news, .. } = self;
         for member in transition.members.iter_mut().filter(|one| news.reserved.contains(&one.id)) {
@@ -80,10 +81,12 @@ impl Learnt {
             if let Some(holder) = holders.iter().find(holds) {
                 tracing::info!(node = member.id, holder = holder.id, "node is held by another transition");
                 member.held_by.clone_from(&holder.id);
+                member.reservations = 0;
+            } else if member.reservations == 1 {
+                tracing::info!(node = member.id, "node is held by somebody unknown");
             }
         }
-        let is_held = |member: &&TransitionMember| !member.held_by.is_empty();
-        news.held = transition.members.iter().filter(is_held).cloned().collect();
+        news.held = transition.members.iter().filter(|member| outcome::is_held(member)).cloned().collect();
         let held: HashSet<_> = news.held.iter().map(|member| &member.id).collect();
         news.refused.retain(|member| !held.contains(&member.id));
     }
@@ -284,21 +287,25 @@ impl Actor {
     }
 
     /// Finds out which transitions of the upstream hold the members that it could not reserve. One list serves all that
-    /// was learnt. Members whose holder is known have not lost their attempt: it is made once they are released.
+    /// was learnt. Such members have not lost their attempt: it is made once they are released, or after a pause where
+    /// nobody is known to hold them.
     async fn learn_holders(&self, learnt: &mut [Learnt]) {
         let reserved: HashSet<_> = learnt.iter().flat_map(|one| &one.news.reserved).cloned().collect();
         if reserved.is_empty() {
             return;
         }
-        match self.driver.holders(&reserved, self.known.upstream_deadline()).await {
+        let holders = match self.driver.holders(&reserved, self.known.upstream_deadline()).await {
             Ok(holders) => {
-                let lacking = learnt.iter_mut().filter(|one| !one.news.reserved.is_empty());
-                lacking.for_each(|one| one.note_holders(&holders));
+                self.holders_known();
+                holders
             }
             Err(failure) => {
-                tracing::warn!(nodes = reserved.len(), %failure, "cannot look for who holds nodes")
+                self.holders_unknown(reserved.len(), &failure);
+                Vec::new()
             }
-        }
+        };
+        let lacking = learnt.iter_mut().filter(|one| !one.news.reserved.is_empty());
+        lacking.for_each(|one| one.note_holders(&holders));
     }
 
     /// Records what was learnt, and sees to it that the transition is looked at again unless it is over.
@@ -326,7 +333,7 @@ impl Actor {
             }
             // What we ended ourselves is no failure of theirs: the next action is due already.
             if transition.withdrawn_at.is_none() {
-                failures.extend(convert::ended_without_effect(transition, &news.failed));
+                failures.extend(convert::ended_without_effect(transition, &news.failed, &news.asked));
             }
             let refused = news.refused.iter().map(|member| (member, member.error.as_str()));
             failures.extend(convert::failures(transition, refused));

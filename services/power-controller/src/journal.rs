@@ -129,7 +129,7 @@ impl Journal {
     pub(crate) async fn close(
         &self,
         transition: Transition,
-        left: Option<Transition>,
+        left: Vec<Transition>,
         fence: &Fence,
     ) -> Result<(), Lost> {
         let (recorded, now) = (transition.delivery(), time::now());

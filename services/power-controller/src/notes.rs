@@ -1,7 +1,15 @@
 //! What is remembered of open transitions beside their records. A restart forgets it, which costs no more than
 //! a repeated look or report.
 
-use std::{collections::HashMap, mem, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use domain::{
     power::{Caller, WITHDRAW_AGAIN},
@@ -28,6 +36,8 @@ struct Note {
     doubt: Option<(Instant, Caller)>,
     /// Whether the last look for it failed.
     unreached: bool,
+    /// How often it was in doubt since the upstream took it last.
+    doubts: u32,
     /// Whether the upstream has under the id of the transition what was asked for.
     read_back: bool,
     /// When the upstream has heard that it is to end the transition early.
@@ -42,6 +52,26 @@ pub(crate) struct Notes {
     notes: Mutex<HashMap<String, Note>>,
     /// Nodes of refused transitions.
     refusals: Mutex<RefusalMemory<String>>,
+    /// Looks for transitions in doubt.
+    pub(crate) looks: Streak,
+    /// Looks for those who hold nodes.
+    pub(crate) holder_looks: Streak,
+}
+
+/// Failures in a row of one kind of question. Its trouble is logged when it begins and when it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Streak(AtomicU32);
+
+impl Streak {
+    /// Counts a failure and tells whether it is the first in a row.
+    pub(crate) fn begins(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    /// Gives how many failures end with this answer; `None`: there were none.
+    pub(crate) fn ends(&self) -> Option<u32> {
+        Some(self.0.swap(0, Ordering::Relaxed)).filter(|failures| *failures > 0)
+    }
 }
 
 impl Notes {
@@ -110,6 +140,20 @@ impl Notes {
             let is_anew = mem::take(&mut note.unreached) && caller == Caller::Gone;
             *note.doubt.insert((if is_anew { now } else { since }, caller))
         })
+    }
+
+    /// Counts that the transition has come to be in doubt and tells whether it is for the first time since the upstream
+    /// took it.
+    pub(crate) fn doubt_begins(&self, id: &str) -> bool {
+        self.with(id, |note| {
+            note.doubts = note.doubts.saturating_add(1);
+            note.doubts == 1
+        })
+    }
+
+    /// Whether the transition has been in doubt more than once.
+    pub(crate) fn doubt_recurs(&self, id: &str) -> bool {
+        self.notes.lock().get(id).is_some_and(|note| note.doubts > 1)
     }
 
     /// The transition came from another replica, which may still be calling the upstream.
@@ -261,6 +305,21 @@ mod tests {
             }
             assert_eq!(notes.refused(&lone, at(60)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn trouble_has_one_beginning_and_one_end() {
+        let streak = Streak::default();
+        assert_eq!(streak.ends(), None);
+        assert_eq!([streak.begins(), streak.begins(), streak.begins()], [true, false, false]);
+        assert_eq!((streak.ends(), streak.ends()), (Some(3), None));
+        assert!(streak.begins());
+
+        let notes = Notes::default();
+        assert_eq!((notes.doubt_begins("t1"), notes.doubt_recurs("t1")), (true, false));
+        assert_eq!((notes.doubt_begins("t1"), notes.doubt_recurs("t1")), (false, true));
+        notes.forget("t1");
+        assert!(notes.doubt_begins("t1"));
     }
 
     #[test]

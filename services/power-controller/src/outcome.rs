@@ -11,13 +11,15 @@ use crate::progress::{Progress, TaskState};
 pub(crate) struct News {
     /// Members that are as was asked for.
     pub(crate) succeeded: Vec<TransitionMember>,
-    /// Members on which it was done without the effect, with the upstream's words.
+    /// Members on which it was begun and ended without the effect, with the upstream's words.
     pub(crate) failed: Vec<TransitionMember>,
+    /// Failed members that were asked, and did not follow in their time.
+    pub(crate) asked: HashSet<String>,
     /// Members on which it was not done, with the upstream's words.
     pub(crate) refused: Vec<TransitionMember>,
-    /// Refused members that another transition holds.
+    /// Refused members that somebody has reserved.
     pub(crate) reserved: HashSet<String>,
-    /// Members of which it is known who holds them: their attempt is made later.
+    /// The same members, once those who hold them were looked for: their attempt is made later.
     pub(crate) held: Vec<TransitionMember>,
 }
 
@@ -33,19 +35,25 @@ pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
     let mut states: HashMap<_, _> = progress.tasks.into_iter().map(|task| (task.id, task.state)).collect();
     let mut news = News::default();
     for member in transition.members.iter_mut().filter(|member| is_unresolved(member)) {
-        match states.remove(&member.id) {
+        let state = states.remove(&member.id);
+        let was_asked = matches!(state, Some(TaskState::TimedOut(_)));
+        match state {
             Some(TaskState::Succeeded) => {
                 member.outcome = TaskOutcome::Succeeded.into();
                 news.succeeded.push(member.clone());
             }
-            Some(TaskState::Failed(error)) => {
+            Some(TaskState::Failed(error) | TaskState::TimedOut(error)) => {
                 member.outcome = TaskOutcome::Failed.into();
                 member.error = error;
                 news.failed.push(member.clone());
+                if was_asked {
+                    news.asked.insert(member.id.clone());
+                }
             }
             Some(TaskState::Refused { words, reserved }) => {
                 member.outcome = TaskOutcome::Refused.into();
                 member.error = words;
+                member.reservations = if reserved { member.reservations.saturating_add(1) } else { 0 };
                 news.refused.push(member.clone());
                 if reserved {
                     news.reserved.insert(member.id.clone());
@@ -80,6 +88,12 @@ pub(crate) fn leaves_power_open(member: &TransitionMember) -> bool {
     }
 }
 
+/// Whether somebody else holds the node of a member, which says nothing about the node: the attempt is made later.
+pub(crate) fn is_held(member: &TransitionMember) -> bool {
+    let is_reserved = member.outcome() == TaskOutcome::Refused && member.reservations > 0;
+    is_reserved || !member.held_by.is_empty()
+}
+
 /// Whether nothing is known of what became of a member.
 pub(crate) fn is_unresolved(member: &TransitionMember) -> bool {
     match member.outcome() {
@@ -101,6 +115,7 @@ mod tests {
             let state = match state {
                 "pending" => TaskState::Pending,
                 "succeeded" => TaskState::Succeeded,
+                "timeout" => TaskState::TimedOut(state.to_owned()),
                 "reserved" => TaskState::Refused { words: state.to_owned(), reserved: true },
                 error => TaskState::Failed(error.to_owned()),
             };
@@ -120,8 +135,10 @@ mod tests {
     #[test]
     fn every_node_gets_the_first_result_of_its_own_task() {
         let member = |id: &str| TransitionMember { id: id.to_owned(), ..TransitionMember::default() };
-        let mut transition =
-            Transition { members: ["x1", "x2", "x3", "x4"].map(member).to_vec(), ..Transition::default() };
+        let mut transition = Transition {
+            members: ["x1", "x2", "x3", "x4", "x5"].map(member).to_vec(),
+            ..Transition::default()
+        };
         let mut rows = String::new();
         for look in [
             "",
@@ -131,22 +148,26 @@ mod tests {
             "x1:failed-later x2:succeeded x3:pending",
             "x3:gone x3:succeeded",
             "x4:reserved",
+            "x5:timeout",
         ] {
             let first = if is_first(&transition, &tasks(look)) { ", the first" } else { "" };
             let news = learn(&mut transition, tasks(look));
             let [on, no, refused] =
                 [&news.succeeded, &news.failed, &news.refused].map(|members| names(members));
-            let reserved = news.reserved.len();
-            rows += &format!("{look}: on [{on}] no [{no}] refused [{refused}], {reserved} reserved{first}\n");
+            let (reserved, asked) = (news.reserved.len(), news.asked.len());
+            rows += &format!(
+                "{look}: on [{on}] no [{no}], {asked} asked, refused [{refused}], {reserved} reserved{first}\n"
+            );
         }
         expect![[r#"
-            : on [] no [] refused [], 0 reserved
-            x1:pending x2:pending x3:pending: on [] no [] refused [], 0 reserved
-            x1:succeeded x2:pending x9:succeeded: on [x1] no [] refused [], 0 reserved, the first
-            x1:succeeded x2:locked: on [] no [x2 (locked)] refused [], 0 reserved
-            x1:failed-later x2:succeeded x3:pending: on [] no [] refused [], 0 reserved
-            x3:gone x3:succeeded: on [x3] no [] refused [], 0 reserved
-            x4:reserved: on [] no [] refused [x4 (reserved)], 1 reserved
+            : on [] no [], 0 asked, refused [], 0 reserved
+            x1:pending x2:pending x3:pending: on [] no [], 0 asked, refused [], 0 reserved
+            x1:succeeded x2:pending x9:succeeded: on [x1] no [], 0 asked, refused [], 0 reserved, the first
+            x1:succeeded x2:locked: on [] no [x2 (locked)], 0 asked, refused [], 0 reserved
+            x1:failed-later x2:succeeded x3:pending: on [] no [], 0 asked, refused [], 0 reserved
+            x3:gone x3:succeeded: on [x3] no [], 0 asked, refused [], 0 reserved
+            x4:reserved: on [] no [], 0 asked, refused [x4 (reserved)], 1 reserved
+            x5:timeout: on [] no [x5 (timeout)], 1 asked, refused [], 0 reserved
         "#]]
         .assert_eq(&rows);
         assert_eq!(transition.members.iter().filter(|member| is_unresolved(member)).count(), 0);

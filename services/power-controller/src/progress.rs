@@ -9,8 +9,10 @@ pub(crate) enum TaskState {
     Pending,
     /// The power of the node is what was asked for.
     Succeeded,
-    /// The task was begun and ended without the effect, for this reason in the upstream's words.
+    /// The task was begun and failed at the BMC, for this reason in the upstream's words.
     Failed(String),
+    /// The node was asked, and its power was not what was asked for when its time was over, in the upstream's words.
+    TimedOut(String),
     /// The task was not begun, for this reason in the upstream's words.
     Refused {
         words: String,

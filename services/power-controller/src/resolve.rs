@@ -28,13 +28,20 @@ impl Actor {
         let looked_at = Instant::now();
         match self.find(&transitions, looked_at).await {
             Ok(found) => {
+                if let Some(failures) = self.notes.looks.ends() {
+                    tracing::info!(failures, "transitions in doubt can be looked for again");
+                }
                 for transition in transitions {
                     let (id, fence) = (transition.id.clone(), fence.of(&transition.id));
                     give_way(&id, self.conclude(transition, &found, looked_at, &fence).await);
                 }
             }
             Err(failure) => {
-                tracing::warn!(error = %failure, "cannot look for transitions in doubt, trying again");
+                if self.notes.looks.begins() {
+                    tracing::warn!(error = %failure, "cannot look for transitions in doubt, trying again");
+                } else {
+                    tracing::debug!(error = %failure, "still cannot look for transitions in doubt");
+                }
                 for transition in &transitions {
                     self.notes.look_failed(&transition.id);
                     self.postpone(transition);
@@ -87,7 +94,11 @@ impl Actor {
         if transition.accepted_at.is_some() {
             return self.end_unless_held(transition, fence).await;
         }
-        tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
+        if self.notes.doubt_recurs(&transition.id) {
+            tracing::debug!(transition = transition.id, "transition did not arrive again, sending it again");
+        } else {
+            tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
+        }
         self.notes.no_longer_in_doubt(&transition.id);
         let id = transition.id.as_str().into();
         let shown = self.notes.shown(&transition.id).filter(|shown| shown.kind() == TroubleKind::Waiting);
@@ -107,18 +118,36 @@ impl Actor {
         let ids = transition.members.iter().map(|member| member.id.clone()).collect();
         match self.driver.holders(&ids, self.known.upstream_deadline()).await {
             Ok(holders) if holders.is_empty() => {
+                self.holders_known();
                 self.end(transition, "the upstream took it and does not know it any more", fence).await
             }
             Ok(_) => {
+                self.holders_known();
                 let at = Instant::now() + refusal::pause(self.notes.failed(&transition.id));
                 self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
                 Ok(())
             }
             Err(failure) => {
-                tracing::warn!(transition = transition.id, %failure, "cannot look for what holds nodes");
+                self.holders_unknown(transition.members.len(), &failure);
                 self.postpone(&transition);
                 Ok(())
             }
+        }
+    }
+
+    /// The upstream does not say who holds nodes.
+    pub(crate) fn holders_unknown(&self, nodes: usize, failure: &Failure) {
+        if self.notes.holder_looks.begins() {
+            tracing::warn!(nodes, %failure, "cannot look for who holds nodes");
+        } else {
+            tracing::debug!(nodes, %failure, "still cannot look for who holds nodes");
+        }
+    }
+
+    /// The upstream says who holds nodes.
+    pub(crate) fn holders_known(&self) {
+        if let Some(failures) = self.notes.holder_looks.ends() {
+            tracing::info!(failures, "who holds nodes can be looked for again");
         }
     }
 

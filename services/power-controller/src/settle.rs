@@ -92,12 +92,15 @@ impl Actor {
         self.following.end(&transition.id);
         self.journal.close(transition, held.clone(), fence).await?;
         self.close(&attempts);
-        if let Some(held) = held {
+        for held in held {
             if let Some(waits) = convert::trouble(&held) {
                 self.notes.show(&held.id, &waits, Instant::now());
             }
-            let at = Instant::now() + refusal::pause(self.notes.failed(&held.id));
-            self.queues.undelivered.mark_at(held.id.as_str().into(), at);
+            let pause = match held.members.iter().map(|member| member.reservations).max() {
+                Some(0) | None => refusal::pause(self.notes.failed(&held.id)),
+                Some(times) => refusal::pause_for_reservation(times),
+            };
+            self.queues.undelivered.mark_at(held.id.as_str().into(), Instant::now() + pause);
         }
         Ok(())
     }
@@ -113,7 +116,10 @@ impl Actor {
         self.show_results_again(&transition).await;
         let mut transition = transition;
         // Nobody's end is waited for any more.
-        transition.members.iter_mut().for_each(|member| member.held_by.clear());
+        for member in &mut transition.members {
+            member.held_by.clear();
+            member.reservations = 0;
+        }
         self.end(transition, "an operator gave it up", fence).await
     }
 
@@ -197,7 +203,11 @@ impl Actor {
         error: &str,
         fence: &Fence,
     ) -> Result<(), Lost> {
-        tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
+        if self.notes.doubt_begins(&transition.id) {
+            tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
+        } else {
+            tracing::debug!(transition = transition.id, error, "transition in doubt again, looking for it");
+        }
         self.notes.doubt(&transition.id, Instant::now());
         self.journal.put(unknown(transition, error), fence).await?;
         // Before it is looked for, since finding it takes the text away.

@@ -201,12 +201,13 @@ fn command(operation: TransitionOperation) -> Result<PowerCommand, Status> {
 }
 
 fn node_task(id: &str, task: MemberResult) -> NodeTask {
-    let (outcome, error) = match task {
-        MemberResult::Pending => (TaskOutcome::Unspecified, String::new()),
-        MemberResult::Succeeded => (TaskOutcome::Succeeded, String::new()),
-        MemberResult::Failed(why) => (TaskOutcome::Failed, why),
+    let (outcome, error, asked) = match task {
+        MemberResult::Pending => (TaskOutcome::Unspecified, String::new(), false),
+        MemberResult::Succeeded => (TaskOutcome::Succeeded, String::new(), false),
+        MemberResult::Failed(why) => (TaskOutcome::Failed, why, false),
+        MemberResult::TimedOut(why) => (TaskOutcome::Failed, why, true),
     };
-    NodeTask { id: id.to_owned(), outcome: outcome.into(), error }
+    NodeTask { id: id.to_owned(), outcome: outcome.into(), error, asked }
 }
 
 fn accepted(transition: RecordedTransition) -> AcceptedTransition {

@@ -31,8 +31,10 @@ pub(crate) struct RecordedTransition {
 pub(crate) enum MemberResult {
     Pending,
     Succeeded,
-    /// Failure with its reason.
+    /// Failure at the BMC, with its reason.
     Failed(String),
+    /// Failure of a node that was asked, with its reason.
+    TimedOut(String),
 }
 
 impl RecordedTransition {
@@ -45,7 +47,7 @@ impl RecordedTransition {
             return MemberResult::Succeeded;
         }
         match now.duration_since(self.created_at) {
-            Ok(age) if age >= PATIENCE => MemberResult::Failed(format!("{node} did not react in time")),
+            Ok(age) if age >= PATIENCE => MemberResult::TimedOut(format!("{node} did not react in time")),
             Ok(_) | Err(_) => MemberResult::Pending,
         }
     }
@@ -117,7 +119,7 @@ mod tests {
         for (transition, node, is_on, now, expected) in [
             (&on, "x1", true, 11, MemberResult::Succeeded),
             (&on, "x1", false, 69, MemberResult::Pending),
-            (&on, "x1", false, 70, failed("x1 did not react in time")),
+            (&on, "x1", false, 70, MemberResult::TimedOut("x1 did not react in time".into())),
             (&on, "x1", false, 9, MemberResult::Pending),
             (&on, "x9", false, 11, failed("no route to the BMC of x9")),
             (&on, "x9", true, 11, failed("no route to the BMC of x9")),

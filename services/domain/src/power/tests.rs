@@ -343,7 +343,22 @@ fn a_transition_that_outlasts_its_time_is_withdrawn() {
 }
 
 #[test]
-fn a_refused_shutdown_is_asked_for_again_and_never_forced() {
+fn only_a_node_that_was_asked_to_shut_down_has_more_time_than_its_task() {
+    use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask, PoweringOn as On};
+    for (action, reach, expected) in [
+        (On, Reach::Bmc, true),
+        (On, Reach::Node, true),
+        (Ask, Reach::Bmc, true),
+        (Ask, Reach::Node, false),
+        (Force, Reach::Bmc, true),
+        (Force, Reach::Node, true),
+    ] {
+        assert_eq!(has_failed(action, reach), expected, "{} {reach:?}", action.word());
+    }
+}
+
+#[test]
+fn a_shutdown_that_reached_no_node_is_asked_for_again_and_never_forced() {
     use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask};
     let refused = |age, tries: [u32; 3]| {
         let asked = component(Phase::PoweringOff, Ask, age, tries);
@@ -358,6 +373,22 @@ fn a_refused_shutdown_is_asked_for_again_and_never_forced() {
         ("twice", refused(10_000, [0, 2, 0]), wait(10_000)),
         ("long ago", refused(300_001, [0, 2, 0]), act(Ask, 3)),
         ("in every attempt", refused(300_001, [0, 3, 0]), nothing(PowerIdle::Exhausted)),
+        (
+            "its BMC failed",
+            Component {
+                power_trouble: trouble("PCS: BMC answered 503: busy"),
+                ..refused(300_001, [0, 1, 0])
+            },
+            act(Ask, 2),
+        ),
+        (
+            "its BMC failed in every attempt",
+            Component {
+                power_trouble: trouble("PCS: BMC answered 503: busy"),
+                ..refused(300_001, [0, 3, 0])
+            },
+            nothing(PowerIdle::Exhausted),
+        ),
         (
             "performed without effect",
             Component { power_trouble: trouble("PCS: Timeout waiting for transition"), ..performed },

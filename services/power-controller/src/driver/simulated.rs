@@ -240,6 +240,7 @@ fn task(task: NodeTask) -> Task {
     let state = match outcome {
         TaskOutcome::Unspecified => TaskState::Pending,
         TaskOutcome::Succeeded => TaskState::Succeeded,
+        TaskOutcome::Failed if task.asked => TaskState::TimedOut(task.error),
         TaskOutcome::Failed => TaskState::Failed(task.error),
         // It knows no other reason not to begin.
         TaskOutcome::Refused => TaskState::Refused { words: task.error, reserved: true },

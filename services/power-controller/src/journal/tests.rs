@@ -71,11 +71,11 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     let fence = scene.fence(&late.id).await;
     let take = "UPDATE leases SET holder = '', epoch = epoch + 1";
     scene.database.execute_unprepared(take).await.unwrap();
-    assert!(scene.journal.close(late.clone(), None, &fence).await.is_err());
+    assert!(scene.journal.close(late.clone(), Vec::new(), &fence).await.is_err());
     assert_eq!(scene.journal.all().len(), MOST_TRANSITIONS, "nothing was written");
     until("a new lease", || async {
         let fence = scene.fence(&late.id).await;
-        scene.journal.close(late.clone(), None, &fence).await.ok()
+        scene.journal.close(late.clone(), Vec::new(), &fence).await.ok()
     })
     .await;
     let ids = scene.ids();

@@ -78,13 +78,10 @@ impl Actions {
     }
 
     /// Records how a task ended.
-    pub(super) fn end(&self, id: &str, node: &str, result: Result<(), String>) {
+    pub(super) fn end(&self, id: &str, node: &str, state: TaskState) {
         let mut book = self.book.lock();
         let Some(task) = book.actions.get_mut(id).and_then(|begun| begun.pending_task(node)) else { return };
-        task.state = match result {
-            Ok(()) => TaskState::Succeeded,
-            Err(text) => TaskState::Failed(text),
-        };
+        task.state = state;
         book.release(node);
         if let Some(begun) = book.actions.get_mut(id) {
             begun.pending -= 1;
@@ -167,11 +164,11 @@ mod tests {
         let actions = Actions::default();
         let (id, taken) = actions.begin(Reset::On, ids(&["x1", "x2", "x1"]));
         assert_eq!(taken, ["x1", "x2"]);
-        actions.end(&id, "x2", Err("no fan".into()));
+        actions.end(&id, "x2", TaskState::Failed("no fan".into()));
         assert!(!actions.progress(&id).unwrap().ended);
-        actions.end(&id, "x1", Ok(()));
-        actions.end(&id, "x1", Err("told twice".into()));
-        actions.end(&id, "x9", Ok(()));
+        actions.end(&id, "x1", TaskState::Succeeded);
+        actions.end(&id, "x1", TaskState::Failed("told twice".into()));
+        actions.end(&id, "x9", TaskState::Succeeded);
         expect![[r#"
             Some(
                 Progress {
@@ -210,7 +207,7 @@ mod tests {
             let state = TaskState::Refused { words: text.into(), reserved: false };
             assert_eq!(progress.tasks, [Task { id: "x1".into(), state }]);
             assert!(progress.ended);
-            actions.end(ended, "x1", Ok(()));
+            actions.end(ended, "x1", TaskState::Succeeded);
         }
         assert_eq!(actions.begin(Reset::On, ids(&["x1"])).1, ["x1"]);
     }
@@ -219,7 +216,7 @@ mod tests {
     fn an_abandoned_action_is_in_nobodys_way() {
         let actions = Actions::default();
         let (off, _) = actions.begin(Reset::GracefulOff, ids(&["x1", "x2"]));
-        actions.end(&off, "x1", Ok(()));
+        actions.end(&off, "x1", TaskState::Succeeded);
         actions.abandon(&off);
         actions.abandon(&off);
         assert_eq!(actions.progress(&off), None);
@@ -231,7 +228,7 @@ mod tests {
         let actions = Actions::default();
         let (ended, _) = actions.begin(Reset::On, ids(&["x1"]));
         let (pending, _) = actions.begin(Reset::On, ids(&["x2"]));
-        actions.end(&ended, "x1", Ok(()));
+        actions.end(&ended, "x1", TaskState::Succeeded);
         actions.book.lock().forget(Instant::now());
         assert!(actions.progress(&ended).is_some());
         actions.book.lock().forget(Instant::now() + REMEMBERED);

@@ -28,7 +28,10 @@ use tokio::{task::JoinSet, time::timeout};
 use tracing::Instrument;
 use upstream::machine::MachineFile;
 
-use crate::{driver::Reading, progress::Progress};
+use crate::{
+    driver::Reading,
+    progress::{Progress, TaskState},
+};
 
 use self::{actions::Actions, fleet::Fleet, reset::Reset, system::Power, task::Order};
 
@@ -128,7 +131,7 @@ impl Redfish {
             async move {
                 let result = match &node {
                     Some(node) => node.carry_out(&order).await,
-                    None => Err(format!("{node_id} is not in the machine file")),
+                    None => TaskState::Failed(format!("{node_id} is not in the machine file")),
                 };
                 if order.is_ours() {
                     actions.end(&id, &node_id, result);

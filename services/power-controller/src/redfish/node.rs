@@ -9,6 +9,7 @@ use super::{
     system::Power,
     task::{Order, Task},
 };
+use crate::progress::TaskState;
 
 /// A node of the machine file.
 #[derive(Clone)]
@@ -34,11 +35,10 @@ impl Node {
     }
 
     /// Does what is ordered, and looks until its effect shows.
-    ///
-    /// # Errors
-    /// Says why it did not come.
-    pub(super) async fn carry_out(&self, order: &Order) -> Result<(), String> {
-        let bmc = self.bmc.as_ref().map_err(String::clone)?;
-        Task { bmc, system: &self.system, order }.carry_out().await
+    pub(super) async fn carry_out(&self, order: &Order) -> TaskState {
+        match &self.bmc {
+            Ok(bmc) => Task { bmc, system: &self.system, order }.carry_out().await,
+            Err(reason) => TaskState::Failed(reason.clone()),
+        }
     }
 }

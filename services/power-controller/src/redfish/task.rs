@@ -10,6 +10,7 @@ use super::{
     reset::Reset,
     system::{Power, ResetAction},
 };
+use crate::progress::TaskState;
 
 /// What is to be done to systems.
 #[derive(Clone)]
@@ -45,6 +46,15 @@ enum Asked {
     Perhaps(String),
 }
 
+impl Asked {
+    fn without_effect(&self, words: String) -> TaskState {
+        match self {
+            Self::No => TaskState::Failed(words),
+            Self::Yes | Self::Perhaps(_) => TaskState::TimedOut(words),
+        }
+    }
+}
+
 /// What one step found.
 enum Step {
     Done,
@@ -58,10 +68,9 @@ impl Task<'_> {
     /// A BMC that is not reached is tried again until the time is over, since nothing has happened. One that may
     /// have heard is not asked a second time.
     ///
-    /// # Errors
-    /// The BMC's words if it refuses; what was seen last if there is no effect in time, or it is not ours any more.
-    /// Nothing is asked for after that.
-    pub(super) async fn carry_out(&self) -> Result<(), String> {
+    /// Tells how it ended: without success in the BMC's words if it refuses, and with what was seen last if there is no
+    /// effect in time, or it is not ours any more. Nothing is asked for after that.
+    pub(super) async fn carry_out(&self) -> TaskState {
         let deadline = Instant::now() + self.order.patience;
         let mut asked = Asked::No;
         let mut last = "its turn did not come".to_owned();
@@ -70,16 +79,18 @@ impl Task<'_> {
             let Ok(mut turn) = timeout_at(deadline, self.bmc.turn()).await else { break };
             let step = self.step(&mut turn, &mut asked, deadline).await;
             drop(turn);
-            match step.map_err(|failure| failure.text)? {
-                Step::Done => return Ok(()),
-                Step::Wait(seen) => last = seen,
+            match step {
+                Ok(Step::Done) => return TaskState::Succeeded,
+                Ok(Step::Wait(seen)) => last = seen,
+                Err(failure) => return asked.without_effect(failure.text),
             }
             if next >= deadline {
                 break;
             }
             sleep_until(next).await;
         }
-        Err(self.out_of_time(&asked, &last))
+        let words = self.out_of_time(&asked, &last);
+        asked.without_effect(words)
     }
 
     /// Looks, and asks where that is due.

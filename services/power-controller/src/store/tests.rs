@@ -23,6 +23,7 @@ fn transition(id: &str, delivery: Delivery) -> Transition {
         outcome: TaskOutcome::Failed.into(),
         error: "Unable to reserve component".into(),
         held_by: "t-9".into(),
+        reservations: 2,
     });
     Transition { id: id.into(), delivery: delivery.into(), members: members.collect(), ..Default::default() }
 }

@@ -229,3 +229,32 @@ async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     assert_eq!(mesh.pcs.count("DELETE"), 0);
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
+    let mut mesh =
+        Mesh::new(Options { max_power_off_wait_time: 1, default_retry_policy: 1, ..Options::default() })
+            .await;
+    mesh.start().await;
+    mesh.power_off(&["x1", "x2"]);
+    let words = "waiting for whoever holds a reservation of the node at the power upstream";
+    // More often than a node may be refused, and once without a word about who holds nodes.
+    for times in 1..=2 {
+        let taken = mesh.until_taken(times).await;
+        assert_eq!(taken[times - 1], if times == 1 { "Soft-Off x1 x2" } else { "Soft-Off x1" });
+        mesh.until_delivery(Delivery::Accepted).await;
+        let trouble = (times == 2).then(|| Trouble::Answers(503, String::new()));
+        mesh.pcs.trouble("list", trouble);
+        mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
+        mesh.pcs.set_tasks(&["x2"], "succeeded", "", "");
+        mesh.pcs.set_status("completed");
+        mesh.until_component("x1", "shows what it waits for", |one| one.power_error() == words).await;
+    }
+    mesh.until_taken(3).await;
+    mesh.pcs.complete_all();
+    let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
+    let spent =
+        [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| attempts(&node, one));
+    assert_eq!((spent, node.last_action_failed()), ([1, 0], false));
+    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}

@@ -57,8 +57,8 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     let mesh = Mesh::started().await;
     mesh.power_on(&["x1", "x2", "x3"]);
     mesh.until_taken(1).await;
-    mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Unable to reserve component");
-    let words = "PCS: Unable to reserve component (Failed to achieve transition)";
+    mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Missing xname");
+    let words = "PCS: Missing xname (Failed to achieve transition)";
     let failed = mesh.until_component("x2", "failed", |one| !one.power_error().is_empty()).await;
     assert_eq!((failed.power_error(), failed.last_action_failed()), (words, true));
     assert_eq!(attempts(&failed, Action::PoweringOn), 1);
@@ -122,6 +122,39 @@ async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() 
     let node = mesh.registry.get("x1");
     assert_eq!((node.power_error(), attempts(&node, Action::PoweringOffForcefully)), ("", 1));
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
+    let busy = "BMC answered 503: busy";
+    for (error, failed, next) in [
+        ("Timeout waiting for transition, gracefulshutdown.", false, "Force-Off x1"),
+        (busy, true, "Soft-Off x1"),
+    ] {
+        // The pause before the second attempt is no longer than this.
+        let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
+        let mut mesh = Mesh::new(options).await;
+        mesh.start().await;
+        mesh.power_off(&["x1"]);
+        assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
+        let fail = || {
+            mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", error);
+            mesh.pcs.set_status("completed");
+        };
+        fail();
+        let told = mesh.until_component("x1", "shows why", |one| one.power_error().contains(error)).await;
+        assert_eq!(told.last_action_failed(), failed, "{error}");
+        assert_eq!(mesh.until_taken(2).await[1], next, "{error}");
+        if failed {
+            fail();
+            let spent = |one: &Component| {
+                attempts(one, Action::PoweringOffGracefully) == 2 && one.last_action_failed()
+            };
+            mesh.until_component("x1", "the second attempt to fail", spent).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(mesh.pcs.taken().len(), 2, "it is not forced off");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -289,6 +289,15 @@ async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
         json!({"xname": "x7", "taskStatus": "failed"}),
         task("x8", "unsupported", "", "Unsupported for transition operation"),
         task("x9", "dancing", "", ""),
+        task("y1", "failed", "Failed to apply transition, gracefulshutdown", "BMC answered 503: busy"),
+        task(
+            "y2",
+            "failed",
+            "Failed to achieve transition",
+            "Timeout waiting for transition, gracefulshutdown.",
+        ),
+        task("y3", "failed", "Failed to confirm transition", ""),
+        task("y4", "failed", "Aborted. Last status - Confirming successful transition", "Transition aborted"),
     ];
     let mut table = String::new();
     for status in ["new", "in-progress", "abort-signaled", "completed", "aborted", "dancing"] {
@@ -319,6 +328,10 @@ async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
           x7: Failed("PCS reports the task as failed")
           x8: Refused { words: "PCS: Unsupported for transition operation", reserved: false }
           x9: Pending
+          y1: Failed("PCS: BMC answered 503: busy (Failed to apply transition, gracefulshutdown)")
+          y2: TimedOut("PCS: Timeout waiting for transition, gracefulshutdown. (Failed to achieve transition)")
+          y3: TimedOut("PCS: Failed to confirm transition")
+          y4: TimedOut("PCS: Transition aborted (Aborted. Last status - Confirming successful transition)")
         aborted: ended true
         dancing: ended false
         not known any more: ended true []

@@ -21,6 +21,11 @@ const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
 /// Errors of tasks that the service ended before it asked anything of the node, in its own words: it has no other sign.
 const NOT_BEGUN: [&str; 4] = [RESERVED, "Missing xname", "Invalid xname", "Xname not found in HSM"];
 
+/// How the words begin of a task that the service sent to the node, and of which it did not see the effect in time. It has
+/// no other sign, and cuts long words at their end. Those of every other task that failed tell of the BMC.
+const ASKED: [&str; 3] =
+    ["Timeout waiting for transition", "Failed to confirm transition", "Aborted. Last status - Confirming"];
+
 /// Error of a task that did not begin because another transition holds the node, or the node is locked.
 const RESERVED: &str = "Unable to reserve component";
 
@@ -197,11 +202,18 @@ impl WireTask {
                 let reserved = self.error.as_deref() == Some(RESERVED);
                 TaskState::Refused { words: self.words(), reserved }
             }
+            "failed" if self.was_asked() => TaskState::TimedOut(self.words()),
             "failed" => TaskState::Failed(self.words()),
             "unsupported" | "un-supported" => TaskState::Refused { words: self.words(), reserved: false },
             _ => TaskState::Pending,
         };
         Task { id: self.xname, state }
+    }
+
+    /// Whether the node was asked before the task failed.
+    fn was_asked(&self) -> bool {
+        let texts = [&self.error, &self.task_status_description];
+        texts.into_iter().flatten().any(|text| ASKED.iter().any(|begin| text.starts_with(begin)))
     }
 
     /// Why it failed.

@@ -95,7 +95,9 @@ async fn ended(redfish: &Redfish, id: &str) -> Vec<TaskState> {
 /// The only result, which is a failure.
 fn failure(states: Vec<TaskState>) -> String {
     match &states[..] {
-        [TaskState::Failed(text) | TaskState::Refused { words: text, .. }] => text.clone(),
+        [TaskState::Failed(text) | TaskState::TimedOut(text) | TaskState::Refused { words: text, .. }] => {
+            text.clone()
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -56,7 +56,8 @@ async fn asks_only_for_what_the_bmc_takes() {
 async fn a_refusal_is_told_in_the_words_of_the_bmc() {
     let answer = Some((409, redfish_error("The lid is open.")));
     let (bmc, redfish) = one(Hardware { answer, works: false, ..Hardware::of(&["1"]) }, &quick()).await;
-    let text = failure(act(&redfish, PoweringOn, &["x1"]).await);
+    let states = act(&redfish, PoweringOn, &["x1"]).await;
+    let [TaskState::Failed(text)] = &states[..] else { panic!("{states:?}") };
     assert!(text.contains("BMC b0") && text.contains("The lid is open."), "{text}");
     assert_eq!(bmc.asked(), ["1: On"]);
 }
@@ -86,8 +87,8 @@ async fn a_doubtful_answer_is_not_a_reason_to_ask_again() {
 #[tokio::test]
 async fn an_effect_that_does_not_come_is_a_failure() {
     let (bmc, redfish) = one(Hardware { works: false, ..Hardware::of(&["1"]) }, &impatient()).await;
-    let text = failure(act(&redfish, PoweringOn, &["x1"]).await);
-    assert_eq!(text, "BMC b0: power on had no effect within 300ms: PowerState is 'Off'");
+    let text = "BMC b0: power on had no effect within 300ms: PowerState is 'Off'";
+    assert_eq!(act(&redfish, PoweringOn, &["x1"]).await, [TaskState::TimedOut(text.to_owned())]);
     assert_eq!(bmc.asked(), ["1: On"]);
 }
 
