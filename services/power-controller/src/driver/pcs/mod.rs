@@ -156,7 +156,7 @@ impl Pcs {
             return None;
         }
         for (id, text) in refused {
-            if !refusals.memory.sets_aside(&id, batch.is_taken(), now.into_std()) {
+            if refusals.memory.blame(&id, batch.is_taken(), now.into_std()).is_none() {
                 return None;
             }
             refusals.set_aside.insert(id.clone(), (now, text.clone()));
