@@ -209,6 +209,33 @@ async fn an_outage_repeats_only_the_step_that_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_during_an_outage_is_not_repeated_while_others_fail() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(4), "", "unconfigured");
+    site.peers.state().failing.insert("x003".to_owned());
+    site.peers.state().trouble.insert("cfs", Trouble::Status(503));
+    let mut other = pending("x003", "base");
+    let artifacts = BootArtifacts { kernel: Some("k2".into()), ..BootArtifacts::default() };
+    other.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
+    site.registry.put(other);
+    heard(&site, "PUT /bss", 1).await;
+    site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
+    for id in ids(3) {
+        let text = "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)";
+        waits(&site, &id, text).await;
+    }
+    let tokens = || ids(3).map(|id| site.peers.state().bss[&id].0.clone()).collect::<Vec<_>>();
+    let (accepted, puts) = (tokens(), site.peers.heard("PUT /bss"));
+    heard(&site, "PUT /bss", puts + 4).await;
+    assert_eq!(tokens(), accepted, "the accepted boot data were put again");
+    site.peers.state().failing.clear();
+    site.peers.state().trouble.clear();
+    prepared(&site, 4).await;
+    assert_eq!(tokens(), accepted, "the accepted boot data were put again");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_refuses_everybody_is_waited_for() {
     for (peer, call, text) in [
         ("bss", "PUT /bss", "BSS at HOST (refused PUT /bootparameters: 400 Bad Request: out of order)"),
