@@ -111,7 +111,13 @@ impl Placer {
         note(&self.projections, &groups);
         let must_exist = self.options.in_force().ims_images_must_exist;
         for parts in &mut groups {
-            parts.retain(|part| !boots_untagged(part, must_exist));
+            parts.retain(|part| match &part.outcome {
+                Err(failure) if boots_untagged(failure.kind, must_exist) => {
+                    tracing::warn!(%failure, nodes = part.items.len(), "image is not tagged, its nodes boot all the same");
+                    false
+                }
+                Ok(()) | Err(_) => true,
+            });
         }
         let generations: HashMap<_, _> =
             waiting.iter().map(|one| (&one.component.id, one.component.generation)).collect();
@@ -256,11 +262,14 @@ fn has_failed<I, T>(part: &Part<I, T>) -> bool {
     }
 }
 
-/// Whether nodes boot although their image was not tagged. As in BOS, they do where the catalogue refuses it, unless images
-/// `must_exist` there: such a node may not mount its root file system, and no other harm comes of it. An outage of the
-/// catalogue is waited for.
-fn boots_untagged<I, T>(part: &Part<I, T>, must_exist: bool) -> bool {
-    part.is_refused() && !must_exist
+/// Whether nodes boot although their image was not tagged. As in BOS, they do where the catalogue refuses it, or denies such
+/// calls, unless images `must_exist` there: such a node may not mount its root file system, and no other harm comes of it.
+/// An outage of the catalogue is waited for.
+fn boots_untagged(kind: FailureKind, must_exist: bool) -> bool {
+    match kind {
+        FailureKind::Refused | FailureKind::Denied => !must_exist,
+        FailureKind::Unreachable | FailureKind::Ambiguous => false,
+    }
 }
 
 /// What the last step says about a component. One that wants no configuration need not wait until the service
@@ -280,6 +289,14 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn only_an_answer_lets_nodes_boot_untagged() {
+        use FailureKind::*;
+        for (kind, boots) in [(Refused, true), (Denied, true), (Unreachable, false), (Ambiguous, false)] {
+            assert_eq!([false, true].map(|must| boots_untagged(kind, must)), [boots, false], "{kind:?}");
+        }
+    }
 
     #[test]
     fn who_wants_no_configuration_does_not_wait_for_the_service() {

@@ -58,9 +58,8 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
                 let (mut set_aside, mut ground) = (0, "");
                 for item in part.items.iter() {
                     let trouble = match failure.kind {
-                        FailureKind::Unreachable | FailureKind::Ambiguous | FailureKind::Denied => {
-                            StepTrouble::awaited(failure)
-                        }
+                        FailureKind::Unreachable | FailureKind::Ambiguous => StepTrouble::awaited(failure),
+                        FailureKind::Denied => StepTrouble::refusing(failure),
                         FailureKind::Refused => match state.ground(item, failure, within, now) {
                             Some(found) => {
                                 (set_aside, ground) = (set_aside + 1, found);
@@ -144,7 +143,7 @@ mod tests {
 
     fn part(items: &[u32], outcome: Result<(), u16>) -> Part<u32, ()> {
         let failure = |status| Failure {
-            kind: FailureKind::Refused,
+            kind: if status == 403 { FailureKind::Denied } else { FailureKind::Refused },
             status: StatusCode::from_u16(status).ok(),
             text: format!("CFS ({status})"),
         };
@@ -171,6 +170,7 @@ mod tests {
         round(159, 3, &[vec![part(&[1], Err(400))]]);
         round(160, 3, &[vec![part(&[1], Err(400))]]);
         round(161, 3, &[vec![part(&[1], Err(400)), part(&[2], Err(400))]]);
+        round(162, 3, &[vec![part(&[1], Err(403))]]);
         for seconds in [300, 350, 400] {
             round(seconds, 4, &[vec![part(&[1, 2], Err(400))]]);
         }
@@ -185,6 +185,7 @@ mod tests {
             159 s: [(1, Refusing("waiting for CFS (400)"))]
             160 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
             161 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
+            162 s: [(1, Refusing("waiting for CFS (403)"))]
             300 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
             350 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
             400 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]

@@ -304,7 +304,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
 }
 
 /// Five nodes of which the last two have images that cannot be projected.
-async fn with_images(must_exist: bool) -> Site {
+async fn with_images(must_exist: bool, trouble: Option<Trouble>) -> Site {
     let options = Options { ims_images_must_exist: must_exist, ..Options::default() };
     let site = Site::start(options, |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
@@ -313,6 +313,7 @@ async fn with_images(must_exist: bool) -> Site {
     })
     .await;
     site.peers.state().refused.insert("gone".to_owned());
+    site.peers.state().trouble.extend(trouble.map(|trouble| ("ims", trouble)));
     let with = |id: &str, image: &str, parameters: &str| {
         let mut component = pending(id, "base");
         let kernel = format!("s3://boot-images/{image}/kernel");
@@ -335,16 +336,32 @@ async fn with_images(must_exist: bool) -> Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn image_that_cannot_be_projected_boots_as_in_bos() {
-    let site = with_images(false).await;
-    prepared(&site, 5).await;
-    let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(heard, ["x1", "x2", "x3", "x4", "x5"]);
+    for trouble in [None, Some(Trouble::Status(400)), Some(Trouble::Status(401)), Some(Trouble::Status(403))]
+    {
+        let site = with_images(false, trouble).await;
+        prepared(&site, 5).await;
+        let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(heard, ["x1", "x2", "x3", "x4", "x5"], "{trouble:?}");
+        site.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn catalogue_that_denies_calls_is_waited_for_where_images_must_exist() {
+    let site = with_images(true, Some(Trouble::Status(403))).await;
+    prepared(&site, 1).await;
+    let text = "waiting for IMS at HOST (refused PATCH /images/i1 since TIME: 403 Forbidden: out of order)";
+    for id in ["x1", "x2"] {
+        waits(&site, id, text).await;
+    }
+    site.peers.state().trouble.clear();
+    prepared(&site, 3).await;
     site.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_boots_from_an_unprojected_image_where_images_must_exist() {
-    let site = with_images(true).await;
+    let site = with_images(true, None).await;
     prepared(&site, 3).await;
     let mut told = String::new();
     for id in ["x4", "x5"] {
