@@ -92,7 +92,9 @@ impl<T: Clone> TakenSteps<T> {
         let is_outage = !state.failing.is_empty();
         state.failing.extend(failed);
         state.outages += u64::from(!is_outage && !state.failing.is_empty());
-        answered.into_iter().for_each(|id| drop(state.failing.remove(&id)));
+        for id in answered {
+            state.failing.remove(&id);
+        }
         state.leave_room();
     }
 

@@ -156,9 +156,7 @@ impl Pcs {
             return None;
         }
         for (id, text) in refused {
-            if refusals.memory.blame(&id, batch.is_taken(), now.into_std()).is_none() {
-                return None;
-            }
+            refusals.memory.blame(&id, batch.is_taken(), now.into_std())?;
             refusals.set_aside.insert(id.clone(), (now, text.clone()));
             readings.push((id, Reading::undefined(text)));
         }
