@@ -183,9 +183,9 @@ impl Target {
         Self { typical: Typical::Mean, ..self }
     }
 
-    /// Of the original with the same power service.
-    const fn originally(self, best: f64, worst: f64) -> Self {
-        Self { original: Some(Original { best, worst, power: self.power }), ..self }
+    /// Of the original, with the power service that it was measured with.
+    const fn originally(self, best: f64, worst: f64, power: Power) -> Self {
+        Self { original: Some(Original { best, worst, power }), ..self }
     }
 }
 
@@ -266,71 +266,114 @@ pub const TARGETS: &[Target] = &[
     lower("T18.list", "list of 1,000,000 over gRPC", "s", 15.0),
     lower("T18.start", "cold start with 1,000,000 components", "s", 40.0),
     lower("T18.memory", "memory with 1,000,000 components", "MiB", 1229.0),
-    lower("O1.1k", "GET of all 1,000 components", "s", 0.008).originally(0.08, 0.08),
-    lower("O1", "GET of all 10,000 components", "s", 0.033).originally(0.33, 0.71),
-    lower("O1.50k", "GET of all 50,000 components", "s", 0.17).originally(1.7, 2.9),
-    lower("O2.1k", "GET of all 1,000 in pages of 2,800", "s", 0.005).originally(0.05, 0.05),
-    lower("O2", "GET of all 10,000 in pages of 2,800", "s", 0.06).originally(0.6, 1.0),
-    lower("O2.50k", "GET of all 50,000 in pages of 2,800", "s", 0.5).originally(5.0, 6.6),
-    lower("O3.1k", "GET of a session's tenth of 1,000", "s", 0.002).originally(0.02, 0.02),
-    lower("O3", "GET of a session's tenth of 10,000", "s", 0.014).originally(0.14, 0.14),
-    lower("O3.50k", "GET of a session's tenth of 50,000", "s", 0.067).originally(0.67, 0.67),
-    lower("O3.none1k", "GET of a session of none of 1,000", "s", 0.002).originally(0.02, 0.02),
-    lower("O3.none", "GET of a session of none of 10,000", "s", 0.018).originally(0.18, 0.18),
-    lower("O3.none50k", "GET of a session of none of 50,000", "s", 0.056).originally(0.56, 0.56),
-    higher("O4.get", "single GETs, 8 at a time, 10,000 components", "/s", 5_200.0).originally(520.0, 520.0),
-    higher("O4.get50k", "single GETs, 8 at a time, 50,000 components", "/s", 5_830.0)
-        .originally(583.0, 583.0),
-    higher("O4.patch", "single PATCHes, 8 at a time, 10,000 components", "/s", 4_910.0)
-        .originally(491.0, 491.0),
-    higher("O4.patch50k", "single PATCHes, 8 at a time, 50,000 components", "/s", 5_230.0)
-        .originally(523.0, 523.0),
-    lower("O5", "bulk PATCH of 2,000 of 10,000 over REST", "s", 0.08).originally(0.16, 0.38),
-    lower("O5.50k", "bulk PATCH of 2,000 of 50,000 over REST", "s", 0.085).originally(0.17, 0.17),
+    lower("O1.1k", "GET of all 1,000 components", "s", 0.008).originally(0.08, 0.08, Power::None),
+    lower("O1", "GET of all 10,000 components", "s", 0.033).originally(0.33, 0.71, Power::None),
+    lower("O1.50k", "GET of all 50,000 components", "s", 0.17).originally(1.7, 2.9, Power::None),
+    lower("O2.1k", "GET of all 1,000 in pages of 2,800", "s", 0.005).originally(0.05, 0.05, Power::None),
+    lower("O2", "GET of all 10,000 in pages of 2,800", "s", 0.06).originally(0.6, 1.0, Power::None),
+    lower("O2.50k", "GET of all 50,000 in pages of 2,800", "s", 0.5).originally(5.0, 6.6, Power::None),
+    lower("O3.1k", "GET of a session's tenth of 1,000", "s", 0.002).originally(0.02, 0.02, Power::None),
+    lower("O3", "GET of a session's tenth of 10,000", "s", 0.014).originally(0.14, 0.14, Power::None),
+    lower("O3.50k", "GET of a session's tenth of 50,000", "s", 0.067).originally(0.67, 0.67, Power::None),
+    lower("O3.none1k", "GET of a session of none of 1,000", "s", 0.002).originally(0.02, 0.02, Power::None),
+    lower("O3.none", "GET of a session of none of 10,000", "s", 0.018).originally(0.18, 0.18, Power::None),
+    lower("O3.none50k", "GET of a session of none of 50,000", "s", 0.056).originally(0.56, 0.56, Power::None),
+    higher("O4.get", "single GETs, 8 at a time, 10,000 components", "/s", 5_200.0).originally(
+        520.0,
+        520.0,
+        Power::None,
+    ),
+    higher("O4.get50k", "single GETs, 8 at a time, 50,000 components", "/s", 5_830.0).originally(
+        583.0,
+        583.0,
+        Power::None,
+    ),
+    higher("O4.patch", "single PATCHes, 8 at a time, 10,000 components", "/s", 4_910.0).originally(
+        491.0,
+        491.0,
+        Power::None,
+    ),
+    higher("O4.patch50k", "single PATCHes, 8 at a time, 50,000 components", "/s", 5_230.0).originally(
+        523.0,
+        523.0,
+        Power::None,
+    ),
+    lower("O5", "bulk PATCH of 2,000 of 10,000 over REST", "s", 0.08).originally(0.16, 0.38, Power::None),
+    lower("O5.50k", "bulk PATCH of 2,000 of 50,000 over REST", "s", 0.085).originally(
+        0.17,
+        0.17,
+        Power::None,
+    ),
     lower("O6.1k", "session of 1,000 over REST, created to running", "s", 0.16)
         .with(Power::Quick)
-        .originally(1.6, 14.7),
-    lower("O6", "session of 10,000 over REST, created to running", "s", 0.54)
-        .with(Power::Quick)
-        .originally(5.4, 15.0),
+        .originally(1.6, 14.7, Power::Quick),
+    lower("O6", "session of 10,000 over REST, created to running", "s", 0.54).with(Power::Quick).originally(
+        5.4,
+        15.0,
+        Power::Quick,
+    ),
     lower("O6.30k", "session of 30,000 over REST, created to running", "s", 1.4)
         .with(Power::Quick)
-        .originally(14.0, 18.0),
+        .originally(14.0, 18.0, Power::Quick),
     lower("O7.1k", "boot of 1,000, on after 10 s, reported 10 s later, real protocols", "s", 22.0)
         .with(Power::Quick)
-        .originally(26.5, 89.7),
-    lower("O7", "such a boot of 10,000", "s", 22.0).with(Power::Quick).originally(58.0, 117.0),
-    lower("O7.30k", "such a boot of 30,000", "s", 22.0).with(Power::Quick).originally(171.0, 181.0),
+        .originally(26.5, 89.7, Power::Quick),
+    lower("O7", "such a boot of 10,000", "s", 22.0).with(Power::Quick).originally(58.0, 117.0, Power::Quick),
+    lower("O7.30k", "such a boot of 30,000", "s", 22.0).with(Power::Quick).originally(
+        171.0,
+        181.0,
+        Power::Quick,
+    ),
     lower("O8.1k", "shutdown of 1,000, off after 10 s, real protocols", "s", 12.0)
         .with(Power::Quick)
-        .originally(12.7, 89.6),
-    lower("O8", "such a shutdown of 10,000", "s", 12.0).with(Power::Quick).originally(30.0, 119.0),
-    lower("O8.30k", "such a shutdown of 30,000", "s", 12.0).with(Power::Quick).originally(125.0, 125.0),
-    lower("O9.1k", "CPU of everything for such a boot of 1,000", "s", 0.5)
-        .with(Power::Quick)
-        .originally(5.0, 5.0),
-    lower("O9", "CPU of everything for such a boot of 10,000", "s", 4.5)
-        .with(Power::Quick)
-        .originally(45.0, 49.0),
-    lower("O9.30k", "CPU of everything for such a boot of 30,000", "s", 24.6)
-        .with(Power::Quick)
-        .originally(246.0, 246.0),
-    lower("O10", "CPU in 15 s while 10,000 wait for configuration", "s", 0.37)
-        .with(Power::Quick)
-        .originally(3.7, 3.7),
+        .originally(12.7, 89.6, Power::Quick),
+    lower("O8", "such a shutdown of 10,000", "s", 12.0).with(Power::Quick).originally(
+        30.0,
+        119.0,
+        Power::Quick,
+    ),
+    lower("O8.30k", "such a shutdown of 30,000", "s", 12.0).with(Power::Quick).originally(
+        125.0,
+        125.0,
+        Power::Quick,
+    ),
+    lower("O9.1k", "CPU of everything for such a boot of 1,000", "s", 0.5).with(Power::Quick).originally(
+        5.0,
+        5.0,
+        Power::Quick,
+    ),
+    lower("O9", "CPU of everything for such a boot of 10,000", "s", 4.5).with(Power::Quick).originally(
+        45.0,
+        49.0,
+        Power::Quick,
+    ),
+    lower("O9.30k", "CPU of everything for such a boot of 30,000", "s", 24.6).with(Power::Quick).originally(
+        246.0,
+        246.0,
+        Power::Quick,
+    ),
+    lower("O10", "CPU in 15 s while 10,000 wait for configuration", "s", 0.37).with(Power::Quick).originally(
+        3.7,
+        3.7,
+        Power::Quick,
+    ),
     lower("O10.calls", "calls of the systems around it in a minute of that", "", 37.0)
         .with(Power::Quick)
-        .originally(376.0, 376.0),
-    lower("O11.1k", "memory with 1,000 components after a boot", "MiB", 80.0)
-        .with(Power::Quick)
-        .originally(800.0, 900.0),
-    lower("O11", "memory with 10,000 components after a boot", "MiB", 130.0)
-        .with(Power::Quick)
-        .originally(1_300.0, 1_500.0),
-    lower("O11.50k", "memory with 50,000 components", "MiB", 190.0).originally(1_900.0, 1_900.0),
+        .originally(376.0, 376.0, Power::Quick),
+    lower("O11.1k", "memory with 1,000 components after a boot", "MiB", 80.0).with(Power::Quick).originally(
+        800.0,
+        900.0,
+        Power::Quick,
+    ),
+    lower("O11", "memory with 10,000 components after a boot", "MiB", 130.0).with(Power::Quick).originally(
+        1_300.0,
+        1_500.0,
+        Power::Quick,
+    ),
+    lower("O11.50k", "memory with 50,000 components", "MiB", 190.0).originally(1_900.0, 1_900.0, Power::None),
     lower("O12", "reboot of three nodes with 6 s of hardware, begun at any time between readings", "s", 33.0)
         .with(Power::AsShipped)
         .mean()
-        .originally(152.0, 152.0),
+        .originally(152.0, 152.0, Power::AsShipped),
     lower("O12.redfish", "the same with profile `redfish`", "s", 10.0).with(Power::Redfish).mean(),
 ];

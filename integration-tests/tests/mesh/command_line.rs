@@ -227,20 +227,36 @@ async fn credentials_that_cannot_be_used_are_named_at_the_start() {
     let file = directory.path().join("pcs.toml");
     std::fs::write(&file, "tokn = 's3cret'").unwrap();
     let none = directory.path().join("none.toml");
-    let (file, none) = (file.display(), none.display());
-    let systems = "--set power.driver=pcs --set power.pcs.url=http://127.0.0.1:1 --set power.pcs.plain_http=true \
+    let [empty, keys] =
+        [("empty.toml", "token = ''"), ("keys.toml", "access_key = 'a'\nsecret_key = 's3cret'")].map(
+            |(name, text)| {
+                let path = directory.path().join(name);
+                std::fs::write(&path, text).unwrap();
+                path
+            },
+        );
+    let (file, none, empty, keys) = (file.display(), none.display(), empty.display(), keys.display());
+    let systems = "--set configuration.driver=cfs --set configuration.cfs.url=http://127.0.0.1:1 \
+         --set configuration.cfs.plain_http=true --set images.catalogue=ims --set images.ims.url=http://127.0.0.1:1 \
+         --set images.ims.plain_http=true --set power.driver=pcs --set power.pcs.url=http://127.0.0.1:1 --set power.pcs.plain_http=true \
          --set boot_parameters.driver=bss --set boot_parameters.bss.url=http://127.0.0.1:1 \
          --set boot_parameters.bss.plain_http=true";
     // The registry starts last and cannot, so that the program ends.
     let line = format!(
         "serve {systems} --set power.pcs.credentials=file:{file} \
          --set boot_parameters.bss.credentials=file:{none} \
+         --set configuration.cfs.credentials=file:{keys} --set images.ims.credentials=file:{empty} \
          --set component_registry.database_url=sqlite://{file}/none"
     );
     let ended = reveille(&line, directory.path()).await;
     for (setting, reason) in [
         ("power.pcs.credentials", "not a TOML document"),
         ("boot_parameters.bss.credentials", "No such file"),
+        (
+            "configuration.cfs.credentials",
+            "access_key cannot be used here; this peer can use token; username",
+        ),
+        ("images.ims.credentials", "token is empty; this peer can use token; username"),
     ] {
         let line = ended.errors.lines().find(|line| line.contains(setting)).unwrap_or_default();
         assert!(line.contains("credentials cannot be used") && line.contains(reason), "{}", ended.errors);

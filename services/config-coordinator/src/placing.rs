@@ -1,7 +1,7 @@
 //! Putting in place upstream what nodes need before they are switched on (BOS reference 5.5, steps 2 to 5).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -47,7 +47,7 @@ pub(crate) struct Placer {
     pub(crate) projections: TakenSteps<()>,
     /// Tokens of boot data that were accepted for them.
     pub(crate) tokens: TakenSteps<Arc<str>>,
-    pub(crate) image_verdicts: Verdicts<Arc<str>>,
+    pub(crate) image_verdicts: Verdicts<ComponentId>,
     pub(crate) boot_verdicts: Verdicts<ComponentId>,
 }
 
@@ -83,6 +83,7 @@ impl Placer {
     /// Forgets components that no longer exist.
     pub(crate) fn forget(&self, ids: &[ComponentId]) {
         self.end(ids);
+        self.image_verdicts.forget(ids);
         self.boot_verdicts.forget(ids);
         self.configurator.forget(ids);
     }
@@ -97,23 +98,33 @@ impl Placer {
         let (waiting, mut ready): (Vec<&Due>, Vec<&Due>) = open
             .iter()
             .partition(|one| self.needs_image(one) && self.projections.outcome(one, now).is_none());
-        let kernels: BTreeSet<Arc<str>> = waiting.iter().map(|one| kernel(one)).collect();
+        let mut images = BTreeMap::<_, Vec<_>>::new();
+        for one in &waiting {
+            images.entry(kernel(one)).or_default().push(one.component.id.clone());
+        }
         let deadline = self.deadline(|options| options.ims_read_timeout);
-        let must_exist = self.options.in_force().ims_images_must_exist;
-        let calls = kernels.into_iter().map(|kernel| async move {
+        let calls = images.into_iter().map(|(kernel, ids)| async move {
             let outcome = self.images.project(&kernel, deadline).await;
-            vec![Part::of_single_call([kernel].into(), outcome)]
+            vec![Part::of_single_call(ids.into(), outcome)]
         });
         let mut groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
-        if is_disturbed(&groups) {
-            self.projections.disturb();
-        }
+        note(&self.projections, &groups);
+        let must_exist = self.options.in_force().ims_images_must_exist;
         for parts in &mut groups {
-            parts.retain(|part| !boots_untagged(part, must_exist));
+            parts.retain(|part| match &part.outcome {
+                Err(failure) if boots_untagged(failure.kind, must_exist) => {
+                    tracing::warn!(%failure, nodes = part.items.len(), "image is not tagged, its nodes boot all the same");
+                    false
+                }
+                Ok(()) | Err(_) => true,
+            });
         }
-        let troubles = self.image_verdicts.troubles(&groups, |_| 0, Instant::now());
+        let generations: HashMap<_, _> =
+            waiting.iter().map(|one| (&one.component.id, one.component.generation)).collect();
+        let generation = |id: &_| generations.get(id).copied().unwrap_or_default();
+        let troubles = self.image_verdicts.troubles(&groups, generation, Instant::now());
         for one in waiting {
-            match troubles.get(&kernel(one)) {
+            match troubles.get(&one.component.id) {
                 Some(trouble) => {
                     let failed = FailedStep { step: Step::Images, trouble: trouble.clone() };
                     outcomes.insert(one.component.id.clone(), Err(failed));
@@ -144,9 +155,7 @@ impl Placer {
             }
         }
         let groups = self.put_groups(&booting).await;
-        if is_disturbed(&groups) {
-            self.tokens.disturb();
-        }
+        note(&self.tokens, &groups);
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
         outcomes.extend(troubles.into_iter().map(|(host, trouble)| {
@@ -234,23 +243,33 @@ fn kernel(due: &Due) -> Arc<str> {
     due.preparation.artifacts.kernel.clone().unwrap_or_default()
 }
 
-/// Whether the upstream did not work, so that it may have lost what it took before.
-fn is_disturbed<I, T>(groups: &[Vec<Part<I, T>>]) -> bool {
-    let failed = |part: &Part<I, T>| match &part.outcome {
-        Ok(_) => false,
-        Err(failure) => match failure.kind {
-            FailureKind::Refused | FailureKind::Denied => false,
-            FailureKind::Unreachable | FailureKind::Ambiguous => true,
-        },
+/// Notes for which components the upstream worked in this round.
+fn note<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<Part<ComponentId, O>>]) {
+    let parts = groups.iter().flatten();
+    let (failed, answered): (Vec<_>, Vec<_>) = parts.partition(|part| has_failed(part));
+    let ids = |parts: Vec<&Part<ComponentId, O>>| {
+        let items = parts.into_iter().flat_map(|part| part.items.iter().cloned());
+        items.collect::<Vec<_>>()
     };
-    groups.iter().flatten().any(failed)
+    steps.note(ids(failed), ids(answered));
 }
 
-/// Whether nodes boot although their image was not tagged. As in BOS, they do where the catalogue refuses it, unless images
-/// `must_exist` there: such a node may not mount its root file system, and no other harm comes of it. An outage of the
-/// catalogue is waited for.
-fn boots_untagged<I, T>(part: &Part<I, T>, must_exist: bool) -> bool {
-    part.is_refused() && !must_exist
+/// Whether the upstream did not work, so that it may have lost what it took before.
+fn has_failed<I, T>(part: &Part<I, T>) -> bool {
+    match part.outcome.as_ref().map_err(|failure| failure.kind) {
+        Ok(_) | Err(FailureKind::Refused | FailureKind::Denied) => false,
+        Err(FailureKind::Unreachable | FailureKind::Ambiguous) => true,
+    }
+}
+
+/// Whether nodes boot although their image was not tagged. As in BOS, they do where the catalogue refuses it, or denies such
+/// calls, unless images `must_exist` there: such a node may not mount its root file system, and no other harm comes of it.
+/// An outage of the catalogue is waited for.
+fn boots_untagged(kind: FailureKind, must_exist: bool) -> bool {
+    match kind {
+        FailureKind::Refused | FailureKind::Denied => !must_exist,
+        FailureKind::Unreachable | FailureKind::Ambiguous => false,
+    }
 }
 
 /// What the last step says about a component. One that wants no configuration need not wait until the service
@@ -270,6 +289,14 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn only_an_answer_lets_nodes_boot_untagged() {
+        use FailureKind::*;
+        for (kind, boots) in [(Refused, true), (Denied, true), (Unreachable, false), (Ambiguous, false)] {
+            assert_eq!([false, true].map(|must| boots_untagged(kind, must)), [boots, false], "{kind:?}");
+        }
+    }
 
     #[test]
     fn who_wants_no_configuration_does_not_wait_for_the_service() {

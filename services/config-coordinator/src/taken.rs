@@ -2,7 +2,10 @@
 //!
 //! They are a memory of this process: after a restart every step is taken again, which does no harm.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use chassis::memory::leave_room;
 use domain::{
@@ -22,8 +25,10 @@ pub(crate) struct TakenSteps<T> {
 
 struct StepState<T> {
     taken: HashMap<ComponentId, Taken<T>>,
-    /// Number of calls that the upstream did not answer as it should.
-    disturbances: u64,
+    /// Components for which the last call failed.
+    failing: HashSet<ComponentId>,
+    /// Number of outages. One lasts as long as calls fail for any component.
+    outages: u64,
 }
 
 struct Taken<T> {
@@ -33,12 +38,14 @@ struct Taken<T> {
     attempt: u32,
     artifacts: Arc<BootArtifacts>,
     at: Instant,
-    disturbances: u64,
+    /// Number of outages until then.
+    outages: u64,
 }
 
 impl<T> Default for TakenSteps<T> {
     fn default() -> Self {
-        Self { state: Mutex::new(StepState { taken: HashMap::new(), disturbances: 0 }) }
+        let state = StepState { taken: HashMap::new(), failing: HashSet::new(), outages: 0 };
+        Self { state: Mutex::new(state) }
     }
 }
 
@@ -52,7 +59,7 @@ impl<T: Clone> TakenSteps<T> {
             attempt: taken.attempt,
             artifacts: Arc::clone(&taken.artifacts),
             age: now.saturating_duration_since(taken.at),
-            disturbed: taken.disturbances != state.disturbances,
+            disturbed: taken.outages != state.outages,
         };
         let stands = preparation::stands(&step, due.component.generation, &due.preparation);
         // Another replica may have prepared the component in between.
@@ -69,22 +76,98 @@ impl<T: Clone> TakenSteps<T> {
             attempt: due.preparation.attempt,
             artifacts: Arc::clone(&due.preparation.artifacts),
             at: now,
-            disturbances: state.disturbances,
+            outages: state.outages,
         };
         state.taken.insert(due.component.id.clone(), taken);
     }
 
-    /// Notes that the upstream is in trouble. What it took until now may be lost.
-    pub(crate) fn disturb(&self) {
+    /// Notes for which components the upstream did not work in a round, and for which it answered. Where an outage begins,
+    /// what the upstream took until now may be lost. What it takes from then on stands, for whomever it fails besides.
+    pub(crate) fn note(
+        &self,
+        failed: impl IntoIterator<Item = ComponentId>,
+        answered: impl IntoIterator<Item = ComponentId>,
+    ) {
         let mut state = self.state.lock();
-        state.disturbances += 1;
-        state.taken.clear();
+        let is_outage = !state.failing.is_empty();
+        state.failing.extend(failed);
+        state.outages += u64::from(!is_outage && !state.failing.is_empty());
+        for id in answered {
+            state.failing.remove(&id);
+        }
+        state.leave_room();
     }
 
     /// Forgets components whose preparation has ended, or that no longer exist.
     pub(crate) fn forget<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId>) {
         let mut state = self.state.lock();
-        ids.into_iter().for_each(|id| drop(state.taken.remove(id)));
-        leave_room(&mut state.taken);
+        for id in ids {
+            state.taken.remove(id);
+            state.failing.remove(id);
+        }
+        state.leave_room();
+    }
+}
+
+impl<T> StepState<T> {
+    fn leave_room(&mut self) {
+        leave_room(&mut self.taken);
+        if self.failing.is_empty() {
+            self.failing = HashSet::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{component::Component, preparation::Preparation};
+
+    use super::*;
+
+    fn due(name: &str) -> Due {
+        let component = Component::new(ComponentId::parse(name).unwrap());
+        let preparation = Preparation {
+            attempt: 1,
+            artifacts: Arc::default(),
+            configuration: Arc::default(),
+            session: Arc::default(),
+        };
+        Due { component: Arc::new(component), preparation, tenure: 0 }
+    }
+
+    /// Plays rounds, each as the letters for which calls fail and those that are taken, and the letters that are forgotten
+    /// then. Gives those whose step still stands at the end.
+    fn standing(rounds: &[(&str, &str, &str)]) -> String {
+        let (steps, now) = (TakenSteps::default(), Instant::now());
+        let dues: Vec<_> = ["a", "b", "c"].map(due).into();
+        let picked = |letters: &str| {
+            let dues = dues.iter().filter(|due| letters.contains(due.component.id.as_str()));
+            dues.collect::<Vec<_>>()
+        };
+        let ids =
+            |letters| picked(letters).into_iter().map(|due| due.component.id.clone()).collect::<Vec<_>>();
+        for (failed, taken, forgotten) in rounds {
+            steps.note(ids(failed), ids(taken));
+            picked(taken).into_iter().for_each(|due| steps.keep(due, (), now));
+            steps.forget(&ids(forgotten));
+        }
+        let standing = dues.iter().filter(|due| steps.outcome(due, now).is_some());
+        standing.map(|due| due.component.id.to_string()).collect()
+    }
+
+    #[test]
+    fn an_outage_disturbs_once_what_was_taken_before() {
+        for (name, rounds, expected) in [
+            ("no trouble", &[("", "ab", "")][..], "ab"),
+            ("taken before", &[("", "a", ""), ("b", "", "")], ""),
+            ("taken as it begins", &[("b", "a", "")], "a"),
+            ("taken while it lasts", &[("b", "", ""), ("", "a", ""), ("b", "", ""), ("b", "", "")], "a"),
+            ("others fail as well", &[("b", "", ""), ("", "a", ""), ("c", "", "")], "a"),
+            ("others take over", &[("b", "a", ""), ("c", "b", ""), ("", "c", "")], "abc"),
+            ("it ended, and another began", &[("b", "a", ""), ("", "b", ""), ("c", "", "")], ""),
+            ("nobody waits for its end", &[("b", "a", ""), ("", "", "b"), ("c", "", "")], ""),
+        ] {
+            assert_eq!(standing(rounds), expected, "{name}");
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum StepTrouble {
     Refused(Arc<str>),
     /// An upstream did not do it, whoever the component: it is waited for, and nothing is counted.
     Awaited(Arc<str>),
-    /// An upstream refuses every component: it is waited for as well, and asked again after longer pauses.
+    /// An upstream refuses or denies every component: it is waited for as well, and asked again after longer pauses.
     Refusing(Arc<str>),
     /// The configuration upstream does not have the node, so it is held until it does. Nothing is counted.
     Missing,
@@ -28,7 +28,7 @@ impl StepTrouble {
         Self::Refused(format!("{}{failure}", step.prefix()).into())
     }
 
-    /// Makes the trouble of an upstream that refuses everybody, so nobody has judged the component.
+    /// Makes the trouble of an upstream that refuses or denies everybody, so nobody has judged the component.
     pub(crate) fn refusing(failure: &Failure) -> Self {
         Self::Refusing(waiting_for(failure))
     }

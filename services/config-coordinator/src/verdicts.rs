@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-use domain::refusal::RefusalMemory;
+use domain::refusal::{RefusalMemory, Witness};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -55,22 +55,26 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
             let within = parts.iter().any(|part| part.outcome.is_ok());
             for part in parts {
                 let Err(failure) = &part.outcome else { continue };
-                let mut set_aside = 0;
+                let (mut set_aside, mut ground) = (0, "");
                 for item in part.items.iter() {
-                    let trouble = if failure.kind != FailureKind::Refused {
-                        StepTrouble::awaited(failure)
-                    } else if is_definite(failure) || state.refusals.sets_aside(item, within, now.into_std())
-                    {
-                        set_aside += 1;
-                        StepTrouble::refused(self.step, failure)
-                    } else {
-                        refuses.get_or_insert(failure);
-                        StepTrouble::refusing(failure)
+                    let trouble = match failure.kind {
+                        FailureKind::Unreachable | FailureKind::Ambiguous => StepTrouble::awaited(failure),
+                        FailureKind::Denied => StepTrouble::refusing(failure),
+                        FailureKind::Refused => match state.ground(item, failure, within, now) {
+                            Some(found) => {
+                                (set_aside, ground) = (set_aside + 1, found);
+                                StepTrouble::refused(self.step, failure)
+                            }
+                            None => {
+                                refuses.get_or_insert(failure);
+                                StepTrouble::refusing(failure)
+                            }
+                        },
                     };
                     troubles.insert(item.clone(), trouble);
                 }
                 if set_aside > 0 {
-                    tracing::warn!(%failure, step = ?self.step, nodes = set_aside, "refused while others are taken");
+                    tracing::warn!(%failure, step = ?self.step, nodes = set_aside, "{ground}");
                 }
             }
         }
@@ -95,6 +99,18 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
         } else if part.is_refused() {
             self.refusals.refuse(part.items.iter().map(|item| (item, generation(item))), now.into_std());
         }
+    }
+
+    /// Why an item is set aside that was refused just now; none: it waits for the service.
+    fn ground(&mut self, item: &K, failure: &Failure, within: bool, now: Instant) -> Option<&'static str> {
+        if is_definite(failure) {
+            return Some("refused, whoever else is taken");
+        }
+        let witness = self.refusals.blame(item, within, now.into_std())?;
+        Some(match witness {
+            Witness::Alone => "refused, and nothing else was there to compare",
+            Witness::Nobody | Witness::Elsewhere | Witness::Within => "refused while others are taken",
+        })
     }
 
     fn log(&mut self, step: Step, refuses: Option<&Failure>, is_taken: bool) {
@@ -127,7 +143,7 @@ mod tests {
 
     fn part(items: &[u32], outcome: Result<(), u16>) -> Part<u32, ()> {
         let failure = |status| Failure {
-            kind: FailureKind::Refused,
+            kind: if status == 403 { FailureKind::Denied } else { FailureKind::Refused },
             status: StatusCode::from_u16(status).ok(),
             text: format!("CFS ({status})"),
         };
@@ -154,6 +170,10 @@ mod tests {
         round(159, 3, &[vec![part(&[1], Err(400))]]);
         round(160, 3, &[vec![part(&[1], Err(400))]]);
         round(161, 3, &[vec![part(&[1], Err(400)), part(&[2], Err(400))]]);
+        round(162, 3, &[vec![part(&[1], Err(403))]]);
+        for seconds in [300, 350, 400] {
+            round(seconds, 4, &[vec![part(&[1, 2], Err(400))]]);
+        }
         expect![[r#"
             0 s: []
             10 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)")), (3, Refused("Error encountered setting CFS information: CFS (404)"))]
@@ -165,6 +185,10 @@ mod tests {
             159 s: [(1, Refusing("waiting for CFS (400)"))]
             160 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
             161 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
+            162 s: [(1, Refusing("waiting for CFS (403)"))]
+            300 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
+            350 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
+            400 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
         "#]]
         .assert_eq(&rows);
     }

@@ -31,7 +31,8 @@ pub struct StepTaken {
     pub artifacts: Arc<BootArtifacts>,
     /// Time since.
     pub age: Duration,
-    /// Whether the upstream was in trouble since then: it may have restarted without what it took.
+    /// Whether an outage of the upstream began since then: it may have restarted without what it took. Further failures of
+    /// an outage that had begun before tell nothing new.
     pub disturbed: bool,
 }
 

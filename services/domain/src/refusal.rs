@@ -2,7 +2,8 @@
 //!
 //! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. Nobody has
 //! judged a node unless the service took other nodes at the same time. So a batch of which nobody is taken waits for the
-//! service, and a node is set aside only when it is refused while others are taken, or when it is refused alone for long.
+//! service, and a node is set aside only when it is refused while others are taken. A node that is alone has nobody to be
+//! compared with, so it loses an attempt only after a long time, and the next one only after as long again.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,7 +13,7 @@ mod memory;
 pub use batch::RefusedBatch;
 pub use memory::RefusalMemory;
 
-/// How long a single node is refused before that is taken for the node's own fault where no other call tells.
+/// How long a single node is refused for each attempt that it loses where no other call tells whose fault that is.
 pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
 
 /// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is refused,

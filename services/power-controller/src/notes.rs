@@ -13,7 +13,7 @@ use std::{
 
 use domain::{
     power::{Caller, WITHDRAW_AGAIN},
-    refusal::{RefusalMemory, RefusalStep, RefusedBatch},
+    refusal::{RefusalMemory, RefusalStep, RefusedBatch, Witness},
     trouble::Trouble,
 };
 use parking_lot::Mutex;
@@ -213,6 +213,9 @@ impl Notes {
             // Each probe is judged by what the upstream takes from now on.
             refusals.forget(members.iter().map(|member| &member.id));
         }
+        if witness == Witness::Alone {
+            refusals.begin_anew(&first.id, now);
+        }
         step
     }
 
@@ -304,6 +307,15 @@ mod tests {
                 notes.refused(&transition("other", 1..2), at(second));
             }
             assert_eq!(notes.refused(&lone, at(60)), expected, "{name}");
+            if other_refused_at.is_some() {
+                continue;
+            }
+            let next = transition("next attempt", 0..1);
+            for (second, expected) in
+                [(70, RefusalStep::BackOff), (119, RefusalStep::BackOff), (120, expected)]
+            {
+                assert_eq!(notes.refused(&next, at(second)), expected, "{name}, {second} s");
+            }
         }
     }
 

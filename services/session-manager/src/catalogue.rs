@@ -8,7 +8,7 @@ use domain::image::Listing;
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use upstream::{Failure, Peer, Request};
+use upstream::{CredentialUse, Failure, Peer, Request};
 
 /// Architecture of an image that states none.
 const DEFAULT_ARCH: &str = "x86_64";
@@ -41,7 +41,7 @@ impl ImageCatalogue {
             CatalogueDriver::None => Self::None,
             CatalogueDriver::Ims => {
                 let peer = Peer::new(Self::NAME, &settings.ims).context("images.ims")?;
-                peer.check_credentials("images.ims");
+                peer.check_credentials("images.ims", CredentialUse::Header);
                 Self::Ims(peer)
             }
         })

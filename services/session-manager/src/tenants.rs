@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use tokio::sync::Notify;
-use upstream::{Peer, Request};
+use upstream::{CredentialUse, Peer, Request};
 
 use crate::{
     dependency::{DependencyError, DependencyOutage, MEMBERSHIP},
@@ -114,7 +114,7 @@ impl Tenants {
             TenantsDriver::None => TenantDriver::None,
             TenantsDriver::Tapms => {
                 let peer = Peer::new("TAPMS", &settings.tapms).context("tenants.tapms")?;
-                peer.check_credentials("tenants.tapms");
+                peer.check_credentials("tenants.tapms", CredentialUse::Header);
                 TenantDriver::Tapms(peer)
             }
         };

@@ -49,6 +49,27 @@ pub struct ClientGrant {
     pub scope: String,
 }
 
+/// How a peer is shown its credentials, which decides the kinds that it can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CredentialUse {
+    /// In a header of each call, or to log in.
+    Header,
+    /// In signatures of calls (S3).
+    Signature,
+}
+
+impl CredentialUse {
+    /// Returns the kinds that can be used, as members of the document.
+    fn kinds(self) -> &'static str {
+        match self {
+            Self::Header => {
+                "token; username and password; or token_url, client_id, client_secret and, if needed, scope"
+            }
+            Self::Signature => "access_key and secret_key",
+        }
+    }
+}
+
 /// Error text for an invalid document. The parser's own text would repeat the wrong line or its value.
 const SHAPE: &str = "not a TOML document with texts for one of: token; username and password; token_url, \
     client_id, client_secret and, if needed, scope; access_key and secret_key";
@@ -63,6 +84,33 @@ impl Credentials {
             return Err("token: has a character that a header cannot have".to_owned());
         }
         Ok(credentials)
+    }
+
+    /// Returns why a peer that is shown them in this way cannot use them; `None`: it can, or needs none.
+    pub(crate) fn flaw(&self, shown: CredentialUse) -> Option<String> {
+        let (takes, members) = match self {
+            Self::None => return None,
+            Self::Token { token } => (CredentialUse::Header, vec![("token", token.reveal())]),
+            Self::Password { username, password } => (
+                CredentialUse::Header,
+                vec![("username", username.as_str()), ("password", password.reveal())],
+            ),
+            Self::Client(ClientGrant { token_url, client_id, client_secret, scope: _ }) => {
+                let id = [("token_url", token_url.as_str()), ("client_id", client_id)];
+                (CredentialUse::Header, [&id[..], &[("client_secret", client_secret.reveal())]].concat())
+            }
+            Self::Keys { access_key, secret_key } => {
+                let members = vec![("access_key", access_key.as_str()), ("secret_key", secret_key.reveal())];
+                (CredentialUse::Signature, members)
+            }
+        };
+        let empty = members.iter().find(|(_, value)| value.is_empty());
+        let flaw = match empty {
+            _ if takes != shown => format!("{} cannot be used here", members[0].0),
+            Some((name, _)) => format!("{name} is empty"),
+            None => return None,
+        };
+        Some(format!("{flaw}; this peer can use {}", shown.kinds()))
     }
 
     /// Values that no text or log may show.
@@ -140,6 +188,59 @@ mod tests {
                 not a TOML document with texts for one of: token; username and password; token_url, client_id, client_secret and, if needed, scope; access_key and secret_key
             "access_key = 's3cret'"
                 not a TOML document with texts for one of: token; username and password; token_url, client_id, client_secret and, if needed, scope; access_key and secret_key
+        "#]].assert_eq(&table);
+    }
+
+    #[test]
+    fn credentials_have_to_be_of_a_kind_that_the_peer_can_use_and_not_empty() {
+        let mut table = String::new();
+        for text in [
+            "token = 't'",
+            "token = ''",
+            "username = 'root'\npassword = 's3cret'",
+            "username = ''\npassword = 's3cret'",
+            "username = 'root'\npassword = ''",
+            "token_url = 'https://a/token'\nclient_id = 'b'\nclient_secret = ''",
+            "access_key = 'b'\nsecret_key = 's3cret'",
+            "access_key = 'b'\nsecret_key = ''",
+        ] {
+            let credentials = Credentials::parse(text).unwrap();
+            writeln!(table, "{text:?}").unwrap();
+            for shown in [CredentialUse::Header, CredentialUse::Signature] {
+                let flaw = credentials.flaw(shown);
+                let flaw = flaw.as_deref().unwrap_or("fine");
+                assert!(!flaw.contains("s3cret"), "{flaw}");
+                writeln!(table, "    {shown:?}: {flaw}").unwrap();
+            }
+        }
+        for shown in [CredentialUse::Header, CredentialUse::Signature] {
+            assert_eq!(Credentials::None.flaw(shown), None);
+        }
+        expect![[r#"
+            "token = 't'"
+                Header: fine
+                Signature: token cannot be used here; this peer can use access_key and secret_key
+            "token = ''"
+                Header: token is empty; this peer can use token; username and password; or token_url, client_id, client_secret and, if needed, scope
+                Signature: token cannot be used here; this peer can use access_key and secret_key
+            "username = 'root'\npassword = 's3cret'"
+                Header: fine
+                Signature: username cannot be used here; this peer can use access_key and secret_key
+            "username = ''\npassword = 's3cret'"
+                Header: username is empty; this peer can use token; username and password; or token_url, client_id, client_secret and, if needed, scope
+                Signature: username cannot be used here; this peer can use access_key and secret_key
+            "username = 'root'\npassword = ''"
+                Header: password is empty; this peer can use token; username and password; or token_url, client_id, client_secret and, if needed, scope
+                Signature: username cannot be used here; this peer can use access_key and secret_key
+            "token_url = 'https://a/token'\nclient_id = 'b'\nclient_secret = ''"
+                Header: client_secret is empty; this peer can use token; username and password; or token_url, client_id, client_secret and, if needed, scope
+                Signature: token_url cannot be used here; this peer can use access_key and secret_key
+            "access_key = 'b'\nsecret_key = 's3cret'"
+                Header: access_key cannot be used here; this peer can use token; username and password; or token_url, client_id, client_secret and, if needed, scope
+                Signature: fine
+            "access_key = 'b'\nsecret_key = ''"
+                Header: access_key cannot be used here; this peer can use token; username and password; or token_url, client_id, client_secret and, if needed, scope
+                Signature: secret_key is empty; this peer can use access_key and secret_key
         "#]].assert_eq(&table);
     }
 }

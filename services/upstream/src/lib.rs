@@ -38,7 +38,7 @@ mod secret;
 mod watched;
 mod wire;
 
-pub use credentials::{ClientGrant, Credentials};
+pub use credentials::{ClientGrant, CredentialUse, Credentials};
 pub use failure::{Failure, FailureKind};
 pub use group::{PeerError, PeerGroup};
 pub use peer::Peer;

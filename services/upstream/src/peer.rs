@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    Answer, Credentials, Failure, FailureKind, PeerError, PeerGroup, Request,
+    Answer, CredentialUse, Credentials, Failure, FailureKind, PeerError, PeerGroup, Request,
     circuit::{LastingDenial, LastingTrouble},
     circuits::{CallCircuits, CallPermit, PeerCircuits},
     error_text,
@@ -65,10 +65,13 @@ impl Peer {
         Ok(Self { inner: Arc::new(PeerInner { name, wire, slots, circuits, clock: Mutex::default() }) })
     }
 
-    /// Reads the credentials and logs a warning if they cannot be used. The peer is created all the same, since
-    /// credentials may be mounted later. `section` is the section of the settings, such as `power.pcs`.
-    pub fn check_credentials(&self, section: &str) {
-        if let Err(reason) = self.inner.wire.keyring.current() {
+    /// Reads the credentials and logs a warning if they cannot be used, or cannot be `shown` to the peer as it asks. The peer
+    /// is created all the same, since credentials may be mounted later. `section` is the section of the settings, such as
+    /// `power.pcs`.
+    pub fn check_credentials(&self, section: &str, shown: CredentialUse) {
+        let keys = self.inner.wire.keyring.current();
+        let flaw = keys.map_or_else(Some, |keys| keys.credentials.flaw(shown));
+        if let Some(reason) = flaw {
             let setting = format!("{section}.credentials");
             tracing::warn!(peer = self.inner.name, setting, reason, "credentials cannot be used");
         }

@@ -37,6 +37,8 @@ pub(crate) struct Played {
     pub(crate) trouble: HashMap<&'static str, Trouble>,
     /// Nobody takes anything that names one of these.
     pub(crate) refused: BTreeSet<String>,
+    /// BSS answers 503 when it is given boot data of one of these.
+    pub(crate) failing: BTreeSet<String>,
     /// The next change of configurations takes effect only after this, and from then on CFS hangs.
     pub(crate) late_change: Option<Duration>,
     /// Method, path and query of every request.
@@ -67,6 +69,7 @@ impl Peers {
             bss: BTreeMap::new(),
             trouble: HashMap::new(),
             refused: BTreeSet::new(),
+            failing: BTreeSet::new(),
             late_change: None,
             heard: Vec::new(),
             tokens: 0,
@@ -252,6 +255,9 @@ async fn put_boot_parameters(State(state): Shared, method: Method, uri: Uri, bod
     let mut state = state.lock();
     if let Some(bad) = hosts.iter().find(|host| state.refused.contains(**host)) {
         return refusal(bad);
+    }
+    if hosts.iter().any(|host| state.failing.contains(*host)) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     state.tokens += 1;
     let token = format!("token-{}", state.tokens);

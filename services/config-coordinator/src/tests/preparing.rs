@@ -209,6 +209,33 @@ async fn an_outage_repeats_only_the_step_that_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_during_an_outage_is_not_repeated_while_others_fail() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    site.peers.configure(ids(4), "", "unconfigured");
+    site.peers.state().failing.insert("x003".to_owned());
+    site.peers.state().trouble.insert("cfs", Trouble::Status(503));
+    let mut other = pending("x003", "base");
+    let artifacts = BootArtifacts { kernel: Some("k2".into()), ..BootArtifacts::default() };
+    other.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
+    site.registry.put(other);
+    heard(&site, "PUT /bss", 1).await;
+    site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
+    for id in ids(3) {
+        let text = "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)";
+        waits(&site, &id, text).await;
+    }
+    let tokens = || ids(3).map(|id| site.peers.state().bss[&id].0.clone()).collect::<Vec<_>>();
+    let (accepted, puts) = (tokens(), site.peers.heard("PUT /bss"));
+    heard(&site, "PUT /bss", puts + 4).await;
+    assert_eq!(tokens(), accepted, "the accepted boot data were put again");
+    site.peers.state().failing.clear();
+    site.peers.state().trouble.clear();
+    prepared(&site, 4).await;
+    assert_eq!(tokens(), accepted, "the accepted boot data were put again");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_refuses_everybody_is_waited_for() {
     for (peer, call, text) in [
         ("bss", "PUT /bss", "BSS at HOST (refused PUT /bootparameters: 400 Bad Request: out of order)"),
@@ -277,7 +304,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
 }
 
 /// Five nodes of which the last two have images that cannot be projected.
-async fn with_images(must_exist: bool) -> Site {
+async fn with_images(must_exist: bool, trouble: Option<Trouble>) -> Site {
     let options = Options { ims_images_must_exist: must_exist, ..Options::default() };
     let site = Site::start(options, |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
@@ -286,6 +313,7 @@ async fn with_images(must_exist: bool) -> Site {
     })
     .await;
     site.peers.state().refused.insert("gone".to_owned());
+    site.peers.state().trouble.extend(trouble.map(|trouble| ("ims", trouble)));
     let with = |id: &str, image: &str, parameters: &str| {
         let mut component = pending(id, "base");
         let kernel = format!("s3://boot-images/{image}/kernel");
@@ -308,16 +336,32 @@ async fn with_images(must_exist: bool) -> Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn image_that_cannot_be_projected_boots_as_in_bos() {
-    let site = with_images(false).await;
-    prepared(&site, 5).await;
-    let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(heard, ["x1", "x2", "x3", "x4", "x5"]);
+    for trouble in [None, Some(Trouble::Status(400)), Some(Trouble::Status(401)), Some(Trouble::Status(403))]
+    {
+        let site = with_images(false, trouble).await;
+        prepared(&site, 5).await;
+        let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(heard, ["x1", "x2", "x3", "x4", "x5"], "{trouble:?}");
+        site.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn catalogue_that_denies_calls_is_waited_for_where_images_must_exist() {
+    let site = with_images(true, Some(Trouble::Status(403))).await;
+    prepared(&site, 1).await;
+    let text = "waiting for IMS at HOST (refused PATCH /images/i1 since TIME: 403 Forbidden: out of order)";
+    for id in ["x1", "x2"] {
+        waits(&site, id, text).await;
+    }
+    site.peers.state().trouble.clear();
+    prepared(&site, 3).await;
     site.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_boots_from_an_unprojected_image_where_images_must_exist() {
-    let site = with_images(true).await;
+    let site = with_images(true, None).await;
     prepared(&site, 3).await;
     let mut told = String::new();
     for id in ["x4", "x5"] {

@@ -15,13 +15,13 @@ use anyhow::Context as _;
 use chassis::settings;
 use http::StatusCode;
 
-use ::upstream::Peer;
+use ::upstream::{CredentialUse, Peer};
 pub(crate) use ::upstream::{Failure, FailureKind};
 
 /// The system called `name`, whose settings are in `section`.
 fn peer(name: &str, section: &str, settings: &settings::Peer) -> anyhow::Result<Peer> {
     let peer = Peer::new(name, settings).with_context(|| section.to_owned())?;
-    peer.check_credentials(section);
+    peer.check_credentials(section, CredentialUse::Header);
     Ok(peer)
 }
 

@@ -82,10 +82,22 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
         witness(within, refused_for, taken_ago, alone)
     }
 
-    /// Whether an item that was refused just now is set aside.
-    #[must_use]
-    pub fn sets_aside(&self, item: &K, within: bool, now: Instant) -> bool {
-        next_step(1, self.witness(item, within, now), true) == RefusalStep::SetAside
+    /// The evidence by which an item is set aside that was refused just now; none: it waits. Where nothing but time tells,
+    /// the same time has to pass before it is set aside once more.
+    pub fn blame(&mut self, item: &K, within: bool, now: Instant) -> Option<Witness> {
+        let witness = self.witness(item, within, now);
+        let is_blamed = next_step(1, witness, true) == RefusalStep::SetAside;
+        if witness == Witness::Alone {
+            self.begin_anew(item, now);
+        }
+        is_blamed.then_some(witness)
+    }
+
+    /// Notes that an item was set aside although nothing but time told so. The refusals before do not count again.
+    pub fn begin_anew(&mut self, item: &K, now: Instant) {
+        if let Some(suspect) = self.suspects.get_mut(item) {
+            suspect.since = now;
+        }
     }
 }
 
@@ -107,10 +119,11 @@ mod tests {
                 Ok(generation) => memory.refuse(items.iter().map(|item| (item, generation)), now),
                 Err(_) => memory.take(&items, now),
             }
-            let verdicts = items.iter().map(|item| match memory.sets_aside(item, false, now) {
+            let verdicts = items.iter().map(|item| match memory.blame(item, false, now) {
                 _ if *outcome == "+" => "taken",
-                true => "set aside",
-                false => "waits",
+                Some(Witness::Alone) => "set aside alone",
+                Some(_) => "set aside",
+                None => "waits",
             });
             let verdicts: Vec<_> = verdicts.collect();
             let remembered = memory.suspects.len();
@@ -140,24 +153,36 @@ mod tests {
     }
 
     #[test]
-    fn lone_item_is_set_aside_after_a_while() {
+    fn lone_item_is_set_aside_after_a_while_each_time() {
         expect![[r#"
             0 s a: waits, 1 remembered
             30 s a: waits, 1 remembered
-            60 s a: set aside, 1 remembered
-            61 s b: waits, 2 remembered
-            62 s a: waits, 2 remembered
-            120 s a: waits, 2 remembered
-            121 s a: set aside, 1 remembered
+            60 s a: set aside alone, 1 remembered
+            70 s a: waits, 1 remembered
+            119 s a: waits, 1 remembered
+            120 s a: set aside alone, 1 remembered
+            179 s a: waits, 1 remembered
+            180 s a: set aside alone, 1 remembered
+            181 s a: waits, 1 remembered
+            201 s b: waits, 2 remembered
+            220 s a: waits, 2 remembered
+            241 s a: waits, 2 remembered
+            262 s a: set aside alone, 1 remembered
         "#]]
         .assert_eq(&play(&[
             (0, "a", "1"),
             (30, "a", "1"),
             (60, "a", "1"),
-            (61, "b", "1"),
-            (62, "a", "1"),
+            (70, "a", "1"),
+            (119, "a", "1"),
             (120, "a", "1"),
-            (121, "a", "1"),
+            (179, "a", "1"),
+            (180, "a", "1"),
+            (181, "a", "2"),
+            (201, "b", "1"),
+            (220, "a", "2"),
+            (241, "a", "2"),
+            (262, "a", "2"),
         ]));
     }
 
@@ -169,7 +194,7 @@ mod tests {
             60 s d: waits, 1 remembered
             120 s a: waits, 1 remembered
             179 s a: waits, 1 remembered
-            180 s a: set aside, 1 remembered
+            180 s a: set aside alone, 1 remembered
         "#]]
         .assert_eq(&play(&[
             (0, "abc", "1"),

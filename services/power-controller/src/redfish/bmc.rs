@@ -8,7 +8,7 @@ use std::{
 use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
-use upstream::{Answer, Credentials, Failure, FailureKind, Peer, Request};
+use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, Request};
 
 use super::{
     access::{self, Access, Session, TOKEN},
@@ -60,7 +60,7 @@ impl Bmc {
 
     /// Warns if the credentials cannot be used that the settings name in `section`.
     pub(super) fn check_credentials(&self, section: &str) {
-        self.peer.check_credentials(section);
+        self.peer.check_credentials(section, CredentialUse::Header);
     }
 
     /// What it is called in texts.

@@ -10,7 +10,7 @@ use http::{
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE},
 };
 use rusty_s3::{Bucket, Credentials as Keys, S3Action, UrlStyle};
-use upstream::{Answer, Credentials, Failure, Peer, PeerError, Request, Secret};
+use upstream::{Answer, CredentialUse, Credentials, Failure, Peer, PeerError, Request, Secret};
 
 use super::object::{LARGEST, ObjectError};
 use crate::dependency::DependencyOutage;
@@ -41,7 +41,7 @@ impl S3Images {
     /// Names the setting of the peer that cannot be used.
     pub fn new(settings: &settings::Images) -> Result<Self, PeerError> {
         let peer = Peer::new(NAME, &settings.s3)?;
-        peer.check_credentials("images.s3");
+        peer.check_credentials("images.s3", CredentialUse::Signature);
         Ok(Self { peer, region: settings.region.clone() })
     }
 

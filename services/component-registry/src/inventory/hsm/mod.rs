@@ -9,7 +9,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use chassis::settings;
 use parking_lot::Mutex;
 use serde_json::json;
-use upstream::{Failure, Peer, Request};
+use upstream::{CredentialUse, Failure, Peer, Request};
 
 use super::{InventorySnapshot, LockedIds};
 use answers::{HsmComponents, HsmGroup, HsmLocks, HsmPartition, InvalidEntries};
@@ -34,7 +34,7 @@ impl HsmClient {
     /// Names the key of a setting that cannot be used.
     pub(super) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new(NAME, settings).map_err(|error| anyhow::anyhow!("inventory.hsm.{error}"))?;
-        peer.check_credentials("inventory.hsm");
+        peer.check_credentials("inventory.hsm", CredentialUse::Header);
         Ok(Self { peer, invalid: Mutex::default() })
     }
 

@@ -24,7 +24,7 @@ use domain::{
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use upstream::{Peer, Request};
+use upstream::{CredentialUse, Peer, Request};
 
 use super::{Accepted, Failure, Found, Reading, Search};
 use crate::progress::Progress;
@@ -74,7 +74,7 @@ impl Pcs {
     /// Names the setting that cannot be used.
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
-        peer.check_credentials("power.pcs");
+        peer.check_credentials("power.pcs", CredentialUse::Header);
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
         Ok(Self { peer, most_nodes, refusals: Arc::default() })
     }
@@ -156,9 +156,7 @@ impl Pcs {
             return None;
         }
         for (id, text) in refused {
-            if !refusals.memory.sets_aside(&id, batch.is_taken(), now.into_std()) {
-                return None;
-            }
+            refusals.memory.blame(&id, batch.is_taken(), now.into_std())?;
             refusals.set_aside.insert(id.clone(), (now, text.clone()));
             readings.push((id, Reading::undefined(text)));
         }
