@@ -137,12 +137,10 @@ impl Tenants {
         match &self.driver {
             TenantDriver::Tapms(tapms) if !tenant.is_none() => {
                 let ask = || async {
-                    match ask(tapms, tenant.as_str()).await? {
-                        Some(nodes) => Ok(self.believe(tenant, SetAnswer::Elements(nodes))),
-                        None => {
-                            self.believe(tenant, SetAnswer::NoSuchSet);
-                            Err(DependencyError::Fatal(no_such_tenant(tenant)))
-                        }
+                    let nodes = self.believe(tenant, ask(tapms, tenant.as_str()).await?);
+                    match nodes.is_missing() {
+                        true => Err(DependencyError::Fatal(no_such_tenant(tenant))),
+                        false => Ok(nodes),
                     }
                 };
                 self.nodes.get(tenant.clone(), ask).await.map(Some)
@@ -181,7 +179,7 @@ impl Tenants {
         let mut all = self.believed.lock();
         let before = all.remove(tenant).unwrap_or_default();
         let believed = Arc::new(before.believe(answer, expected, now()));
-        if *believed != TenantNodes::default() {
+        if !believed.is_empty() {
             all.insert(tenant.clone(), Arc::clone(&believed));
         }
         drop(all);
@@ -252,17 +250,17 @@ fn no_such_tenant(tenant: &Tenant) -> String {
     format!("tenant '{}' does not exist", tenant.as_str())
 }
 
-/// Requests the nodes of a tenant; `None`: the tenant does not exist.
-async fn ask(tapms: &Peer, name: &str) -> Result<Option<BTreeSet<ComponentId>>, DependencyError> {
+/// Requests the nodes of a tenant.
+async fn ask(tapms: &Peer, name: &str) -> Result<SetAnswer<ComponentId>, DependencyError> {
     // No path addresses a tenant with such a name, however it is encoded.
     if [".", ".."].contains(&name) {
-        return Ok(None);
+        return Ok(SetAnswer::NoSuchSet);
     }
     let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
     // A tenant has its own circuit: the service may fail for a single tenant, for example during its creation.
     match tapms.json::<TapmsTenant>(Request::get("tenant_get", path).about(name)).await {
-        Ok(answer) => Ok(Some(nodes(answer))),
-        Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(None),
+        Ok(answer) => Ok(SetAnswer::Elements(nodes(answer))),
+        Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(SetAnswer::NoSuchSet),
         Err(failure) => Err(DependencyError::Retryable(DependencyOutage::from_upstream(TENANTS, failure))),
     }
 }
@@ -271,9 +269,15 @@ async fn ask(tapms: &Peer, name: &str) -> Result<Option<BTreeSet<ComponentId>>, 
 pub(crate) fn in_doubt(nodes: &TenantNodes) -> Option<String> {
     let since = bos_time::text(nodes.in_doubt_since()?);
     let missing = nodes.in_doubt.len();
-    Some(format!(
-        "{missing} nodes are missing from the tenant's list since {since}Z, which is being confirmed"
-    ))
+    Some(match nodes.is_denied {
+        true => format!(
+            "the tenant service says that the tenant does not exist; {missing} nodes are missing since {since}Z, \
+             which is being confirmed"
+        ),
+        false => format!(
+            "{missing} nodes are missing from the tenant's list since {since}Z, which is being confirmed"
+        ),
+    })
 }
 
 /// Returns the nodes of all resources. A name without a valid id is skipped.
