@@ -50,6 +50,9 @@ const AGE: Duration = Duration::from_secs(3);
 /// Longest wait of a caller. The gateway waits longer, and its error would not name the tenant service.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Longest name of a tenant in an error, in characters.
+const LONGEST_NAME: usize = 127;
+
 /// Source of tenants.
 #[derive(Clone)]
 enum TenantDriver {
@@ -87,17 +90,34 @@ pub(crate) struct Tenants {
 /// The relevant part of an answer. Empty lists may be omitted; a tenant without status has no nodes yet.
 #[derive(Deserialize)]
 struct TapmsTenant {
+    spec: Option<TapmsSpec>,
     status: TapmsStatus,
 }
 
 #[derive(Deserialize)]
+struct TapmsSpec {
+    tenantname: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct TapmsStatus {
+    uuid: Option<String>,
     tenantresources: Option<Vec<TapmsResource>>,
 }
 
 #[derive(Deserialize)]
 struct TapmsResource {
     xnames: Option<Vec<String>>,
+}
+
+impl TapmsTenant {
+    /// Name in the answer, if it is not about the tenant `asked` for, which may be a name or a UUID. An answer without
+    /// a name is about whom it was asked for.
+    fn other_name(&self, asked: &str) -> Option<&str> {
+        let name = self.spec.as_ref()?.tenantname.as_deref().filter(|name| !name.is_empty())?;
+        let is_asked = name == asked || self.status.uuid.as_deref() == Some(asked);
+        (!is_asked).then_some(name)
+    }
 }
 
 impl Tenants {
@@ -259,7 +279,15 @@ async fn ask(tapms: &Peer, name: &str) -> Result<SetAnswer<ComponentId>, Depende
     let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
     // A tenant has its own circuit: the service may fail for a single tenant, for example during its creation.
     match tapms.json::<TapmsTenant>(Request::get("tenant_get", path).about(name)).await {
-        Ok(answer) => Ok(SetAnswer::Elements(nodes(answer))),
+        Ok(answer) => match answer.other_name(name) {
+            None => Ok(SetAnswer::Elements(nodes(answer))),
+            Some(other) => {
+                let other: String =
+                    other.chars().filter(|one| !one.is_control()).take(LONGEST_NAME).collect();
+                let error = format!("TAPMS was asked about tenant '{name}' and answered about '{other}'");
+                Err(DependencyError::Retryable(DependencyOutage { what: TENANTS, error }))
+            }
+        },
         Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(SetAnswer::NoSuchSet),
         Err(failure) => Err(DependencyError::Retryable(DependencyOutage::from_upstream(TENANTS, failure))),
     }
