@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{admission::hold, bodies::Pace, memory::leave_room, pause};
-use http::{Method, Version, header::HOST};
+use http::{HeaderMap, Method, Version, header::HOST};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
@@ -325,8 +325,8 @@ async fn respond<A>(
 where
     A: Service<Request, Response = Response, Error = Infallible, Future: Send>,
 {
-    if lacks_host(&request) {
-        return Ok(Problem::bad_request("the request has no Host header").into_response());
+    if let Some(reason) = host_trouble(request.version(), request.headers()) {
+        return Ok(Problem::bad_request(reason).into_response());
     }
     if let Some(spare) = spare {
         let place = Arc::clone(&at_work.places.places).acquire_owned();
@@ -347,9 +347,14 @@ async fn until_idle(activity: &ConnectionActivity) {
     }
 }
 
-/// HTTP/1.1 requires the header; earlier versions did not know it.
-fn lacks_host(request: &hyper::Request<Incoming>) -> bool {
-    request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST)
+/// What is wrong with the Host header of a request. HTTP/1.1 requires the header, earlier versions did not know it, and
+/// no version allows two.
+fn host_trouble(version: Version, headers: &HeaderMap) -> Option<&'static str> {
+    match headers.get_all(HOST).iter().count() {
+        0 if version == Version::HTTP_11 => Some("the request has no Host header"),
+        0 | 1 => None,
+        _ => Some("the request has more than one Host header"),
+    }
 }
 
 fn crowded() -> Problem {
@@ -364,4 +369,40 @@ async fn linger(stream: &mut TcpStream) {
     let drained = tokio::io::copy(&mut left_over, &mut sink);
     // The connection is done, however the copy ended.
     let _: Result<std::io::Result<u64>, _> = tokio::time::timeout(LINGER, drained).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn requests_have_one_host() {
+        let mut rows = String::new();
+        for version in [Version::HTTP_10, Version::HTTP_11] {
+            for hosts in [&[][..], &["a"], &[""], &["a", "a"], &["a", "b", "c"]] {
+                let mut headers = HeaderMap::new();
+                for host in hosts {
+                    headers.append(HOST, HeaderValue::from_static(host));
+                }
+                let trouble = host_trouble(version, &headers).unwrap_or("-");
+                rows += &format!("{version:?} {hosts:?}: {trouble}\n");
+            }
+        }
+        expect![[r#"
+            HTTP/1.0 []: -
+            HTTP/1.0 ["a"]: -
+            HTTP/1.0 [""]: -
+            HTTP/1.0 ["a", "a"]: the request has more than one Host header
+            HTTP/1.0 ["a", "b", "c"]: the request has more than one Host header
+            HTTP/1.1 []: the request has no Host header
+            HTTP/1.1 ["a"]: -
+            HTTP/1.1 [""]: -
+            HTTP/1.1 ["a", "a"]: the request has more than one Host header
+            HTTP/1.1 ["a", "b", "c"]: the request has more than one Host header
+        "#]]
+        .assert_eq(&rows);
+    }
 }

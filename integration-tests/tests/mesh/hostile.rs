@@ -245,6 +245,7 @@ async fn what_is_no_request_is_refused() {
         ),
         ("a negative length", b"PATCH /v2/options HTTP/1.1\r\ncontent-length: -2\r\n\r\n{}".to_vec()),
         ("no host", b"GET /v2/options HTTP/1.1\r\nconnection: close\r\n\r\n".to_vec()),
+        ("two hosts", request("GET", "/v2/options", "host: another\r\n", b"")),
         ("a body without end", chunked("2\r\n{\"\r\nzz\r\n")),
         ("chunks of a bad body", chunked("1\r\n{\r\n0\r\n\r\n")),
     ] {
@@ -259,6 +260,7 @@ async fn what_is_no_request_is_refused() {
         two lengths -> 400 Bad Request: the head of the request is not valid HTTP
         a negative length -> 400 Bad Request: the head of the request is not valid HTTP
         no host -> 400 Bad Request: the request has no Host header
+        two hosts -> 400 Bad Request: the request has more than one Host header
         a body without end -> 400 Bad Request: the request body could not be read
         chunks of a bad body -> 400 Bad Request: Request body is not valid JSON
     "#]].assert_eq(&lines);

@@ -157,7 +157,8 @@ async fn boot_data_are_given_once_while_configuration_is_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_without_nodes_for_a_moment_completes_no_session() {
-    for fraction in [1.0, 0.5] {
+    let no_such_page = Effect::Status { code: 404, body: "<html>".to_owned(), retry_after: None };
+    for effect in [Effect::Omit { fraction: 1.0 }, Effect::Omit { fraction: 0.5 }, no_such_page] {
         let plan = Plan { pace: Some(paced(0.1, 0.1, 3.0)), ..Plan::quick(NODES) };
         let ids: Vec<_> = plan.hardware.iter().map(|piece| piece.id.clone()).collect();
         let tenants = BTreeMap::from([("blue".to_owned(), ids)]);
@@ -167,7 +168,7 @@ async fn tenant_without_nodes_for_a_moment_completes_no_session() {
         blue.template(TEMPLATE).await;
         let name = blue.session_of(TEMPLATE, "boot", &ids).await;
         scene.are(&ids, "configuring").await;
-        let moment = scene.upstreams.trouble(Trouble::new(Tapms, Effect::Omit { fraction }).only(TENANT));
+        let moment = scene.upstreams.trouble(Trouble::new(Tapms, effect).only(TENANT));
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until {
             let session = blue.get(&format!("/v2/sessions/{name}")).await;

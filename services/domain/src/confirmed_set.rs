@@ -19,7 +19,7 @@ pub const CONFIRMATION: Duration = Duration::from_secs(10);
 pub enum SetAnswer<T> {
     /// The elements that the set is said to have.
     Elements(BTreeSet<T>),
-    /// There is definitely no such set. This needs no confirmation.
+    /// There is no such set. All elements are absent, which is confirmed like any absence.
     NoSuchSet,
 }
 
@@ -32,11 +32,13 @@ pub struct ConfirmedSet<T> {
     pub in_doubt: BTreeMap<T, Timestamp>,
     /// Elements that were expected and whose absence is confirmed.
     pub gone: BTreeSet<T>,
+    /// Whether the newest answer says that there is no such set.
+    pub is_denied: bool,
 }
 
 impl<T> Default for ConfirmedSet<T> {
     fn default() -> Self {
-        Self { elements: BTreeSet::new(), in_doubt: BTreeMap::new(), gone: BTreeSet::new() }
+        Self { elements: BTreeSet::new(), in_doubt: BTreeMap::new(), gone: BTreeSet::new(), is_denied: false }
     }
 }
 
@@ -54,10 +56,12 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
         now: Timestamp,
     ) -> Self {
         let expected: BTreeSet<T> = expected.into_iter().collect();
-        let SetAnswer::Elements(mut elements) = answer else {
-            return Self { gone: expected, ..Self::default() };
+        let is_denied = answer == SetAnswer::NoSuchSet;
+        let mut elements = match answer {
+            SetAnswer::Elements(elements) => elements,
+            SetAnswer::NoSuchSet => BTreeSet::new(),
         };
-        let mut believed = Self::default();
+        let mut believed = Self { is_denied, ..Self::default() };
         for element in self.elements.union(&expected).filter(|element| !elements.contains(element)) {
             let since = self.in_doubt.get(element).copied().unwrap_or(now);
             let is_confirmed = self.gone.contains(element) || now.since(since) >= CONFIRMATION;
@@ -69,6 +73,17 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
         }
         elements.extend(believed.in_doubt.keys().cloned());
         Self { elements, ..believed }
+    }
+
+    /// Whether there is no such set: the newest answer says so, and no element is left that it would need to confirm. Of
+    /// a set that nobody knew anything of, one answer suffices.
+    pub fn is_missing(&self) -> bool {
+        self.is_denied && self.elements.is_empty()
+    }
+
+    /// Whether nothing is known that the next answer has to be compared with.
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.gone.is_empty()
     }
 
     /// Since when the newest answers lack elements that still count; `None`: nothing is in doubt.
@@ -105,10 +120,11 @@ mod tests {
             let since =
                 believed.in_doubt_since().map_or("-".to_owned(), |since| (since.0 / 1000).to_string());
             rows += &format!(
-                "{second} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}\n",
+                "{second} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}{}\n",
                 text(believed.elements.iter().collect()),
                 text(believed.in_doubt.keys().collect()),
                 text(believed.gone.iter().collect()),
+                if believed.is_missing() { ", no such set" } else { "" },
             );
         }
         rows
@@ -178,14 +194,68 @@ mod tests {
     }
 
     #[test]
-    fn definite_end_of_the_set_needs_no_confirmation() {
+    fn end_of_the_set_is_confirmed_like_any_absence() {
         expect![[r#"
-              0 s: ab   -   | ab   in doubt -   since -  gone -
-              1 s: !    a   | -    in doubt -   since -  gone a
-              2 s: -    a   | -    in doubt -   since -  gone a
-              3 s: -    ab  | b    in doubt b   since 3  gone a
-              4 s: ab   ab  | ab   in doubt -   since -  gone -
+            0 s: abc  -   | abc  in doubt -   since -  gone -
+            1 s: !    ab  | abc  in doubt abc since 1  gone -
+            2 s: abc  ab  | abc  in doubt -   since -  gone -
+            3 s: !    ab  | abc  in doubt abc since 3  gone -
+            12 s: !    ab  | abc  in doubt abc since 3  gone -
+            13 s: !    ab  | -    in doubt -   since -  gone ab, no such set
+            14 s: !    ab  | -    in doubt -   since -  gone ab, no such set
+            15 s: -    ab  | -    in doubt -   since -  gone ab
+            16 s: !    abd | d    in doubt d   since 16 gone ab
+            17 s: ab   ab  | abd  in doubt d   since 16 gone -
         "#]]
-        .assert_eq(&check(&[(0, "ab", "-"), (1, "!", "a"), (2, "-", "a"), (3, "-", "ab"), (4, "ab", "ab")]));
+        .assert_eq(&check(&[
+            (0, "abc", "-"),
+            (1, "!", "ab"),
+            (2, "abc", "ab"),
+            (3, "!", "ab"),
+            (12, "!", "ab"),
+            (13, "!", "ab"),
+            (14, "!", "ab"),
+            (15, "-", "ab"),
+            (16, "!", "abd"),
+            (17, "ab", "ab"),
+        ]));
+    }
+
+    #[test]
+    fn end_of_a_set_of_which_nothing_is_known_needs_no_confirmation() {
+        expect![[r#"
+            0 s: !    -   | -    in doubt -   since -  gone -, no such set
+            1 s: -    -   | -    in doubt -   since -  gone -
+            2 s: !    -   | -    in doubt -   since -  gone -, no such set
+            3 s: !    a   | a    in doubt a   since 3  gone -
+            12 s: !    a   | a    in doubt a   since 3  gone -
+            13 s: !    a   | -    in doubt -   since -  gone a, no such set
+        "#]]
+        .assert_eq(&check(&[
+            (0, "!", "-"),
+            (1, "-", "-"),
+            (2, "!", "-"),
+            (3, "!", "a"),
+            (12, "!", "a"),
+            (13, "!", "a"),
+        ]));
+    }
+
+    #[test]
+    fn shrinking_and_ending_confirm_one_another() {
+        expect![[r#"
+            0 s: abc  -   | abc  in doubt -   since -  gone -
+            1 s: ab   ab  | abc  in doubt c   since 1  gone -
+            5 s: !    ab  | abc  in doubt abc since 1  gone -
+            11 s: !    ab  | ab   in doubt ab  since 5  gone -
+            15 s: -    ab  | -    in doubt -   since -  gone ab
+        "#]]
+        .assert_eq(&check(&[
+            (0, "abc", "-"),
+            (1, "ab", "ab"),
+            (5, "!", "ab"),
+            (11, "!", "ab"),
+            (15, "-", "ab"),
+        ]));
     }
 }

@@ -50,6 +50,9 @@ const AGE: Duration = Duration::from_secs(3);
 /// Longest wait of a caller. The gateway waits longer, and its error would not name the tenant service.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Longest name of a tenant in an error, in characters.
+const LONGEST_NAME: usize = 127;
+
 /// Source of tenants.
 #[derive(Clone)]
 enum TenantDriver {
@@ -87,17 +90,34 @@ pub(crate) struct Tenants {
 /// The relevant part of an answer. Empty lists may be omitted; a tenant without status has no nodes yet.
 #[derive(Deserialize)]
 struct TapmsTenant {
+    spec: Option<TapmsSpec>,
     status: TapmsStatus,
 }
 
 #[derive(Deserialize)]
+struct TapmsSpec {
+    tenantname: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct TapmsStatus {
+    uuid: Option<String>,
     tenantresources: Option<Vec<TapmsResource>>,
 }
 
 #[derive(Deserialize)]
 struct TapmsResource {
     xnames: Option<Vec<String>>,
+}
+
+impl TapmsTenant {
+    /// Name in the answer, if it is not about the tenant `asked` for, which may be a name or a UUID. An answer without
+    /// a name is about whom it was asked for.
+    fn other_name(&self, asked: &str) -> Option<&str> {
+        let name = self.spec.as_ref()?.tenantname.as_deref().filter(|name| !name.is_empty())?;
+        let is_asked = name == asked || self.status.uuid.as_deref() == Some(asked);
+        (!is_asked).then_some(name)
+    }
 }
 
 impl Tenants {
@@ -137,12 +157,10 @@ impl Tenants {
         match &self.driver {
             TenantDriver::Tapms(tapms) if !tenant.is_none() => {
                 let ask = || async {
-                    match ask(tapms, tenant.as_str()).await? {
-                        Some(nodes) => Ok(self.believe(tenant, SetAnswer::Elements(nodes))),
-                        None => {
-                            self.believe(tenant, SetAnswer::NoSuchSet);
-                            Err(DependencyError::Fatal(no_such_tenant(tenant)))
-                        }
+                    let nodes = self.believe(tenant, ask(tapms, tenant.as_str()).await?);
+                    match nodes.is_missing() {
+                        true => Err(DependencyError::Fatal(no_such_tenant(tenant))),
+                        false => Ok(nodes),
                     }
                 };
                 self.nodes.get(tenant.clone(), ask).await.map(Some)
@@ -181,7 +199,7 @@ impl Tenants {
         let mut all = self.believed.lock();
         let before = all.remove(tenant).unwrap_or_default();
         let believed = Arc::new(before.believe(answer, expected, now()));
-        if *believed != TenantNodes::default() {
+        if !believed.is_empty() {
             all.insert(tenant.clone(), Arc::clone(&believed));
         }
         drop(all);
@@ -252,17 +270,25 @@ fn no_such_tenant(tenant: &Tenant) -> String {
     format!("tenant '{}' does not exist", tenant.as_str())
 }
 
-/// Requests the nodes of a tenant; `None`: the tenant does not exist.
-async fn ask(tapms: &Peer, name: &str) -> Result<Option<BTreeSet<ComponentId>>, DependencyError> {
+/// Requests the nodes of a tenant.
+async fn ask(tapms: &Peer, name: &str) -> Result<SetAnswer<ComponentId>, DependencyError> {
     // No path addresses a tenant with such a name, however it is encoded.
     if [".", ".."].contains(&name) {
-        return Ok(None);
+        return Ok(SetAnswer::NoSuchSet);
     }
     let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
     // A tenant has its own circuit: the service may fail for a single tenant, for example during its creation.
     match tapms.json::<TapmsTenant>(Request::get("tenant_get", path).about(name)).await {
-        Ok(answer) => Ok(Some(nodes(answer))),
-        Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(None),
+        Ok(answer) => match answer.other_name(name) {
+            None => Ok(SetAnswer::Elements(nodes(answer))),
+            Some(other) => {
+                let other: String =
+                    other.chars().filter(|one| !one.is_control()).take(LONGEST_NAME).collect();
+                let error = format!("TAPMS was asked about tenant '{name}' and answered about '{other}'");
+                Err(DependencyError::Retryable(DependencyOutage { what: TENANTS, error }))
+            }
+        },
+        Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(SetAnswer::NoSuchSet),
         Err(failure) => Err(DependencyError::Retryable(DependencyOutage::from_upstream(TENANTS, failure))),
     }
 }
@@ -271,9 +297,15 @@ async fn ask(tapms: &Peer, name: &str) -> Result<Option<BTreeSet<ComponentId>>, 
 pub(crate) fn in_doubt(nodes: &TenantNodes) -> Option<String> {
     let since = bos_time::text(nodes.in_doubt_since()?);
     let missing = nodes.in_doubt.len();
-    Some(format!(
-        "{missing} nodes are missing from the tenant's list since {since}Z, which is being confirmed"
-    ))
+    Some(match nodes.is_denied {
+        true => format!(
+            "the tenant service says that the tenant does not exist; {missing} nodes are missing since {since}Z, \
+             which is being confirmed"
+        ),
+        false => format!(
+            "{missing} nodes are missing from the tenant's list since {since}Z, which is being confirmed"
+        ),
+    })
 }
 
 /// Returns the nodes of all resources. A name without a valid id is skipped.

@@ -430,6 +430,48 @@ async fn tenant_deleted_during_a_restart_ends_its_running_session() {
 }
 
 #[tokio::test]
+async fn lone_denial_of_a_tenant_ends_no_session() {
+    let (world, site) = running_session().await;
+    site.says(A, 404, "<html>no such page</html>");
+    let session = world.session_when("s", in_doubt).await;
+    assert!(session.waiting_for.contains("says that the tenant does not exist; 2 nodes are missing since"));
+    let nodes = world.tenant("a", &[]).await.unwrap().nodes.unwrap();
+    assert_eq!((nodes.ids, nodes.in_doubt_ids), (strings(&["n1", "n2"]), strings(&["n1", "n2"])));
+    has(&site, &["n1", "n2"]);
+    let session = world.session_when("s", |session| !in_doubt(session)).await;
+    assert_eq!((session.progress(), session.error), (Progress::Running, None));
+    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+}
+
+#[tokio::test]
+async fn answers_about_another_tenant_are_not_believed() {
+    let (world, site) = world().await;
+    let status = r#""status": {"uuid": "u-1", "tenantresources": [{"xnames": ["n1"]}]}"#;
+    let path = |tenant: &str| format!("/v1alpha3/tenants/{tenant}");
+    let mut rows = String::new();
+    for (tenant, asked, spec) in [
+        ("b", "b", r#"{"tenantname": "b"}"#),
+        ("u-1", "u%2D1", r#"{"tenantname": "c"}"#),
+        ("d", "d", "null"),
+        ("e", "e", r#"{"tenantname": ""}"#),
+        ("f", "f", "{}"),
+        ("g", "g", r#"{"tenantname": "h"}"#),
+    ] {
+        site.says(&path(asked), 200, &format!(r#"{{"spec": {spec}, {status}}}"#));
+        let told = world.tenant(tenant, &[]).await.map(|one| one.nodes.map(|nodes| nodes.ids.join(",")));
+        rows += &format!("{tenant}: {told:?}\n");
+    }
+    expect![[r#"
+        b: Ok(Some("n1"))
+        u-1: Ok(Some("n1"))
+        d: Ok(Some("n1"))
+        e: Ok(Some("n1"))
+        f: Ok(Some("n1"))
+        g: Err(Unavailable { what: "tenant service", reason: "TAPMS was asked about tenant 'g' and answered about 'h'" })
+    "#]].assert_eq(&rows);
+}
+
+#[tokio::test]
 async fn failing_tenant_service_ends_no_session() {
     let (world, site) = running_session().await;
     for (status, body) in [(500, "{}"), (403, "{}"), (200, "{}")] {
