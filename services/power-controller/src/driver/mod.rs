@@ -267,7 +267,8 @@ impl Driver {
     }
 
     /// How a transition goes that the upstream took. One that it does not know any more has ended without a word
-    /// about its nodes.
+    /// about its nodes. An upstream that is called has to say so twice, when it is asked for the one and for all: a single
+    /// answer may come from whoever stands before it.
     pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Progress, Failure> {
         match self {
             Self::Simulated(simulated) => Ok(simulated.follow(id, deadline).await?.unwrap_or_else(forgotten)),
@@ -354,6 +355,11 @@ impl Driver {
             Self::Redfish(redfish) => redfish.close(patience).await,
         }
     }
+}
+
+/// Error of a look at a transition that the upstream did not find and has in its list nevertheless.
+fn still_listed(not_found: &str) -> String {
+    format!("{not_found}, but its list of transitions still has it")
 }
 
 /// All that is known of a transition that the upstream does not know any more.

@@ -93,7 +93,13 @@ impl Simulated {
         let mut client = self.client.clone();
         let request = GetTransitionRequest { transition_id: id.to_owned() };
         match within(deadline, client.get_transition(request)).await {
-            Err(status) if status.code() == Code::NotFound => Ok(None),
+            Err(status) if status.code() == Code::NotFound => {
+                let is_listed = self.list(deadline).await?.accepted.iter().any(|one| one.id == id);
+                match is_listed {
+                    true => Err(Failure::Ambiguous(super::still_listed(status.message()))),
+                    false => Ok(None),
+                }
+            }
             outcome => {
                 let answer = self.told(outcome)?.into_inner();
                 let (ended, record) = (answer.ended, record(id, &answer));

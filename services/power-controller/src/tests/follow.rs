@@ -203,6 +203,23 @@ async fn of_a_transition_that_is_forgotten_power_tells_what_became() {
     mesh.until_read("x1", PowerReading::On).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lone_answer_that_knows_no_transition_ends_none() {
+    let mesh = Mesh::started().await;
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(1).await;
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.pcs.trouble("get", Some(Trouble::Answers(404, "<html>no such page</html>".into())));
+    let polls = mesh.pcs.count("GET /transitions/t-1");
+    mesh.until_called("GET /transitions/t-1", polls + 3).await;
+    assert_eq!(mesh.transitions().await[0].delivery(), Delivery::Accepted);
+    mesh.pcs.trouble("get", None);
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, on", "");
+    mesh.pcs.set_status("completed");
+    let finished = mesh.until_delivery(Delivery::Finished).await;
+    assert_eq!(finished.members[0].outcome(), TaskOutcome::Succeeded);
+}
+
 impl Mesh {
     /// Rewrites the record of a transition as if it had been sent that much earlier.
     pub(super) async fn age(&self, transition: &Transition, age: Duration) {

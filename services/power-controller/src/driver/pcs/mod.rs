@@ -3,6 +3,7 @@
 //! It takes a transition before it has looked at hardware or locks; what becomes of each node is in the tasks of
 //! the transition. It reads hardware now and then and answers questions about power from what it read last.
 
+mod listing;
 mod wire;
 
 use std::{
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use upstream::{CredentialUse, Peer, Request};
 
+use self::listing::SharedListing;
 use super::{Accepted, Failure, Found, Reading, Search};
 use crate::progress::Progress;
 
@@ -44,6 +46,7 @@ pub(crate) struct Pcs {
     /// Most nodes in one transition, as far as is known.
     most_nodes: Arc<AtomicUsize>,
     refusals: Arc<Mutex<PowerRefusals>>,
+    listing: Arc<SharedListing>,
 }
 
 /// Refusals of questions about power.
@@ -76,7 +79,7 @@ impl Pcs {
         let peer = Peer::new("PCS", settings).map_err(|error| anyhow::anyhow!("power.pcs.{error}"))?;
         peer.check_credentials("power.pcs", CredentialUse::Header);
         let most_nodes = Arc::new(AtomicUsize::new(peer.batch_size()));
-        Ok(Self { peer, most_nodes, refusals: Arc::default() })
+        Ok(Self { peer, most_nodes, refusals: Arc::default(), listing: Arc::default() })
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
@@ -234,7 +237,7 @@ impl Pcs {
         Ok(self.transition(id, deadline).await?.map_or_else(super::forgotten, wire::Transition::progress))
     }
 
-    /// None: the service does not know it any more.
+    /// None: the service does not know it any more, and its list says so too.
     async fn transition(&self, id: &str, deadline: Duration) -> Result<Option<wire::Transition>, Failure> {
         let request = Request::get("transitions_get", format!("/transitions/{id}")).answer_within(deadline);
         match self.peer.json::<wire::Transition>(request).await {
@@ -245,8 +248,27 @@ impl Pcs {
                     "PCS was asked about transition {id} and answered about {other}"
                 )))
             }
-            Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(None),
+            Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => {
+                self.check_forgotten(id, failure, deadline).await.map(|()| None)
+            }
             Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Checks that the list of the service lacks a transition too that it did not find. Whoever stands before the service
+    /// may answer in its place, and a transition that is taken for forgotten gives its nodes free.
+    async fn check_forgotten(
+        &self,
+        id: &str,
+        not_found: upstream::Failure,
+        deadline: Duration,
+    ) -> Result<(), Failure> {
+        let listed = self.listing.listed_from(Instant::now(), || async {
+            Ok(self.list(deadline).await?.into_iter().map(|one| one.id).collect())
+        });
+        match listed.await?.contains(id) {
+            true => Err(Failure::Ambiguous(super::still_listed(&not_found.text))),
+            false => Ok(()),
         }
     }
 
@@ -261,11 +283,10 @@ impl Pcs {
             .while_wanted(still_ours);
         match self.peer.call(request).await {
             Ok(_) => Ok(()),
-            // It has ended already, or is forgotten.
-            Err(failure)
-                if matches!(failure.status, Some(StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)) =>
-            {
-                Ok(())
+            // It has ended already.
+            Err(failure) if failure.status == Some(StatusCode::BAD_REQUEST) => Ok(()),
+            Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => {
+                self.check_forgotten(id, failure, deadline).await
             }
             Err(failure) => Err(failure.into()),
         }

@@ -342,6 +342,69 @@ async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
 }
 
 #[tokio::test]
+async fn a_transition_is_forgotten_only_if_the_list_lacks_it_too() {
+    let fake = FakePcs::start().await;
+    for (id, status) in [("t1", "in-progress"), ("t2", "completed")] {
+        fake.add_transition(json!({"transitionID": id, "transitionStatus": status, "tasks": []}));
+    }
+    let page = || Some(Trouble::Answers(404, "<html>no such page</html>".into()));
+    for kind in ["get", "abort"] {
+        fake.trouble(kind, page());
+    }
+    let mut table = String::new();
+    for (list, trouble) in [
+        ("read", None),
+        ("not found", page()),
+        ("in trouble", Some(Trouble::Answers(503, String::new()))),
+        ("no list", Some(Trouble::Answers(200, "{}".into()))),
+    ] {
+        fake.trouble("list", trouble);
+        for id in ["t1", "t2", "t3"] {
+            // Another driver has not learnt that the list is in trouble.
+            let (pcs, calls) = (driver(&fake), fake.calls().len());
+            let followed = pcs.follow(id, DEADLINE).await.map(|progress| progress.ended);
+            let called = fake.calls()[calls..].join(", ");
+            let followed = followed.map_or_else(|_| "failed", |ended| if ended { "ended" } else { "open" });
+            let aborted = pcs.abort(id, DEADLINE, || true).await.map_or("failed", |()| "done");
+            writeln!(table, "list {list}: {id} {followed}, abort {aborted} ({called})").unwrap();
+        }
+    }
+    expect![[r#"
+        list read: t1 failed, abort failed (GET /transitions/t1, GET /transitions)
+        list read: t2 failed, abort failed (GET /transitions/t2, GET /transitions)
+        list read: t3 ended, abort done (GET /transitions/t3, GET /transitions)
+        list not found: t1 failed, abort failed (GET /transitions/t1, GET /transitions)
+        list not found: t2 failed, abort failed (GET /transitions/t2, GET /transitions)
+        list not found: t3 failed, abort failed (GET /transitions/t3, GET /transitions)
+        list in trouble: t1 failed, abort failed (GET /transitions/t1, GET /transitions)
+        list in trouble: t2 failed, abort failed (GET /transitions/t2, GET /transitions)
+        list in trouble: t3 failed, abort failed (GET /transitions/t3, GET /transitions)
+        list no list: t1 failed, abort failed (GET /transitions/t1, GET /transitions)
+        list no list: t2 failed, abort failed (GET /transitions/t2, GET /transitions)
+        list no list: t3 failed, abort failed (GET /transitions/t3, GET /transitions)
+    "#]]
+    .assert_eq(&table);
+    fake.trouble("list", None);
+    let pcs = driver(&fake);
+    let text = pcs.follow("t1", DEADLINE).await.unwrap_err().to_string();
+    let text = text.replace(fake.url.trim_start_matches("http://"), "HOST");
+    expect!["PCS at HOST (refused GET /transitions/t1: 404 Not Found: <html>no such page</html>), but its list of transitions still has it"].assert_eq(&text);
+    fake.trouble("get", None);
+    assert!(!pcs.follow("t1", DEADLINE).await.unwrap().ended);
+}
+
+#[tokio::test]
+async fn who_searches_believes_no_lone_word_that_a_listed_transition_is_not_there() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    pcs.start(Action::PoweringOn, ids("x1"), DEADLINE, || true).await.unwrap();
+    fake.trouble("get", Some(Trouble::Answers(404, "<html>".into())));
+    assert!(pcs.holders(&["x1".to_owned()].into(), DEADLINE).await.is_err());
+    fake.trouble("get", None);
+    assert_eq!(pcs.holders(&["x1".to_owned()].into(), DEADLINE).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_transition_is_ended_once_and_one_that_is_over_needs_no_end() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
