@@ -52,8 +52,8 @@ struct State {
     took: BTreeMap<String, (Action, BTreeSet<String>)>,
     /// The starts that have read the power of each node.
     readers: BTreeMap<String, BTreeSet<u64>>,
-    /// The start that wrote each transition last.
-    writers: BTreeMap<String, u64>,
+    /// The start that was about to send each transition last: a call that arrives late is its call.
+    senders: BTreeMap<String, u64>,
     /// When the inventory lacked each node.
     lacked: BTreeMap<String, Vec<Instant>>,
     /// The foreign transitions of which it was written down that they hold a node.
@@ -139,7 +139,9 @@ impl Journal {
                 state.judge("I7", checked);
                 let own = invariants::own_end(transition, state.took.get(&transition.upstream_id));
                 state.judge("I1", own);
-                state.writers.insert(transition.id.clone(), start);
+                if transition.delivery() == Delivery::Sent {
+                    state.senders.insert(transition.id.clone(), start);
+                }
                 for member in transition.members.iter().filter(|member| !member.held_by.is_empty()) {
                     let holders = state.holders.entry(member.id.clone()).or_default();
                     holders.insert(member.held_by.clone());
@@ -333,7 +335,7 @@ impl State {
         let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
         let mut all = self.transitions.values();
         let asked = all.find(|transition| Open::of(transition, node).is_some_and(is_it))?;
-        self.writers.get(&asked.id).copied()
+        self.senders.get(&asked.id).copied()
     }
 
     /// Everything that matters about an action that the machine takes now.

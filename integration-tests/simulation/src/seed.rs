@@ -24,8 +24,9 @@ use crate::{
 };
 
 /// How long everything may take to settle once nothing goes wrong any more: three attempts each of switching off, by
-/// force too, switching on and booting, and what the hardware takes.
-const SETTLES: Duration = Duration::from_secs(20 * 60);
+/// force too, switching on and booting, and what the hardware takes. A boot without report is waited for by the default
+/// of the options where a restore has taken away those that people set.
+const SETTLES: Duration = Duration::from_secs(45 * 60);
 
 /// What came of a seed.
 #[derive(Debug, Clone, Default)]

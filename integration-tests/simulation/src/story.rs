@@ -14,9 +14,7 @@ use proto::{
         Component, DeleteComponentRequest, GetComponentRequest, PatchComponentsRequest, PatchMany,
         component_service_client::ComponentServiceClient, patch_components_request::Selection,
     },
-    option::{
-        GetOptionsRequest, Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient,
-    },
+    option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
     session::{
         ApplyStagedRequest, CreateSessionRequest, DeleteSessionRequest, GetSessionRequest,
         ListSessionsRequest, Operation, Progress, WatchSessionsRequest,
@@ -43,9 +41,6 @@ const RETURNS: Duration = Duration::from_secs(60);
 
 /// How long somebody looks at the sessions before they look away for a moment.
 const WINDOW: Duration = Duration::from_secs(20);
-
-/// How long people let a node boot, in seconds.
-const BOOT_WAIT: u32 = 180;
 
 /// Templates that people use.
 const TEMPLATES: [&str; 2] = ["halves", "plain"];
@@ -91,7 +86,7 @@ impl People {
         let registry = self.world.channel(Part::Registry);
         let registry = registry.map_err(|error| Status::internal(error.to_string()))?;
         let wanted = Options {
-            max_boot_wait_time: Some(BOOT_WAIT),
+            max_boot_wait_time: Some(180),
             max_power_on_wait_time: Some(60),
             max_power_off_wait_time: Some(60),
             polling_frequency: Some(5),
@@ -243,14 +238,14 @@ impl People {
     }
 
     /// Deletes what people miss because its row cannot be read. A node is then found anew. Options are set again, because
-    /// where they cannot be read, or were lost with commits, those of the beginning are in force.
+    /// where they cannot be read those of the beginning are in force.
     ///
     /// # Errors
     /// When an address is none.
     pub async fn mend(&self) -> anyhow::Result<()> {
-        if !self.world.spoilt(Part::Registry, "options").is_empty() || self.has_lost_options().await? {
+        if !self.world.spoilt(Part::Registry, "options").is_empty() {
             let set = within(PATIENCE, self.set_options()).await;
-            trace::note(|| format!("set options, which are gone: {}", word(&set)));
+            trace::note(|| format!("set options, which cannot be read: {}", word(&set)));
         }
         let mut components = ComponentServiceClient::new(self.world.channel(Part::Registry)?);
         for id in self.world.spoilt(Part::Registry, "component") {
@@ -275,14 +270,6 @@ impl People {
             self.judge_mending(Part::Sessions, "session", &key, &deleted);
         }
         Ok(())
-    }
-
-    /// Whether other options are in force than people have set; no while nobody says.
-    async fn has_lost_options(&self) -> anyhow::Result<bool> {
-        let mut options = OptionsServiceClient::new(self.world.channel(Part::Registry)?);
-        let answer = within(PATIENCE, options.get_options(GetOptionsRequest {})).await;
-        let options = answer.ok().and_then(|answer| answer.into_inner().record?.options);
-        Ok(options.is_some_and(|options| options.max_boot_wait_time != Some(BOOT_WAIT)))
     }
 
     /// I18: what is missed because it cannot be read can be deleted.
