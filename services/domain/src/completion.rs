@@ -253,13 +253,15 @@ pub(crate) mod tests {
         let confirmed = emptied.believe(SetAnswer::Elements(set("")), ids("n0 n1"), Timestamp(11_000));
         let half = started.believe(SetAnswer::Elements(set("n0")), ids("n0 n1"), Timestamp(1_000));
         let half = half.believe(SetAnswer::Elements(set("n0")), ids("n0 n1"), Timestamp(11_000));
-        let unknown = started.believe(SetAnswer::NoSuchSet, ids("n0 n1"), Timestamp(1_000));
+        let denied = started.believe(SetAnswer::NoSuchSet, ids("n0 n1"), Timestamp(1_000));
+        let unknown = denied.believe(SetAnswer::NoSuchSet, ids("n0 n1"), Timestamp(11_000));
         let mut rows = String::new();
         for (name, nodes) in [
             ("started", &started),
             ("emptied", &emptied),
             ("confirmed", &confirmed),
             ("half", &half),
+            ("denied", &denied),
             ("unknown", &unknown),
         ] {
             for (owned, staged) in
@@ -301,6 +303,12 @@ pub(crate) mod tests {
             half      owned       staged n1   : release       doubt false over true
             half      owned n2    staged      : release       doubt false over false
             half      owned       staged      : release       doubt false over false
+            denied    owned n0 n1 staged      : release       doubt true  over false
+            denied    owned n0    staged n1   : release       doubt true  over false
+            denied    owned       staged n0 n1: release       doubt true  over false
+            denied    owned       staged n1   : release       doubt true  over false
+            denied    owned n2    staged      : release       doubt false over false
+            denied    owned       staged      : release       doubt false over false
             unknown   owned n0 n1 staged      : release n0 n1 doubt false over false
             unknown   owned n0    staged n1   : release n0    doubt false over false
             unknown   owned       staged n0 n1: release       doubt false over true
