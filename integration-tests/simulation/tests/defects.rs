@@ -35,7 +35,7 @@ fn what_never_ends_or_is_told_of_another_node_is_found() {
 #[test]
 fn what_was_not_known_is_found() {
     finds("old-readings", "I5", "0..4", &["crash"]);
-    finds("guessed-power", "I5", "14..18", &["oddity"]);
+    finds("guessed-power", "I5", "0..8", &["upstream"]);
     finds("inherited-readings", "I5", "0..7", &["crash", "upstream"]);
     finds("old-reports", "I5", "0..1", &["old-reports"]);
 }
