@@ -48,6 +48,7 @@ async fn a_node_under_way_is_explained_and_what_if_is_answered() {
         as it is: boot_awaited PHASE_POWERING_ON
         a second later: reboot_needed PHASE_POWERING_OFF
         with less patience: reboot_needed PHASE_POWERING_OFF
+        off, as read before the action: power_on_awaited PHASE_POWERING_ON
         off again: power_on_without_effect PHASE_POWERING_ON
         left out by the power upstream: power_missing PHASE_POWERING_ON
         seen in another generation: awaiting_power PHASE_POWERING_ON
@@ -90,13 +91,20 @@ async fn what_if(client: &mut Client, explained: &ExplainResponse) -> String {
 
 type Variation = (&'static str, fn(&mut EvaluateRequest));
 
-const VARIATIONS: [Variation; 9] = [
+const VARIATIONS: [Variation; 10] = [
     ("as it is", |_| {}),
     ("a second later", |request| request.now.as_mut().unwrap().seconds += 1),
     ("with less patience", |request| {
         request.options = Some(Options { max_boot_wait_time: Some(600), ..Options::default() });
     }),
-    ("off again", |request| power(request).set_reading(PowerReading::Off)),
+    ("off, as read before the action", |request| {
+        power(request).set_reading(PowerReading::Off);
+        power(request).begun_actions = 0;
+    }),
+    ("off again", |request| {
+        power(request).set_reading(PowerReading::Off);
+        power(request).begun_actions = 1;
+    }),
     ("left out by the power upstream", |request| power(request).set_reading(PowerReading::Missing)),
     ("seen in another generation", |request| power(request).generation -= 1),
     ("never seen", |request| request.power_state = None),

@@ -265,8 +265,9 @@ impl Sense {
         if !component.is_enabled() {
             return None;
         }
+        let overdue = state.and_then(|state| self.overdue_from(component, state, now));
         if told {
-            return state.and_then(|state| self.overdue_from(component, state, now));
+            return overdue;
         }
         if self.effects.is_left_open(id) {
             return Some(now);
@@ -275,11 +276,12 @@ impl Sense {
             AskedFor::by(state).is_same_attempt(AskedFor::of(component)) && !is_doubtful(state)
         });
         let seen = self.seen.get(id).filter(|seen| known && seen.listening == self.listening);
-        Some(seen.map_or(now, |seen| self.fresh_until(seen, component)))
+        let stale_from = seen.map_or(now, |seen| self.fresh_until(seen, component));
+        Some(overdue.map_or(stale_from, |overdue| overdue.min(stale_from)))
     }
 
-    /// From when on a node is read although its action is followed: the time of the action is over then, and what was read
-    /// before the action does not tell that it had no effect.
+    /// From when on a node is read whoever tells of it: the time of its last action is over then, and what was read before
+    /// the action does not tell that it had no effect.
     fn overdue_from(&self, component: &Component, state: &PowerState, now: Instant) -> Option<Instant> {
         let is_read_since = AskedFor::by(state).begun_actions >= AskedFor::of(component).begun_actions;
         if is_read_since || component.last_action_failed() {

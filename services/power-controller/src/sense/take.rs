@@ -309,7 +309,8 @@ impl Sense {
             Outlook::Settled => None,
         };
         let change = component.is_enabled().then(|| self.fresh_until(&seen, &component));
-        self.ask_at(id, left_open.into_iter().chain(doubt).chain(effect).chain(change));
+        let overdue = self.overdue_from(&component, state, Instant::now()).filter(|_| component.is_enabled());
+        self.ask_at(id, left_open.into_iter().chain(doubt).chain(effect).chain(change).chain(overdue));
     }
 
     /// Has the component looked at again at the first of these times.
