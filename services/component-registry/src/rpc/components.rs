@@ -163,11 +163,11 @@ impl ComponentService for Registry {
 
 /// Patches and their target components.
 enum RequestPatches {
-    /// One patch per component, for its own id.
+    /// Patches of single components, each for its own id.
     Each(Vec<Component>),
-    /// One patch for the components of these ids.
+    /// Patch of the components with these ids.
     Ids(Box<Component>, Vec<String>),
-    /// One patch for the components of the session in the filter.
+    /// Patch of the components of the session in the filter.
     Session(Box<Component>, ComponentFilter),
 }
 

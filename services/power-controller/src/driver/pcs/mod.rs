@@ -59,7 +59,7 @@ struct PowerRefusals {
     refuses_all: bool,
 }
 
-/// One question about power, cut into as many calls as its refusals need.
+/// Question about power, cut into as many calls as its refusals need.
 struct PowerQuestion {
     /// Nodes of the calls that are still to be made, the next call last.
     parts: Vec<Vec<String>>,
