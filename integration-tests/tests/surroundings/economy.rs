@@ -19,8 +19,9 @@ const STEP: Duration = Duration::from_millis(300);
 const QUIET: Duration = Duration::from_secs(1);
 
 /// What is asked for again and again while something is waited for, with the name that its period has here.
-const POLLS: [(Service, &str); 5] = [
+const POLLS: [(Service, &str); 6] = [
     (Service::Hsm, "GET /locks/status"),
+    (Service::Hsm, "POST /State/Components/Query"),
     (Service::Pcs, "GET /transitions/{id}"),
     (Service::Pcs, "POST /power-status"),
     (Service::Cfs, "GET /components"),
@@ -98,8 +99,8 @@ async fn no_more_looks_at_images(scene: &Scene) {
     }
 }
 
-/// No poll comes more often than its setting says, but for two kinds of transitions and the odd one that a change
-/// brings.
+/// No poll comes more often than its setting says, but for two kinds of transitions, locks beside presence, and the odd one
+/// that a change brings.
 fn polls_keep_their_distance(scene: &Scene, counts: &[Count], took: Duration) {
     let settings = &scene.mesh.settings;
     for (service, period) in [

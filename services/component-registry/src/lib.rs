@@ -100,7 +100,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     tasks.spawn_until_shutdown("discovery", discovery::run(Arc::clone(&registry)));
     let period = Duration::from_secs_f64(settings.inventory.lock_poll_seconds);
     tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
-    tasks.spawn_until_shutdown("presence", presence::run(Arc::clone(&registry)));
+    tasks.spawn_until_shutdown("presence", presence::run(Arc::clone(&registry), period));
     if let Some((peer, wanted)) = subscription {
         let subscribed =
             leases.clone().while_holding(FOR_ALL, move || subscription::run(peer.clone(), wanted.clone()));

@@ -1,15 +1,16 @@
 //! Keeps in the records of enabled nodes whether the inventory lists them (BOS reference 5.2, "HSM presence").
 //!
 //! A component that begins a generation is queried by its id, unless the session that assigned it has read the
-//! inventory just before. Later snapshots of the whole inventory put missing nodes in doubt, and those are queried
-//! again.
+//! inventory just before. While it is enabled, it is queried again with all others in rounds, as often as the locks are
+//! polled; a source that has no queries by id lists everything with each poll of the locks. Rounds and snapshots put
+//! missing nodes in doubt, and those are queried again.
 
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{Fault, convert::time, ledger::Draft, pause, resource::Resource, work::WorkQueue};
 use domain::{component::Component, id::ComponentId, presence, time::Timestamp, trouble::Trouble};
 use futures_util::StreamExt;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{FOR_ALL, Registry};
 
@@ -28,13 +29,14 @@ pub(crate) struct InventoryListing {
     pub(crate) ids: HashSet<Arc<str>>,
 }
 
-/// Follows the presence of enabled components for ever.
-pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
+/// Follows the presence of enabled components for ever, with a round each `period`.
+pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Result<Infallible> {
     let queue = WorkQueue::default();
     tokio::select! {
         () = mark_changes(&registry, &queue) => anyhow::bail!("the components cannot be followed any more"),
         () = mark_acquired(&registry, &queue) => anyhow::bail!("the leases cannot be followed any more"),
         () = apply_listings(&registry) => anyhow::bail!("the inventory reader has ended"),
+        never = query_in_rounds(&registry, period), if registry.inventory.has_queries() => match never {},
         never = query(&registry, &queue) => never,
     }
 }
@@ -105,6 +107,49 @@ async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::R
             }
         }
     }
+}
+
+/// Queries all enabled and listed components once in each `period`, as one batch if they are not too many for one.
+async fn query_in_rounds(registry: &Registry, period: Duration) -> Infallible {
+    let mut rounds = interval(period);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    rounds.reset();
+    let mut failures = 0;
+    loop {
+        rounds.tick().await;
+        match query_round(registry).await {
+            Ok(false) => {}
+            Ok(true) => {
+                if failures > 0 {
+                    tracing::info!(failures, "inventory tells again whether it still lists nodes");
+                }
+                failures = 0;
+            }
+            Err(fault) => {
+                failures += 1;
+                if failures == 1 {
+                    tracing::warn!(%fault, "inventory does not tell whether it still lists nodes");
+                }
+            }
+        }
+    }
+}
+
+/// Queries the enabled and listed components and writes which of them the inventory lacks. Returns whether there were any.
+async fn query_round(registry: &Registry) -> Result<bool, Fault> {
+    if !registry.leases.holds(FOR_ALL) {
+        return Ok(false);
+    }
+    let components = registry.components.view().all();
+    let is_asked = |one: &Arc<Component>| one.is_enabled() && one.presence.is_queried_in_rounds();
+    let asked: Vec<_> = components.into_iter().filter(is_asked).collect();
+    for batch in asked.chunks(BATCH - 1) {
+        let ids = batch.iter().map(|component| component.shared_key()).collect();
+        let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
+        let lacking = batch.iter().filter(|component| !listed.contains(component.key())).cloned().collect();
+        write(registry, lacking, |component, now| presence::answered(component, false, now)).await?;
+    }
+    Ok(!asked.is_empty())
 }
 
 /// Returns the components among `ids` that have to be queried now.

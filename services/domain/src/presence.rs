@@ -1,7 +1,8 @@
 //! Whether the inventory lists a node that is to be acted on (BOS reference 5.2, "HSM presence").
 //!
-//! BOS asks before every action and leaves out the nodes that are not listed. Here the registry asks when a wish begins and
-//! follows later listings; a node is prepared and switched only while it is known to be listed.
+//! BOS asks before every action and leaves out the nodes that are not listed. Here the registry asks when a wish begins,
+//! then in rounds about all nodes that are acted on, and follows later listings; a node is prepared and switched only while
+//! it is known to be listed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +52,8 @@ pub const ERROR_ABSENT: &str =
 pub const ERROR_DOUBTFUL: &str = "the newest answer of the inventory lacks the node, so its power is left alone until the inventory has been asked again";
 
 impl InventoryPresence {
-    /// How long to leave the inventory alone about an enabled node at `now`; `None`: later listings tell about it.
+    /// How long to leave the inventory alone about an enabled node at `now`; `None`: later rounds and listings tell about
+    /// it.
     pub fn ask_in(&self, options: &Options, now: Timestamp) -> Option<Duration> {
         match self {
             Self::Unknown { trouble } if trouble.is_empty() => Some(Duration::ZERO),
@@ -59,6 +61,15 @@ impl InventoryPresence {
             Self::Listed => None,
             Self::Doubtful { since } => Some(CONFIRMATION.saturating_sub(now.since(*since))),
             Self::Absent { .. } => Some(options.polling_period()),
+        }
+    }
+
+    /// Whether an enabled node is asked about in each round: what was listed may be taken away while it is acted on. All
+    /// others are asked about at times of their own.
+    pub fn is_queried_in_rounds(&self) -> bool {
+        match self {
+            Self::Listed => true,
+            Self::Unknown { .. } | Self::Doubtful { .. } | Self::Absent { .. } => false,
         }
     }
 
@@ -74,7 +85,7 @@ impl InventoryPresence {
     }
 }
 
-/// Records an answer about `component`; `None`: the record says so already.
+/// Records an answer about `component`, which was asked about by itself or in a round; `None`: the record says so already.
 pub fn answered(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
     let presence = component.presence.after(is_listed, now);
     (presence != component.presence).then(|| Component { presence, ..component.clone() })
@@ -125,8 +136,17 @@ mod tests {
                 _ => answered(&component, answer == "+", now),
             };
             component = changed.unwrap_or(component);
-            let ask = component.presence.ask_in(&Options::default(), now);
-            rows += &format!("{second:>3} {answer:2} {:?} ask in {ask:?}\n", component.presence);
+            let ask = match component.presence.ask_in(&Options::default(), now) {
+                Some(wait) => format!("ask in {wait:?}"),
+                None => "ask in rounds".to_owned(),
+            };
+            assert_eq!(
+                component.presence.is_queried_in_rounds(),
+                ask == "ask in rounds",
+                "{:?}",
+                component.presence
+            );
+            rows += &format!("{second:>3} {answer:2} {:?} {ask}\n", component.presence);
         }
         rows
     }
@@ -134,20 +154,20 @@ mod tests {
     #[test]
     fn absence_is_confirmed_and_growth_counts_at_once() {
         expect![[r#"
-              0 !  Unknown { trouble: "waiting for HSM" } ask in Some(1s)
-              0 L- Unknown { trouble: "waiting for HSM" } ask in Some(1s)
-              1 -  Doubtful { since: Timestamp(1000) } ask in Some(10s)
-              2 !  Doubtful { since: Timestamp(1000) } ask in Some(9s)
-             10 -  Doubtful { since: Timestamp(1000) } ask in Some(1s)
-             11 -  Absent { since: Timestamp(1000) } ask in Some(15s)
-             12 L- Absent { since: Timestamp(1000) } ask in Some(15s)
-             13 +  Listed ask in None
-             14 !  Listed ask in None
-             15 L- Doubtful { since: Timestamp(15000) } ask in Some(10s)
-             16 L+ Listed ask in None
-             17 -  Doubtful { since: Timestamp(17000) } ask in Some(10s)
-             99 L- Absent { since: Timestamp(17000) } ask in Some(15s)
-            100 L+ Listed ask in None
+              0 !  Unknown { trouble: "waiting for HSM" } ask in 1s
+              0 L- Unknown { trouble: "waiting for HSM" } ask in 1s
+              1 -  Doubtful { since: Timestamp(1000) } ask in 10s
+              2 !  Doubtful { since: Timestamp(1000) } ask in 9s
+             10 -  Doubtful { since: Timestamp(1000) } ask in 1s
+             11 -  Absent { since: Timestamp(1000) } ask in 15s
+             12 L- Absent { since: Timestamp(1000) } ask in 15s
+             13 +  Listed ask in rounds
+             14 !  Listed ask in rounds
+             15 L- Doubtful { since: Timestamp(15000) } ask in 10s
+             16 L+ Listed ask in rounds
+             17 -  Doubtful { since: Timestamp(17000) } ask in 10s
+             99 L- Absent { since: Timestamp(17000) } ask in 15s
+            100 L+ Listed ask in rounds
         "#]]
         .assert_eq(&play("0:! 0:L- 1:- 2:! 10:- 11:- 12:L- 13:+ 14:! 15:L- 16:L+ 17:- 99:L- 100:L+"));
     }

@@ -90,15 +90,23 @@ impl InventorySource {
         }
     }
 
-    /// Reads the ids of locked nodes, without the rest if the source supports that.
+    /// Whether parts can be read by themselves: the locks, and whether nodes are listed. Otherwise only the whole
+    /// inventory can be read.
+    fn has_queries(&self) -> bool {
+        match self {
+            Self::Hsm(_) => true,
+            Self::Simulated(_) | Self::File(_) => false,
+        }
+    }
+
+    /// Reads the ids of locked nodes, without the rest if the source [has queries](Self::has_queries).
     ///
     /// # Errors
     /// See [`Self::snapshot`].
     async fn locked(&self, answer_within: Duration) -> Result<Arc<LockedIds>, Fault> {
         match self {
-            Self::Simulated(fleet) => Ok(fleet.snapshot().await?.locked),
             Self::Hsm(hsm) => hsm.locked(answer_within).await.map(Arc::new).map_err(unavailable),
-            Self::File(_) => Ok(self.snapshot(answer_within).await?.locked),
+            Self::Simulated(_) | Self::File(_) => Ok(self.snapshot(answer_within).await?.locked),
         }
     }
 

@@ -80,6 +80,11 @@ impl InventoryHandle {
         self.listing.clone()
     }
 
+    /// Whether the source answers queries by id. Otherwise each read of the locks lists everything.
+    pub(crate) fn has_queries(&self) -> bool {
+        self.driver.has_queries()
+    }
+
     /// Returns the subset of `ids` that the inventory lists now. The query is by id if the source supports that.
     ///
     /// # Errors
@@ -183,7 +188,8 @@ impl PendingCallers {
     ) -> Result<(), Fault> {
         let Self { snapshots, locks } = self;
         let answer_within = registry.answer_within();
-        let locked = if !snapshots.is_empty() {
+        // Where reading the locks reads everything, what is listed is told too.
+        let locked = if !snapshots.is_empty() || !locks.is_empty() && !driver.has_queries() {
             let read_at = Instant::now();
             let snapshot = driver.snapshot(answer_within).await.map(Arc::new);
             if let Ok(snapshot) = &snapshot {

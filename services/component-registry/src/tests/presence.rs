@@ -79,6 +79,57 @@ async fn unlisted_node_goes_on_once_it_is_listed() {
 }
 
 #[tokio::test]
+async fn node_that_leaves_while_it_is_enabled_is_missed_in_the_next_round() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    smd.add_node(N1);
+    let site = Site::with_smd(&smd, |settings| settings.inventory.lock_poll_seconds = 0.3).await;
+    site.discovered(N1).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(smd.count(QUERY), 0, "nobody is enabled");
+
+    site.enable(N0, true).await;
+    site.enable(N1, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    site.until(N1, InventoryListing::Listed).await;
+    let (began, before) = (tokio::time::Instant::now(), smd.count(QUERY));
+    eventually(async || smd.count(QUERY) >= before + 3).await;
+    let rounds = began.elapsed().as_secs_f64() / 0.3 + 1.0;
+    let asked = smd.count(QUERY) - before;
+    assert!(asked as f64 <= rounds + 1.0, "{asked} queries in {rounds} rounds about two nodes");
+
+    smd.trouble("/State/Components/Query", Trouble::Status(503));
+    let listings = smd.count("GET /hsm/v2/State/Components");
+    smd.lists(json!([{"ID": N1, "Type": "Node"}]));
+    let silent = smd.count(QUERY);
+    eventually(async || smd.count(QUERY) > silent + 1).await;
+    assert_eq!(site.presence(N0).await.listing(), InventoryListing::Listed, "silence says nothing");
+    smd.mend();
+    site.until(N0, InventoryListing::Doubtful).await;
+    assert_eq!(site.presence(N1).await.listing(), InventoryListing::Listed);
+    assert_eq!(smd.count("GET /hsm/v2/State/Components"), listings, "nothing was listed as a whole");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn node_that_leaves_the_machine_file_is_missed_with_the_next_look_at_locks() {
+    let node = |id: &str| format!("[[node]]\nid = \"{id}\"\n");
+    let site = Site::start(|settings, directory| {
+        settings.inventory.driver = InventoryDriver::File;
+        settings.inventory.lock_poll_seconds = 0.2;
+        settings.machine_file = directory.path().join("machine.toml");
+        std::fs::write(&settings.machine_file, node(N0) + &node(N1)).unwrap();
+    })
+    .await;
+    site.discovered(N0).await;
+    site.enable(N0, true).await;
+    site.until(N0, InventoryListing::Listed).await;
+    std::fs::write(site.directory.path().join("machine.toml"), node(N1)).unwrap();
+    site.until(N0, InventoryListing::Doubtful).await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn silent_inventory_is_waited_for_by_name() {
     let smd = Smd::start().await;
     smd.add_node(N0);
