@@ -34,10 +34,10 @@ fn what_never_ends_or_is_told_of_another_node_is_found() {
 
 #[test]
 fn what_was_not_known_is_found() {
-    finds("old-readings", "I5", "0..4", &["crash"]);
+    finds("old-readings", "I5", "4..8", &["crash"]);
     finds("guessed-power", "I5", "0..8", &["upstream"]);
     finds("inherited-readings", "I5", "0..7", &["crash", "upstream"]);
-    finds("old-reports", "I5", "0..1", &["old-reports"]);
+    finds("old-reports", "I5", "26..30", &["old-reports"]);
 }
 
 #[test]
