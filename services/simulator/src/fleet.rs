@@ -206,7 +206,7 @@ impl SimulatedFleet {
         let members = ids_of(&positions, &state.machine);
         let unreached = ids_of(&unreached, &state.machine);
         let id = uuid::Uuid::new_v4().to_string();
-        let created_at = SystemTime::now();
+        let (created_at, began) = (SystemTime::now(), self.started.elapsed());
         let is_held = |position: &usize| state.held.contains(&*state.machine.nodes()[*position].id);
         let (late, reached): (Vec<_>, Vec<_>) = reached.into_iter().partition(is_held);
         state.late.extend(late.into_iter().map(|position| (id.clone(), command, position)));
@@ -216,8 +216,9 @@ impl SimulatedFleet {
             members,
             unreached,
             created_at,
+            began,
         });
-        let changes = state.machine.command(self.started.elapsed(), command, &reached);
+        let changes = state.machine.command(began, command, &reached);
         self.publish(&state.machine, changes);
         self.rescheduled.notify_one();
         Ok(id)
@@ -253,12 +254,12 @@ impl SimulatedFleet {
     pub(crate) fn tasks(&self, transition: &str) -> Option<Vec<(Arc<str>, MemberResult)>> {
         let state = self.state.lock();
         let transition = state.transitions.get(transition)?;
-        let now = SystemTime::now();
+        let age = self.started.elapsed();
         let task = |id: &Arc<str>| {
             let position = state.machine.position(id)?;
             let is_on = state.machine.nodes()[position].is_on();
             let is_late = state.late.iter().any(|(late, _, at)| *late == transition.id && *at == position);
-            let task = if is_late { MemberResult::Pending } else { transition.task(id, is_on, now) };
+            let task = if is_late { MemberResult::Pending } else { transition.task(id, is_on, age) };
             Some((Arc::clone(id), task))
         };
         Some(transition.members.iter().filter_map(task).collect())

@@ -24,6 +24,8 @@ pub(crate) struct RecordedTransition {
     /// Members that did not receive the command.
     pub(crate) unreached: Vec<Arc<str>>,
     pub(crate) created_at: SystemTime,
+    /// The age of the fleet at that time, which a wall clock that is set does not change.
+    pub(crate) began: Duration,
 }
 
 /// Result of a transition on one of its nodes.
@@ -38,17 +40,18 @@ pub(crate) enum MemberResult {
 }
 
 impl RecordedTransition {
-    /// Returns the result on a node that `is_on` or not.
-    pub(crate) fn task(&self, node: &str, is_on: bool, now: SystemTime) -> MemberResult {
+    /// Returns the result on a node that `is_on` or not, at an age of the fleet.
+    pub(crate) fn task(&self, node: &str, is_on: bool, age: Duration) -> MemberResult {
         if self.unreached.iter().any(|one| **one == *node) {
             return MemberResult::Failed(format!("no route to the BMC of {node}"));
         }
         if is_on == (self.command == PowerCommand::On) {
             return MemberResult::Succeeded;
         }
-        match now.duration_since(self.created_at) {
-            Ok(age) if age >= PATIENCE => MemberResult::TimedOut(format!("{node} did not react in time")),
-            Ok(_) | Err(_) => MemberResult::Pending,
+        if age.saturating_sub(self.began) >= PATIENCE {
+            MemberResult::TimedOut(format!("{node} did not react in time"))
+        } else {
+            MemberResult::Pending
         }
     }
 }
@@ -95,6 +98,7 @@ mod tests {
             members: vec!["x1000c0s0b0n0".into(); members],
             unreached: Vec::new(),
             created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
+            began: Duration::from_secs(second),
         }
     }
 
@@ -112,7 +116,6 @@ mod tests {
 
     #[test]
     fn each_node_has_a_result_of_its_own() {
-        let at = |second| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
         let on = RecordedTransition { unreached: vec!["x9".into()], ..transition(10, 1) };
         let off = RecordedTransition { command: PowerCommand::SoftOff, ..transition(10, 1) };
         let failed = |why: &str| MemberResult::Failed(why.to_owned());
@@ -126,7 +129,7 @@ mod tests {
             (&off, "x1", false, 11, MemberResult::Succeeded),
             (&off, "x1", true, 11, MemberResult::Pending),
         ] {
-            assert_eq!(transition.task(node, is_on, at(now)), expected, "{node} {is_on} {now}");
+            assert_eq!(transition.task(node, is_on, Duration::from_secs(now)), expected, "{node} {is_on} {now}");
         }
     }
 
