@@ -7,7 +7,7 @@
 
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use chassis::{Fault, convert::time, ledger::Draft, pause, resource::Resource, work::WorkQueue};
+use chassis::{Fault, clock, ledger::Draft, pause, resource::Resource, work::WorkQueue};
 use domain::{component::Component, id::ComponentId, presence, time::Timestamp, trouble::Trouble};
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::{FOR_ALL, Registry};
 
 /// Most components in one query. Larger sets are compared with a snapshot of the whole inventory.
-pub(crate) const BATCH: usize = 2_000;
+pub(crate) const LARGEST_QUERY: usize = 2_000;
 
 /// Longest age of a listing that counts for a session: sessions read the inventory right before the assignment.
 const FRESH: Duration = Duration::from_secs(60);
@@ -67,7 +67,7 @@ fn mark<'a>(
         return;
     }
     let options = registry.options_in_force();
-    let now = time::now();
+    let now = clock::now();
     for component in components.filter(|component| component.is_enabled()) {
         match component.presence.ask_in(&options, now) {
             Some(Duration::ZERO) => queue.mark([component.id.clone()]),
@@ -81,7 +81,8 @@ fn mark<'a>(
 async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
-        let ids = queue.next(BATCH).await;
+        // One more than a query may have: a crowd is compared with a snapshot.
+        let ids = queue.next(LARGEST_QUERY + 1).await;
         let asked = wanted(registry, &ids);
         if asked.is_empty() {
             continue;
@@ -109,7 +110,7 @@ async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::R
     }
 }
 
-/// Queries all enabled and listed components once in each `period`, as one batch if they are not too many for one.
+/// Queries all enabled and listed components once in each `period`.
 async fn query_in_rounds(registry: &Registry, period: Duration) -> Infallible {
     let mut rounds = interval(period);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -136,6 +137,9 @@ async fn query_in_rounds(registry: &Registry, period: Duration) -> Infallible {
 }
 
 /// Queries the enabled and listed components and writes which of them the inventory lacks. Returns whether there were any.
+///
+/// # Errors
+/// The last failure of a query. The others were made all the same.
 async fn query_round(registry: &Registry) -> Result<bool, Fault> {
     if !registry.leases.holds(FOR_ALL) {
         return Ok(false);
@@ -143,13 +147,32 @@ async fn query_round(registry: &Registry) -> Result<bool, Fault> {
     let components = registry.components.view().all();
     let is_asked = |one: &Arc<Component>| one.is_enabled() && one.presence.is_queried_in_rounds();
     let asked: Vec<_> = components.into_iter().filter(is_asked).collect();
-    for batch in asked.chunks(BATCH - 1) {
-        let ids = batch.iter().map(|component| component.shared_key()).collect();
-        let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
-        let lacking = batch.iter().filter(|component| !listed.contains(component.key())).cloned().collect();
-        write(registry, lacking, |component, now| presence::answered(component, false, now)).await?;
+    let mut outcome = Ok(!asked.is_empty());
+    for batch in asked.chunks(LARGEST_QUERY) {
+        if let Err(fault) = note_lacking(registry, batch).await {
+            outcome = Err(fault);
+        }
     }
-    Ok(!asked.is_empty())
+    outcome
+}
+
+/// Queries listed components and writes which of them the inventory lacks.
+async fn note_lacking(registry: &Registry, batch: &[Arc<Component>]) -> Result<(), Fault> {
+    let listed = listed(registry, batch).await?;
+    let lacking = batch.iter().filter(|component| !listed.contains(component.key())).cloned().collect();
+    write(registry, lacking, |component, now| presence::answered(component, false, now)).await
+}
+
+/// Returns the keys of those of `asked` that the inventory lists now. An answer without any of several nodes that may be
+/// listed is believed only if the inventory lists something else: one that has lost its records has nothing to say.
+async fn listed(registry: &Registry, asked: &[Arc<Component>]) -> Result<HashSet<Arc<str>>, Fault> {
+    let ids = asked.iter().map(|component| component.shared_key()).collect();
+    let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
+    let vanish = asked.iter().filter(|component| !component.presence.is_absent()).count();
+    if listed.is_empty() && vanish > 1 {
+        registry.inventory.check_not_empty().await?;
+    }
+    Ok(listed)
 }
 
 /// Returns the components among `ids` that have to be queried now.
@@ -159,14 +182,13 @@ fn wanted(registry: &Registry, ids: &[ComponentId]) -> Vec<Arc<Component>> {
     }
     let view = registry.components.view();
     let options = registry.options_in_force();
-    let now = time::now();
+    let now = clock::now();
     let components = ids.iter().filter_map(|id| view.get(id.as_str()));
     components.filter(|one| one.is_enabled() && one.presence.ask_in(&options, now).is_some()).collect()
 }
 
 async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
-    let ids = asked.iter().map(|component| component.shared_key()).collect();
-    let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
+    let listed = listed(registry, &asked).await?;
     write(registry, asked, move |component, now| {
         presence::answered(component, listed.contains(component.id.as_str()), now)
     })
@@ -193,7 +215,7 @@ async fn apply_listings(registry: &Registry) {
             continue;
         }
         let components = registry.components.view().all();
-        let now = time::now();
+        let now = clock::now();
         let judge = move |component: &Component, now: Timestamp| {
             presence::listed(component, listing.ids.contains(component.key()), now)
         };
@@ -215,7 +237,7 @@ async fn write(
         return Ok(());
     }
     let note = move |draft: &mut Draft<'_, Component>| {
-        let now = time::now();
+        let now = clock::now();
         for seen in &seen {
             let newest = draft.get(seen.key()).filter(|newest| newest.generation == seen.generation);
             if let Some(changed) = newest.and_then(|newest| rule(&newest, now)) {

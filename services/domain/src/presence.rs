@@ -64,6 +64,14 @@ impl InventoryPresence {
         }
     }
 
+    /// Whether answers far enough apart lack the node.
+    pub fn is_absent(&self) -> bool {
+        match self {
+            Self::Absent { .. } => true,
+            Self::Unknown { .. } | Self::Listed | Self::Doubtful { .. } => false,
+        }
+    }
+
     /// Whether an enabled node is asked about in each round: what was listed may be taken away while it is acted on. All
     /// others are asked about at times of their own.
     pub fn is_queried_in_rounds(&self) -> bool {

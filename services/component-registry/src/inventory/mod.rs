@@ -22,7 +22,7 @@ use upstream::{FailureKind, machine::MachineFile};
 
 pub(crate) use reader::{InventoryHandle, run};
 
-use crate::presence::BATCH;
+use crate::presence::LARGEST_QUERY;
 
 /// Name of the inventory in texts.
 const INVENTORY: &str = "inventory";
@@ -120,7 +120,7 @@ impl InventorySource {
         answer_within: Duration,
     ) -> Result<Option<HashSet<String>>, Fault> {
         match self {
-            Self::Hsm(hsm) if ids.len() < BATCH => match hsm.listed(ids, answer_within).await {
+            Self::Hsm(hsm) if ids.len() <= LARGEST_QUERY => match hsm.listed(ids, answer_within).await {
                 Ok(listed) => Ok(Some(listed)),
                 // The peer refuses one of the ids, and the others must not wait for that one. The whole inventory is
                 // read without ids.

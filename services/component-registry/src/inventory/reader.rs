@@ -102,6 +102,17 @@ impl InventoryHandle {
         Ok(ids.into_iter().filter(|id| listed.contains(&**id)).collect())
     }
 
+    /// Reads the whole inventory and checks that it lists anything.
+    ///
+    /// # Errors
+    /// See [`Self::snapshot`], also if it lists no hardware at all.
+    pub(crate) async fn check_not_empty(&self) -> ReadResult<()> {
+        match self.snapshot().await?.hardware().next() {
+            Some(_) => Ok(()),
+            None => Err(Fault::unavailable(INVENTORY, "it lists no hardware at all")),
+        }
+    }
+
     async fn ask<T>(
         &self,
         question: fn(oneshot::Sender<ReadResult<T>>) -> InventoryRequest,

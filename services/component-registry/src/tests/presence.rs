@@ -112,6 +112,30 @@ async fn node_that_leaves_while_it_is_enabled_is_missed_in_the_next_round() {
 }
 
 #[tokio::test]
+async fn inventory_that_lists_nothing_at_all_is_not_believed() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    smd.add_node(N1);
+    let site = Site::with_smd(&smd, |settings| settings.inventory.lock_poll_seconds = 0.3).await;
+    site.discovered(N1).await;
+    for id in [N0, N1] {
+        site.enable(id, true).await;
+        site.until(id, InventoryListing::Listed).await;
+    }
+    smd.lists(json!([]));
+    let before = smd.count(QUERY);
+    eventually(async || smd.count(QUERY) >= before + 3).await;
+    for id in [N0, N1] {
+        assert_eq!(site.presence(id).await.listing(), InventoryListing::Listed, "{id}");
+    }
+    smd.lists(json!([{"ID": "x9c0s0b0n0", "Type": "Node"}]));
+    for id in [N0, N1] {
+        site.until(id, InventoryListing::Doubtful).await;
+    }
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn node_that_leaves_the_machine_file_is_missed_with_the_next_look_at_locks() {
     let node = |id: &str| format!("[[node]]\nid = \"{id}\"\n");
     let site = Site::start(|settings, directory| {
