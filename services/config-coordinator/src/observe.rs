@@ -7,7 +7,7 @@ use std::{
 };
 
 use chassis::{
-    Fault,
+    Fault, clock,
     convert::{observation, time, trouble},
     kinds::OptionsRecord,
     lease::{Custody, Fence, Takeover},
@@ -131,7 +131,7 @@ impl Observer {
         if !is_known || !self.order.lock().is_fresh(id) {
             let known_at = known.and_then(|known| known.observed_at).map(time::from_wire);
             let power = self.power.of(&component).observation;
-            let needed = !configuration::can_wait(&component, &power, known_at, time::now());
+            let needed = !configuration::can_wait(&component, &power, known_at, clock::now());
             return needed.then_some(Need::Evidence { generation });
         }
         let audited = self.upstream.may_change() && configuration::decides(&component);
@@ -274,7 +274,7 @@ impl Observer {
         learnt.retain(|(id, ..)| self.custody.still_has(fence, id.as_str()));
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
         let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
-        let (order, at) = (Arc::clone(&self.order), time::now());
+        let (order, at) = (Arc::clone(&self.order), clock::now());
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
             // Answers are put in order here, where writes are.
             let mut order = order.lock();
@@ -333,13 +333,17 @@ impl Observer {
     /// replica's again.
     pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
         let mut failures = 0;
-        while self.custody.holds(takeover) {
+        loop {
+            let rest = self.custody.rest_of(takeover);
+            if !rest.gains_any() {
+                return;
+            }
             let view = self.states.view();
-            let ids = self.components.enabled().filter(|id| takeover.gains(id.as_str()));
+            let ids = self.components.enabled().filter(|id| rest.gains(id.as_str()));
             let known = ids.filter_map(|id| view.get(id.as_str()));
             let known = known.filter(|state| state.reading() != ConfigurationReading::Unspecified);
             let withdrawn: Vec<_> = known.map(|state| Sighting::withdrawn(&state)).collect();
-            let Some(fence) = takeover.fence(withdrawn.iter().map(|state| state.id.as_str())) else { return };
+            let Some(fence) = rest.fence(withdrawn.iter().map(|state| state.id.as_str())) else { return };
             let put = move |draft: &mut Draft<'_, ConfigurationState>| {
                 withdrawn.into_iter().for_each(|state| draft.put(state));
                 Ok(())

@@ -118,13 +118,17 @@ impl Known {
     /// all are withdrawn: a node may have been enabled and read by the last holder without any word of it here.
     pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover, is_told: bool) {
         let mut failures = 0;
-        while self.custody.holds(takeover) {
+        loop {
+            let rest = self.custody.rest_of(takeover);
+            if !rest.gains_any() {
+                break;
+            }
             let ids: Vec<_> = match is_told {
                 true => self.components.enabled().collect(),
                 false => self.read_before(),
             };
-            let withdrawn = self.withdrawn(ids.iter().filter(|id| takeover.gains(id.as_str())));
-            let Some(fence) = takeover.fence(withdrawn.iter().map(|state| state.id.as_str())) else { break };
+            let withdrawn = self.withdrawn(ids.iter().filter(|id| rest.gains(id.as_str())));
+            let Some(fence) = rest.fence(withdrawn.iter().map(|state| state.id.as_str())) else { break };
             let put = self.states.write_fenced(fence, move |draft| {
                 withdrawn.into_iter().for_each(|state| draft.put(state));
                 Ok(())

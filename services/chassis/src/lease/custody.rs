@@ -21,7 +21,7 @@ pub struct Custody {
 }
 
 /// Shards that came and went. Those that came have to be looked at, and are then [taken](Custody::take).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Takeover {
     part: &'static str,
     holder: Arc<str>,
@@ -126,10 +126,12 @@ impl Custody {
         self.leases.changes().map(move |handover| custody.hand_over(handover.gained, handover.lost))
     }
 
-    /// Whether the shards that came with `takeover` are still this replica's, taken or not.
-    pub fn holds(&self, takeover: &Takeover) -> bool {
+    /// The part of `takeover` that is still this replica's, taken or not.
+    pub fn rest_of(&self, takeover: &Takeover) -> Takeover {
         let held = self.leases.held.borrow();
-        takeover.gained.iter().all(|(shard, epoch)| held.epoch(*shard) == Some(*epoch))
+        let mut rest = takeover.clone();
+        rest.gained.retain(|shard, epoch| held.epoch(*shard) == Some(*epoch));
+        rest
     }
 
     /// Shards as they come and go, for whoever has to forget what was known of them.
