@@ -2,7 +2,7 @@
 
 /// Version of the rules by which components are judged. It is raised with every change of them after which the same
 /// evidence can lead to another decision.
-pub const RULES_VERSION: u32 = 1;
+pub const RULES_VERSION: u32 = 2;
 
 /// Rules and options that a decision was made with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
