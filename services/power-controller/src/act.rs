@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
-use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
+use chassis::{clock, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
 use domain::{
     component::{Action, Component},
     evaluation::PowerObservation,
@@ -83,7 +83,7 @@ impl Actor {
                 self.queues.undecided.mark(ids);
                 continue;
             };
-            let due = self.due(&ids, &record.options, time::now());
+            let due = self.due(&ids, &record.options, clock::now());
             if !due.is_empty() {
                 let batches = plan::batches(due, &record.options, self.driver.most_nodes());
                 self.prepare(batches, &fence).await;
@@ -129,7 +129,7 @@ impl Actor {
     /// Writes transitions down, so that a crash from here on leaves a trace of them. Members that are not written down
     /// are decided on anew: another replica acts on them, or something of theirs is still under way.
     async fn prepare(&self, batches: Vec<(Action, Vec<TransitionMember>)>, fence: &Fence) {
-        let now = time::now();
+        let now = clock::now();
         let wanted: Vec<_> =
             batches.into_iter().map(|(action, members)| convert::prepared(action, members, now)).collect();
         let begun = self.journal.begin(wanted.clone(), fence).await.unwrap_or_else(|lost| {

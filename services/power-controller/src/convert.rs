@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use chassis::{
+    clock,
     convert::{component, time, trouble},
     lease::Shard,
 };
@@ -77,6 +78,11 @@ impl AskedFor {
     }
 }
 
+/// Returns the state as one that the upstream was asked for before the last action began.
+pub(crate) fn read_before_action(state: PowerState) -> PowerState {
+    PowerState { begun_actions: state.begun_actions.saturating_sub(1), ..state }
+}
+
 /// An id that belongs to whoever `key` belongs to.
 pub(crate) fn id_beside(key: &str) -> String {
     let shard = Shard::of(key);
@@ -108,7 +114,7 @@ pub(crate) fn action(transition: &Transition) -> Option<Action> {
 
 /// The transitions that go on after `transition` has ended: the same attempts on the members that other transitions held,
 /// once those have ended, and on those that somebody unknown held, after a pause.
-pub(crate) fn held(transition: &Transition) -> Vec<Transition> {
+pub(crate) fn continuations(transition: &Transition) -> Vec<Transition> {
     let held = transition.members.iter().filter(|member| outcome::is_held(member));
     let (unknown, known): (Vec<_>, Vec<_>) = held.partition(|member| member.held_by.is_empty());
     [known, unknown].into_iter().filter_map(|members| goes_on(transition, &members)).collect()
@@ -127,7 +133,7 @@ fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Tra
         action: transition.action,
         members: members.iter().map(anew).collect(),
         delivery: Delivery::Prepared.into(),
-        created_at: Some(time::to_wire(time::now())),
+        created_at: Some(time::to_wire(clock::now())),
         ..Transition::default()
     };
     Some(with_trouble(held, Some(&waiting_for_holder(holder))))
@@ -233,15 +239,24 @@ pub(crate) fn told(
 /// `asked`. An attempt that has not failed yet only shows what the upstream says.
 pub(crate) fn ended_without_effect<'a>(
     transition: &'a Transition,
-    failed: &'a [TransitionMember],
+    failed: impl Iterator<Item = &'a TransitionMember>,
     asked: &'a HashSet<String>,
-) -> impl Iterator<Item = ActionReport> + 'a {
+) -> impl Iterator<Item = ActionReport> {
     let action = action(transition);
-    failed.iter().map(move |member| {
+    failed.map(move |member| {
         let reach = if asked.contains(&member.id) { Reach::Node } else { Reach::Bmc };
         let has_failed = action.is_none_or(|action| power::has_failed(action, reach));
         report(transition.action, member, Trouble::failed(&member.error).as_ref(), has_failed)
     })
+}
+
+/// Whether a failed member of a graceful power-off is not among those that were `asked` to shut down.
+pub(crate) fn is_unasked_shutdown(
+    transition: &Transition,
+    member: &TransitionMember,
+    asked: &HashSet<String>,
+) -> bool {
+    action(transition) == Some(Action::PoweringOffGracefully) && !asked.contains(&member.id)
 }
 
 /// What to tell the registry about members without success, with the upstream's words.
@@ -320,7 +335,7 @@ mod tests {
             ..Transition::default()
         };
         let nobody = HashSet::new();
-        let told = ended_without_effect(&transition, &transition.members, &nobody)
+        let told = ended_without_effect(&transition, transition.members.iter(), &nobody)
             .chain(failures(&transition, [(&transition.members[0], "waiting for the BMC")]));
         for report in told {
             assert!(report.failed);

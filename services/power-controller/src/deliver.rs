@@ -8,7 +8,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{convert::time, kinds::OptionsRecord, lease::Fence, pause};
+use chassis::{clock, convert::time, kinds::OptionsRecord, lease::Fence, pause};
 use domain::{
     id::ComponentId,
     options::Options,
@@ -79,7 +79,7 @@ impl Actor {
                     };
                     under_way.spawn(end.in_current_span());
                 }
-                Delivery::Prepared if is_held(&transition) => {
+                Delivery::Prepared if awaits_known_holder(&transition) => {
                     let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
                     let transition = Transition::clone(&transition);
                     let wait = async move {
@@ -129,13 +129,13 @@ impl Actor {
         };
         let before: Vec<_> = prepared.iter().map(|transition| transition.id.clone()).collect();
         let Sorted { mut due, later, mut gone, mut clearances } =
-            self.sort(prepared, &record.options, time::now());
+            self.sort(prepared, &record.options, clock::now());
         // Before the report, which a registry that has begun a newer generation refuses: whoever sees the newer
         // generation sees these too.
         due.iter().for_each(|transition| self.effects.begin(transition));
         clearances.extend(self.beginnings(&due));
         let stale = self.reporter.report(clearances).await;
-        let sent_at = Some(time::to_wire(time::now()));
+        let sent_at = Some(time::to_wire(clock::now()));
         for transition in &mut due {
             gone.extend(drop_members(transition, |member| !stale.contains(&member.id)));
             transition.delivery = Delivery::Sent.into();
@@ -189,7 +189,7 @@ impl Actor {
 
     /// Whether the component shows that this attempt waits for the upstream. A restart forgets the note of that,
     /// the component does not.
-    fn shows_wait(&self, transition: &Transition, member: &TransitionMember) -> bool {
+    pub(crate) fn shows_wait(&self, transition: &Transition, member: &TransitionMember) -> bool {
         let (Some(action), Some(component)) =
             (convert::action(transition), self.known.components.get(&member.id))
         else {
@@ -332,7 +332,7 @@ impl Actor {
 }
 
 /// Whether a member was refused because another transition holds it, which has not ended as far as is known.
-fn is_held(transition: &Transition) -> bool {
+fn awaits_known_holder(transition: &Transition) -> bool {
     transition.members.iter().any(|member| !member.held_by.is_empty())
 }
 

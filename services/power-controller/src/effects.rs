@@ -47,10 +47,21 @@ struct Effect {
     action: Action,
     generation: u64,
     course: Course,
-    /// Transition of the upstream that tells what becomes of it; `None`: the power of the node has to be read.
-    followed: Option<Arc<str>>,
+    /// Transition of the upstream that carries it out; `None`: not known yet, or in doubt.
+    upstream_id: Option<Arc<str>>,
+    /// Whether the upstream tells what becomes of the transition. Otherwise the power of the node has to be read.
+    followed: bool,
     /// Whether the node has reported the boot that came of it.
     reported: bool,
+}
+
+/// An action that the upstream may still carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OpenAction {
+    /// Nobody knows whether the upstream takes it.
+    InDoubt,
+    /// The upstream took it as this transition.
+    Taken(Arc<str>),
 }
 
 impl Effects {
@@ -61,8 +72,10 @@ impl Effects {
         let effects = Self::default();
         for transition in transitions {
             match transition.delivery() {
-                Delivery::Prepared | Delivery::Sent | Delivery::Unknown | Delivery::Accepted => {
+                Delivery::Prepared | Delivery::Sent | Delivery::Unknown => effects.begin(&transition),
+                Delivery::Accepted => {
                     effects.begin(&transition);
+                    effects.follow(&transition, false);
                 }
                 Delivery::Finished => {
                     effects.begin(&transition);
@@ -84,7 +97,8 @@ impl Effects {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             if outcome::is_unresolved(member) {
                 let (generation, course) = (member.generation, Course::Open);
-                awaited.insert(id, Effect { action, generation, course, followed: None, reported: false });
+                let (upstream_id, followed, reported) = (None, false, false);
+                awaited.insert(id, Effect { action, generation, course, upstream_id, followed, reported });
             } else {
                 awaited.remove(&id);
             }
@@ -126,14 +140,16 @@ impl Effects {
         }
     }
 
-    /// Says of the effects of a transition whether the upstream tells what becomes of them.
+    /// Says of the effects of a transition that the upstream took it, and whether the upstream tells what becomes of it. One
+    /// without an id of the upstream is in doubt again.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
-        let upstream_id = followed.then(|| Arc::from(&*transition.upstream_id));
+        let upstream_id = (!transition.upstream_id.is_empty()).then(|| Arc::from(&*transition.upstream_id));
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
             let effect = awaited.get_mut(member.id.as_str());
             if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
-                effect.followed.clone_from(&upstream_id);
+                effect.upstream_id.clone_from(&upstream_id);
+                effect.followed = followed;
             }
         }
     }
@@ -141,20 +157,20 @@ impl Effects {
     /// Whether the upstream will tell what becomes of an action on the node. It does no more once that has ended, which may
     /// be known before the answer is: another replica may have taken over while this one waited.
     pub(crate) fn is_followed(&self, id: &str) -> bool {
-        self.awaited.lock().get(id).is_some_and(|effect| effect.open_transition().is_some())
+        self.awaited.lock().get(id).is_some_and(Effect::is_followed)
     }
 
     /// Whether an action of an older generation than `generation` is followed.
     pub(crate) fn is_older_followed(&self, id: &str, generation: u64) -> bool {
         let awaited = self.awaited.lock();
         let effect = awaited.get(id).filter(|effect| effect.generation < generation);
-        effect.is_some_and(|effect| effect.open_transition().is_some())
+        effect.is_some_and(Effect::is_followed)
     }
 
-    /// Returns the open transition of the upstream because of which a reading does not tell how a node ends up: it may
-    /// still have the effect that the `reading` lacks. A shutdown is left out, because one that has no effect in its time is
-    /// withdrawn by what is read.
-    pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<Arc<str>> {
+    /// Returns the open action because of which a reading does not tell how a node ends up: it may still have the effect
+    /// that the `reading` lacks. A shutdown is left out, because one that has no effect in its time is withdrawn by what is
+    /// read.
+    pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<OpenAction> {
         let awaited = self.awaited.lock();
         let effect = awaited.get(id)?;
         let lacks_effect = match effect.action {
@@ -166,7 +182,16 @@ impl Effects {
             | Action::NewlyDiscovered
             | Action::SessionSetup => false,
         };
-        effect.open_transition().filter(|_| lacks_effect).cloned()
+        if !lacks_effect || effect.course != Course::Open {
+            return None;
+        }
+        Some(effect.upstream_id.clone().map_or(OpenAction::InDoubt, OpenAction::Taken))
+    }
+
+    /// Whether nobody knows whether the upstream takes the last action on the node.
+    pub(crate) fn is_in_doubt(&self, id: &str) -> bool {
+        let awaited = self.awaited.lock();
+        awaited.get(id).is_some_and(|effect| effect.course == Course::Open && effect.upstream_id.is_none())
     }
 
     /// Returns the open transition of the upstream that is about the node.
@@ -265,9 +290,13 @@ impl Effects {
 }
 
 impl Effect {
-    /// Returns the transition of the upstream that has not ended and tells what becomes of the action.
+    /// Returns the transition of the upstream that has not ended.
     fn open_transition(&self) -> Option<&Arc<str>> {
-        self.followed.as_ref().filter(|_| self.course == Course::Open)
+        self.upstream_id.as_ref().filter(|_| self.course == Course::Open)
+    }
+
+    fn is_followed(&self) -> bool {
+        self.followed && self.open_transition().is_some()
     }
 
     /// A reading of any generation tells whether the effect has come.

@@ -9,7 +9,7 @@
 use std::{collections::HashSet, convert::Infallible, mem, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{convert::time, lease::Fence, pause};
+use chassis::{clock, convert::time, lease::Fence, pause};
 use domain::{
     component::Action,
     power,
@@ -179,7 +179,7 @@ impl Actor {
     }
 
     pub(crate) fn look_later(&self, transition: &Transition) {
-        let at = self.following.turn(transition, time::now());
+        let at = self.following.turn(transition, clock::now());
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
     }
 
@@ -200,7 +200,7 @@ impl Actor {
             let withdrawn = self.withdraw_upstream(transition, &fence).await;
             transition = withdrawn.inspect_err(|_| give_way(id, Err(Lost))).ok()?;
         }
-        let (asked_at, began) = (time::now(), Instant::now());
+        let (asked_at, began) = (clock::now(), Instant::now());
         let mut answer = self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await;
         if let Ok(progress) = &mut answer
             && !self.notes.is_read_back(id)
@@ -331,10 +331,13 @@ impl Actor {
                 let (transition, node, error) = (&transition.id, &member.id, &member.error);
                 tracing::debug!(transition, node, error, "task failed");
             }
-            // What we ended ourselves is no failure of theirs: the next action is due already.
-            if transition.withdrawn_at.is_none() {
-                failures.extend(convert::ended_without_effect(transition, &news.failed, &news.asked));
-            }
+            // What we ended ourselves is no failure of theirs, and the next action is due already: unless that is a forced
+            // power-off, and the node was never asked to shut down.
+            let ended = news.failed.iter().filter(|member| {
+                transition.withdrawn_at.is_none()
+                    || convert::is_unasked_shutdown(transition, member, &news.asked)
+            });
+            failures.extend(convert::ended_without_effect(transition, ended, &news.asked));
             let refused = news.refused.iter().map(|member| (member, member.error.as_str()));
             failures.extend(convert::failures(transition, refused));
             failures.extend(news.held.iter().map(|member| {
@@ -347,7 +350,7 @@ impl Actor {
         }
         self.reporter.report(failures).await;
         for Learnt { news, .. } in learnt {
-            self.effects.fail(&news.failed, time::now());
+            self.effects.fail(&news.failed, clock::now());
             convert::component_ids(&news.refused).for_each(|id| self.effects.cancel(&id));
             convert::component_ids(&news.held).for_each(|id| self.effects.cancel(&id));
             self.queues.unread.mark(convert::component_ids(&news.failed));
@@ -365,7 +368,7 @@ impl Actor {
         if !self.notes.withdrawal_is_due(&transition.id, Instant::now()) {
             return false;
         }
-        let (options, now) = (self.known.options.in_force(), time::now());
+        let (options, now) = (self.known.options.in_force(), clock::now());
         if transition.withdrawn_at.is_some()
             || power::outlasts(convert::begun_at(transition), self.driver.task_deadline(), now)
         {
@@ -385,7 +388,7 @@ impl Actor {
         let (id, upstream_id) = (transition.id.clone(), transition.upstream_id.clone());
         if transition.withdrawn_at.is_none() {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
-            transition.withdrawn_at = Some(time::to_wire(time::now()));
+            transition.withdrawn_at = Some(time::to_wire(clock::now()));
             self.journal.put(transition.clone(), fence).await?;
             let trouble = convert::waiting_for_end(&transition, self.driver.aborts());
             self.notes.show(&id, &trouble, Instant::now());
@@ -394,9 +397,18 @@ impl Actor {
         let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours(fence));
         let answer = self.driver.abort(&upstream_id, deadline, still_ours).await;
         match answer {
-            Ok(()) => self.notes.withdrawal_heard(&id, Instant::now()),
+            Ok(()) => {
+                if let Some(failures) = self.notes.withdrawals.ends() {
+                    tracing::info!(failures, "transitions can be withdrawn again");
+                }
+                self.notes.withdrawal_heard(&id, Instant::now());
+            }
             Err(failure) => {
-                tracing::warn!(transition = id, upstream_id, %failure, "cannot withdraw the transition");
+                if self.notes.withdrawals.begins() {
+                    tracing::warn!(transition = id, upstream_id, %failure, "cannot withdraw the transition");
+                } else {
+                    tracing::debug!(transition = id, upstream_id, %failure, "still cannot withdraw the transition");
+                }
                 if !may_be_asked_again(&failure) {
                     self.notes.withdrawal_heard(&id, Instant::now());
                 }
@@ -410,8 +422,12 @@ impl Actor {
         let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
-        self.effects.ended(&transition, time::now());
-        self.effects.leave_open(&transition, time::now());
+        // Whoever goes on waiting does so with another transition.
+        let over = transition.members.iter().filter(|member| !outcome::is_held(member));
+        let over = over.filter(|member| self.shows_wait(&transition, member));
+        self.reporter.report(over.map(|member| convert::told(&transition, member, None)).collect()).await;
+        self.effects.ended(&transition, clock::now());
+        self.effects.leave_open(&transition, clock::now());
         let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
         let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
         self.finish(finished, fence).await
@@ -427,7 +443,7 @@ impl Actor {
         } else {
             self.show_no_results(&transition, failure).await;
         }
-        let turn = self.following.turn(&transition, time::now());
+        let turn = self.following.turn(&transition, clock::now());
         let at = turn.max(Instant::now() + pause::after(failures));
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
     }

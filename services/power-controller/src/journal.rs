@@ -3,7 +3,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
-    Fault,
+    Fault, clock,
     convert::time,
     failpoint,
     lease::Fence,
@@ -44,7 +44,7 @@ impl Journal {
         let journal = Self { opened_at: ledger.view().revision(), ledger };
         // Our clock may have been set back while nobody looked, and what was sent has its time from then on.
         if let Some(newest) = journal.all().iter().map(|one| convert::sent_at(one)).max() {
-            time::not_before(newest);
+            clock::not_before(newest);
         }
         journal
     }
@@ -132,7 +132,7 @@ impl Journal {
         left: Vec<Transition>,
         fence: &Fence,
     ) -> Result<(), Lost> {
-        let (recorded, now) = (transition.delivery(), time::now());
+        let (recorded, now) = (transition.delivery(), clock::now());
         self.insist(fence, move || {
             let (transition, left) = (transition.clone(), left.clone());
             move |draft: &mut Draft<'_, Transition>| {
@@ -149,7 +149,7 @@ impl Journal {
     /// Deletes finished transitions when they were kept long enough, also where no others come, for ever.
     pub(crate) async fn keep_clear(&self) -> anyhow::Result<Infallible> {
         loop {
-            let now = time::now();
+            let now = clock::now();
             let clear = move |draft: &mut Draft<'_, Transition>| {
                 clear(draft, now);
                 Ok(())
@@ -258,7 +258,7 @@ pub(crate) async fn abandon(
     id: String,
     request_id: String,
 ) -> Result<Transition, Fault> {
-    let now = Some(time::to_wire(time::now()));
+    let now = Some(time::to_wire(clock::now()));
     let write = ledger.write(move |draft| {
         let held = draft.get(&id).ok_or_else(|| Fault::not_found("transition", &id))?;
         if !is_open(&held) || held.abandoned_at.is_some() {

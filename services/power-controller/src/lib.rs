@@ -207,8 +207,8 @@ fn may_be_due(change: &Change<Component>) -> bool {
     change.current.as_ref().is_none_or(|component| component.is_enabled())
 }
 
-/// Whether the power of a component may have to be read: it is new, gone, or has begun a new generation, or a power-on of
-/// it is over.
+/// Whether the power of a component may have to be read: it is new, gone, or has begun a new generation or another
+/// action, or a power-on of it is over.
 fn may_be_unread(change: &Change<Component>) -> bool {
     let asked_for = |component: &Component| (component.is_enabled(), AskedFor::of(component));
     match (&change.previous, &change.current) {

@@ -56,6 +56,8 @@ pub(crate) struct Notes {
     pub(crate) looks: Streak,
     /// Looks for those who hold nodes.
     pub(crate) holder_looks: Streak,
+    /// Withdrawals of transitions.
+    pub(crate) withdrawals: Streak,
 }
 
 /// Failures in a row of one kind of question. Its trouble is logged when it begins and when it ends.
@@ -214,7 +216,7 @@ impl Notes {
             refusals.forget(members.iter().map(|member| &member.id));
         }
         if witness == Witness::Alone {
-            refusals.begin_anew(&first.id, now);
+            refusals.restart_suspicion(&first.id, now);
         }
         step
     }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use chassis::{convert::time, lease::Fence};
+use chassis::{clock, lease::Fence};
 use domain::{clock_offset::ClockOffset, power, refusal, time::Timestamp, trouble::TroubleKind};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ impl Actor {
     fn window(&self, transition: &Transition, looked_at: Instant, clock: Option<ClockOffset>) -> Window {
         let (since, caller) = self.notes.doubt(&transition.id, looked_at);
         let last = power::last_look(caller, self.known.upstream_deadline());
-        let until = Timestamp(time::now().0 - millis(since.elapsed())).plus(last);
+        let until = Timestamp(clock::now().0 - millis(since.elapsed())).plus(last);
         Window { from: convert::earliest(transition), until, clock }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use chassis::{convert::time, lease::Fence, pause};
+use chassis::{clock, convert::time, lease::Fence, pause};
 use domain::{id::ComponentId, refusal, trouble::Trouble};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
@@ -28,17 +28,19 @@ impl Actor {
         let accepted = Transition {
             delivery: Delivery::Accepted.into(),
             upstream_id: upstream_id.to_owned(),
-            accepted_at: Some(time::to_wire(time::now())),
+            accepted_at: Some(time::to_wire(clock::now())),
             ..convert::with_trouble(transition, None)
         };
         self.notes.taken(&accepted, Instant::now());
         let clearances = if self.shows_error(&accepted) {
-            convert::reports(&accepted, None).collect()
+            // Only a look tells whether a reservation is gone.
+            let free = accepted.members.iter().filter(|member| member.reservations == 0);
+            free.map(|member| convert::told(&accepted, member, None)).collect()
         } else {
             Vec::new()
         };
         if !self.driver.follows() {
-            self.effects.accepted(&accepted, time::now());
+            self.effects.accepted(&accepted, clock::now());
             self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }, fence).await?;
             self.reporter.report(clearances).await;
             return Ok(());
@@ -84,7 +86,7 @@ impl Actor {
     /// Records that a transition is over; its members can be acted on again, and a newer generation of them
     /// may have waited for that. Members that somebody else held go on as a transition of their own, with the same attempts.
     pub(crate) async fn finish(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
-        let held = convert::held(&transition);
+        let held = convert::continuations(&transition);
         let goes_on: HashSet<_> = held.iter().flat_map(convert::attempts).collect();
         let attempts: Vec<_> =
             convert::attempts(&transition).filter(|attempt| !goes_on.contains(attempt)).collect();

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::{convert::time, lease::Takeover, resource::Batch};
+use chassis::{clock, lease::Takeover, resource::Batch};
 use domain::{id::ComponentId, loss::may_have_been_sent, trouble::TroubleKind};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition, TransitionMember};
@@ -224,6 +224,7 @@ impl Actor {
                 self.cancel_failed(now);
             }
         }
+        self.effects.follow(now, false);
         let mut intents = self.intents.lock();
         convert::attempts(now).for_each(|(id, attempt)| intents.recall(id, attempt, true));
     }
@@ -270,11 +271,11 @@ impl Actor {
                 self.cancel_failed(now);
                 match self.driver.follows() {
                     true => {
-                        self.effects.ended(now, time::now());
+                        self.effects.ended(now, clock::now());
                         // This replica may have read some of the nodes before the end.
-                        self.effects.leave_open(now, time::now());
+                        self.effects.leave_open(now, clock::now());
                     }
-                    false => self.effects.accepted(now, time::now()),
+                    false => self.effects.accepted(now, clock::now()),
                 }
             }
             Delivery::Unspecified

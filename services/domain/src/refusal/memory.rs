@@ -88,13 +88,13 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
         let witness = self.witness(item, within, now);
         let is_blamed = next_step(1, witness, true) == RefusalStep::SetAside;
         if witness == Witness::Alone {
-            self.begin_anew(item, now);
+            self.restart_suspicion(item, now);
         }
         is_blamed.then_some(witness)
     }
 
     /// Notes that an item was set aside although nothing but time told so. The refusals before do not count again.
-    pub fn begin_anew(&mut self, item: &K, now: Instant) {
+    pub fn restart_suspicion(&mut self, item: &K, now: Instant) {
         if let Some(suspect) = self.suspects.get_mut(item) {
             suspect.since = now;
         }

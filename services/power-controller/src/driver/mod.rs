@@ -340,7 +340,7 @@ impl Driver {
         }
     }
 
-    /// A component has begun another generation: what was set aside about it is forgotten.
+    /// Forgets what was set aside about a component that has begun another generation or action.
     pub(crate) fn reconsider(&self, id: &str) {
         match self {
             Self::Pcs(pcs) => pcs.reconsider(id),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, error::Error, io, sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time, within};
+use chassis::{Channel, channel::LARGEST_MESSAGE, clock, convert::time, within};
 use domain::{bos_time, clock_offset::ClockOffset, component::Action, time::Timestamp};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
@@ -119,13 +119,14 @@ impl Simulated {
     /// Every transition that the fleet has on record.
     async fn list(&self, deadline: Duration) -> Result<Found, Failure> {
         let mut client = self.client.clone();
-        let asked_at = time::now();
+        let asked_at = clock::now();
         let request = ListTransitionsRequest { since: None };
         let answer = within(deadline, client.list_transitions(request)).await;
         let answer = self.told(answer)?.into_inner();
         let theirs = answer.now.map(time::from_wire);
-        let clock = theirs
-            .and_then(|theirs| ClockOffset::measure(asked_at, time::now(), theirs, Duration::from_millis(1)));
+        let clock = theirs.and_then(|theirs| {
+            ClockOffset::measure(asked_at, clock::now(), theirs, Duration::from_millis(1))
+        });
         let accepted = answer.transitions.into_iter().map(|one| {
             let action = action_of(one.operation());
             // Without a time of its own it may be as recent as any.
@@ -178,7 +179,7 @@ impl Simulated {
             Err(status) => Failure::from(status),
         };
         let silent = |error: String| {
-            let since = *self.silent_since.lock().get_or_insert_with(time::now);
+            let since = *self.silent_since.lock().get_or_insert_with(clock::now);
             format!("simulated fleet at {} (failing since {}Z: {error})", self.url, bos_time::text(since))
         };
         Err(match failure {

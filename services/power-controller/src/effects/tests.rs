@@ -186,7 +186,7 @@ fn a_restart_knows_what_may_still_come() {
 #[test]
 fn a_node_is_followed_from_when_the_upstream_answers_until_its_result() {
     let effects = Effects::default();
-    let on = transition(ON, 1);
+    let on = Transition { upstream_id: "t-1".into(), ..transition(ON, 1) };
     effects.begin(&on);
     assert!(!effects.is_followed("x1"), "nobody answered yet");
     effects.follow(&on, true);
@@ -210,4 +210,46 @@ fn a_node_is_followed_from_when_the_upstream_answers_until_its_result() {
     effects.begin(&transition(ON, 2));
     effects.follow(&on, true);
     assert!(!effects.is_followed("x1"), "this is about an older action");
+}
+
+#[test]
+fn a_reading_says_little_while_the_effect_that_it_lacks_may_come() {
+    let taken = Some(OpenAction::Taken("t-1".into()));
+    for (action, lacking, shown) in
+        [(ON, PowerReading::Off, PowerReading::On), (FORCE, PowerReading::On, PowerReading::Off)]
+    {
+        let effects = Effects::default();
+        let accepted = Transition { upstream_id: "t-1".into(), ..transition(action, 1) };
+        let open = || effects.open_against("x1", lacking);
+        effects.begin(&accepted);
+        assert_eq!(open(), Some(OpenAction::InDoubt), "nobody answered yet");
+        for is_followed in [true, false] {
+            effects.follow(&accepted, is_followed);
+            assert_eq!(open(), taken, "whether the upstream tells of it or not: {is_followed}");
+        }
+        assert_eq!(effects.open_against("x1", shown), None, "{action:?}");
+        effects.follow(&transition(action, 1), false);
+        assert_eq!(open(), Some(OpenAction::InDoubt), "it is another one's");
+        effects.ended(&accepted, NOW);
+        assert_eq!(open(), None);
+    }
+    let effects = Effects::default();
+    effects.begin(&transition(OFF, 1));
+    assert_eq!(effects.open_against("x1", PowerReading::On), None, "what is read withdraws a shutdown");
+}
+
+#[test]
+fn a_restart_knows_which_transition_is_open() {
+    let accepted = Transition { upstream_id: "t-1".into(), ..transition(ON, 1) };
+    for (delivery, expected) in [
+        (Delivery::Accepted, Some(OpenAction::Taken("t-1".into()))),
+        (Delivery::Sent, Some(OpenAction::InDoubt)),
+        (Delivery::Finished, None),
+    ] {
+        let upstream_id = if delivery == Delivery::Sent { "" } else { "t-1" }.to_owned();
+        let record = Transition { delivery: delivery.into(), upstream_id, ..accepted.clone() };
+        let effects = Effects::recall(vec![Arc::new(record)]);
+        assert_eq!(effects.open_against("x1", PowerReading::Off), expected, "{delivery:?}");
+        assert!(!effects.is_followed("x1"), "{delivery:?}: nobody was asked yet");
+    }
 }

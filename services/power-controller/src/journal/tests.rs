@@ -50,7 +50,7 @@ impl Drop for Scene {
 
 fn transition(id: &str, delivery: Delivery, age: Duration) -> Transition {
     let age = i64::try_from(age.as_millis()).unwrap();
-    let sent_at = Some(time::to_wire(Timestamp(time::now().0 - age)));
+    let sent_at = Some(time::to_wire(Timestamp(clock::now().0 - age)));
     Transition { id: id.to_owned(), delivery: delivery.into(), sent_at, ..Transition::default() }
 }
 

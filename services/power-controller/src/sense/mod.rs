@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chassis::{convert::time, lease::Handover, memory::leave_room};
+use chassis::{clock, lease::Handover, memory::leave_room};
 use domain::{
     component::Component,
     id::ComponentId,
@@ -284,16 +284,18 @@ impl Sense {
     /// the action does not tell that it had no effect.
     fn overdue_from(&self, component: &Component, state: &PowerState, now: Instant) -> Option<Instant> {
         let is_read_since = AskedFor::by(state).begun_actions >= AskedFor::of(component).begun_actions;
-        if is_read_since || component.last_action_failed() {
+        // The time of an action that may not have been taken is not over.
+        if is_read_since || component.last_action_failed() || self.effects.is_in_doubt(component.id.as_str())
+        {
             return None;
         }
         let until = power::effect_due(component, &self.known.options.in_force())?;
-        Some(now + until.since(time::now()))
+        Some(now + until.since(clock::now()))
     }
 
     /// Until when a component need not be asked for again.
     fn fresh_until(&self, seen: &Seen, component: &Component) -> Instant {
-        let quiet = component.last_action_at().map_or(Duration::MAX, |at| time::now().since(at));
+        let quiet = component.last_action_at().map_or(Duration::MAX, |at| clock::now().since(at));
         self.rhythm.after(seen.at, quiet)
     }
 

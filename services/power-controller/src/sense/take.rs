@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chassis::{convert::time, pause};
+use chassis::{clock, pause};
 use domain::{
     id::ComponentId,
     options::Options,
@@ -17,6 +17,7 @@ use super::{Answer, Asked, Question, Seen, Sense, is_doubtful};
 use crate::{
     convert::{self, AskedFor},
     driver::{Failure, Reading},
+    effects::OpenAction,
     pushes::Push,
 };
 
@@ -59,7 +60,7 @@ impl Sense {
         question: Question,
         mut readings: HashMap<String, Reading>,
     ) -> Vec<(ComponentId, PowerState, Seen)> {
-        let now = time::now();
+        let now = clock::now();
         let options = self.known.options.in_force();
         let seen = Seen { asked_at: question.asked_at, ..Self::seen_at(question.clock, question.listening) };
         let mut states = Vec::new();
@@ -113,17 +114,17 @@ impl Sense {
         }
     }
 
-    /// The state as long as a transition of the upstream may still bring the effect that the reading lacks: until the time
-    /// of the action is over it counts as read before the action, and from then on nothing is known.
+    /// The state as long as the upstream may still bring the effect that the reading lacks: it counts as read before the
+    /// action. Once the time of an action is over that the upstream took, nothing is known.
     fn while_open(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
-        let Some(upstream_id) = self.effects.open_against(&state.id, state.reading()) else { return state };
+        let Some(open) = self.effects.open_against(&state.id, state.reading()) else { return state };
         let component = self.known.components.get(&state.id);
         let due = component.and_then(|component| power::effect_due(&component, options));
-        match due {
-            Some(due) if now < due => {
-                PowerState { begun_actions: state.begun_actions.saturating_sub(1), ..state }
+        match open {
+            OpenAction::Taken(upstream_id) if due.is_none_or(|due| now >= due) => {
+                self.unless_open(Some(upstream_id), state)
             }
-            Some(_) | None => self.unless_open(Some(upstream_id), state),
+            OpenAction::Taken(_) | OpenAction::InDoubt => convert::read_before_action(state),
         }
     }
 
@@ -135,7 +136,7 @@ impl Sense {
     }
 
     pub(super) async fn take_pushes(&mut self, pushes: Vec<Push>) {
-        let now = time::now();
+        let now = clock::now();
         let mut newest = HashMap::new();
         for push in pushes {
             match push {
@@ -162,7 +163,7 @@ impl Sense {
     /// What the results of actions show. They belong to the generation of their action; if a newer one has been
     /// read meanwhile, that is read again.
     pub(super) async fn take_results(&mut self, results: Vec<PowerState>) {
-        let (options, now, seen) = (self.known.options.in_force(), time::now(), self.seen_now());
+        let (options, now, seen) = (self.known.options.in_force(), clock::now(), self.seen_now());
         let mut states = Vec::new();
         for state in results {
             let Some(component) = self.known.components.get(&state.id) else { continue };
@@ -274,7 +275,7 @@ impl Sense {
             let ids = states.into_iter().map(|(id, ..)| id).collect();
             return self.ask_again_later(ids);
         }
-        let (options, now) = (self.known.options.in_force(), time::now());
+        let (options, now) = (self.known.options.in_force(), clock::now());
         let clock = self.driver.clock();
         states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of, clock));
         // Also those that only confirm: what they confirm may come from a write that seemed to have failed.

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
-    Context, Server,
-    convert::{self, component, options, trouble},
+    Context, Server, clock,
+    convert::{component, options, trouble},
 };
 use domain::{component::Component, id::ComponentId, options::Options, report};
 use futures_util::{Stream, StreamExt, stream};
@@ -109,7 +109,7 @@ impl World {
 
     fn report(&mut self, report: &report::ActionReport) -> bool {
         let Some(component) = self.components.get(report.id.as_str()) else { return false };
-        match report::action(component, report, convert::time::now()) {
+        match report::action(component, report, clock::now()) {
             Ok(Some(changed)) => {
                 self.put(changed);
                 true

@@ -49,7 +49,12 @@ async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     let open = mesh.transitions().await.pop().unwrap();
     assert_eq!(open.delivery(), Delivery::Accepted);
     assert!(open.withdrawn_at.is_some());
-    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Waiting", "Transition aborted");
+    mesh.pcs.set_tasks(
+        &["x1"],
+        "failed",
+        "Aborted. Last status - Confirming successful transition",
+        "Transition aborted",
+    );
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "On x1");
 }
@@ -228,6 +233,23 @@ async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     assert_eq!(attempts(&node, Action::PoweringOn), 1);
     assert_eq!(mesh.pcs.count("DELETE"), 0);
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_an_operator_gave_up_is_over() {
+    let mut mesh = Mesh::new(Options { max_power_on_wait_time: 1, ..Options::default() }).await;
+    mesh.start().await;
+    mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
+    mesh.power_on(&["x1"]);
+    mesh.until_taken(2).await;
+    mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
+    mesh.pcs.set_status("completed");
+    let waits = |one: &Component| one.power_error().starts_with("waiting for transition admin");
+    mesh.until_component("x1", "waits for the other one", waits).await;
+    mesh.until_delivery(Delivery::Prepared).await;
+    mesh.abandon_open_transition().await;
+    mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
+    assert_eq!(mesh.until_delivery(Delivery::Finished).await.error, "an operator gave it up");
 }
 
 #[tokio::test(flavor = "multi_thread")]

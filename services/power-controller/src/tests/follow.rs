@@ -116,7 +116,12 @@ async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() 
     mesh.until_called("GET /transitions/t-1", 3).await;
     assert_eq!(mesh.pcs.taken().len(), 1, "it has not ended yet");
     assert_eq!(mesh.pcs.count("DELETE"), 1);
-    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Waiting", "Transition aborted");
+    mesh.pcs.set_tasks(
+        &["x1"],
+        "failed",
+        "Aborted. Last status - Confirming successful transition",
+        "Transition aborted",
+    );
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
     let node = mesh.registry.get("x1");
@@ -158,6 +163,20 @@ async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_that_was_ended_before_it_reached_the_node_is_asked_again() {
+    let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
+    let mut mesh = Mesh::new(options).await;
+    mesh.start().await;
+    mesh.power_off(&["x1"]);
+    assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
+    mesh.until_called("DELETE /transitions/t-1", 1).await;
+    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Gathering data", "Transition aborted");
+    mesh.pcs.set_status("aborted");
+    assert_eq!(mesh.until_taken(2).await[1], "Soft-Off x1");
+    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffGracefully), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
     let options = Options { max_power_off_wait_time: 1, ..Options::default() };
     let mut mesh = Mesh::new(options).await;
@@ -167,7 +186,12 @@ async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
     mesh.until_called("DELETE /transitions/t-1", 1).await;
     mesh.pcs.trouble("abort", None);
     mesh.until_called("DELETE /transitions/t-1", 1).await;
-    mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Waiting", "Transition aborted");
+    mesh.pcs.set_tasks(
+        &["x1"],
+        "failed",
+        "Aborted. Last status - Confirming successful transition",
+        "Transition aborted",
+    );
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
     assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));

@@ -182,7 +182,7 @@ fn node(id: &str, phase: Phase) -> Component {
         last_action: Some(LastAction {
             action: Some(Action::SessionSetup),
             failed: Some(false),
-            last_updated: Some(chassis::convert::time::now()),
+            last_updated: Some(chassis::clock::now()),
         }),
         event_stats: Some(EventStats::zeros()),
         preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),

@@ -225,7 +225,7 @@ async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
     mesh.power_on(&["x1", "x2"]);
     mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
-    let since = chassis::convert::time::now();
+    let since = chassis::clock::now();
     mesh.registry.change("x1", |one| one.presence = InventoryPresence::Doubtful { since });
     let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
     until("the other node to be asked for alone", without_it).await;

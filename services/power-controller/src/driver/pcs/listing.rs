@@ -1,4 +1,4 @@
-//! A list of the service that many share who need to know whether it still has their transitions.
+//! The list of the transitions that the service has. Concurrent callers share one call.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,8 +16,8 @@ struct Listing {
 }
 
 impl SharedListing {
-    /// Ids of a list that was asked for at `earliest` or later. There is one call at a time; who comes while it is under way
-    /// shares the next one.
+    /// Ids of a list that was asked for at `earliest` or later. There is one call at a time, and those who ask meanwhile share
+    /// the next one.
     ///
     /// # Errors
     /// The failure of `list`, possibly of another caller's.

@@ -394,7 +394,7 @@ async fn a_transition_is_forgotten_only_if_the_list_lacks_it_too() {
 }
 
 #[tokio::test]
-async fn who_searches_believes_no_lone_word_that_a_listed_transition_is_not_there() {
+async fn search_fails_on_404_of_a_listed_transition() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
     pcs.start(Action::PoweringOn, ids("x1"), DEADLINE, || true).await.unwrap();
