@@ -3,12 +3,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    mem,
     sync::Arc,
     time::Duration,
 };
 
 use chassis::{
     kinds::OptionsRecord,
+    lease::Shard,
     resource::{Batch, Resource},
     simulation::Commit,
 };
@@ -30,6 +32,9 @@ use crate::{
 /// with partitions of the network on the way.
 pub const GRACE: Duration = Duration::from_secs(45);
 
+/// How long a call may be on its way.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
+
 /// What happened so far.
 #[derive(Default)]
 pub struct Journal {
@@ -40,6 +45,8 @@ pub struct Journal {
 #[derive(Default)]
 struct State {
     components: BTreeMap<String, History<Component>>,
+    /// What the components were before the last restore, and when that was.
+    before_restore: Option<(Instant, BTreeMap<String, Arc<Component>>)>,
     powers: BTreeMap<String, History<PowerState>>,
     transitions: BTreeMap<String, Arc<Transition>>,
     options: Option<Arc<OptionsRecord>>,
@@ -239,7 +246,9 @@ impl Journal {
     /// The components are from now on as a backup has them.
     pub fn restored(&self, components: &BTreeMap<Arc<str>, Arc<Component>>) {
         let mut state = self.state.lock();
-        state.components.clear();
+        let before = mem::take(&mut state.components).into_iter();
+        let before = before.filter_map(|(id, history)| Some((id, history.last()?)));
+        state.before_restore = Some((Instant::now(), before.collect()));
         for (id, component) in components {
             state.components.entry(id.to_string()).or_default().push(Some(Arc::clone(component)));
         }
@@ -330,12 +339,22 @@ impl State {
         self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
     }
 
-    /// The start that asks for an action on a node now.
+    /// The start that asks for an action on a node now; none if another replica may read the node: it has become that one's
+    /// since the transition was prepared.
     fn actor(&self, node: &str, action: Action) -> Option<u64> {
         let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
         let mut all = self.transitions.values();
         let asked = all.find(|transition| Open::of(transition, node).is_some_and(is_it))?;
-        self.senders.get(&asked.id).copied()
+        self.senders.get(&asked.id).copied().filter(|_| Shard::of(&asked.id) == Shard::of(node))
+    }
+
+    /// What a component was within the grace, oldest first. A call that is on its way while a backup is restored rests on
+    /// what was before.
+    fn records(&self, node: &str) -> Vec<Arc<Component>> {
+        let before = self.before_restore.as_ref().filter(|(at, _)| at.elapsed() < ON_ITS_WAY);
+        let before = before.and_then(|(_, components)| components.get(node)).cloned();
+        let since = self.components.get(node).map(History::recent).unwrap_or_default();
+        before.into_iter().chain(since).collect()
     }
 
     /// Everything that matters about an action that the machine takes now.
@@ -350,7 +369,7 @@ impl State {
             action,
             asked: asked.map(|open| open.asked(node)),
             open,
-            records: self.components.get(node).map(History::recent).unwrap_or_default(),
+            records: self.records(node),
             powers: self.powers.get(node).map(History::recent).unwrap_or_default(),
             boot: recent(self.boot.get(node)),
             configured: recent(self.configured.get(node)),

@@ -364,7 +364,8 @@ impl Upstreams {
             let reading = PowerReading::Undefined.into();
             return Some(NodePower { reading, error: "no route to the BMC".to_owned(), ..node });
         }
-        if self.odd(&node.id, Oddity::Stale) {
+        // A service that tells no results reads the nodes themselves.
+        if self.world.tells_results() && self.odd(&node.id, Oddity::Stale) {
             self.world.trouble.count("power stale");
             return late.map(|reading| NodePower { reading: reading.into(), ..node });
         }

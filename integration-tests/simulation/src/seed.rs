@@ -24,9 +24,12 @@ use crate::{
 };
 
 /// How long everything may take to settle once nothing goes wrong any more: three attempts each of switching off, by
-/// force too, switching on and booting, and what the hardware takes. A boot without report is waited for by the default
-/// of the options where a restore has taken away those that people set.
-const SETTLES: Duration = Duration::from_secs(45 * 60);
+/// force too, switching on and booting, and what the hardware takes.
+const SETTLES: Duration = Duration::from_secs(20 * 60);
+
+/// The same after a restore, which may take away the options that people set: three boots without report are waited for by
+/// their default, 20 minutes each.
+const SETTLES_AFTER_RESTORE: Duration = Duration::from_secs(80 * 60);
 
 /// What came of a seed.
 #[derive(Debug, Clone, Default)]
@@ -182,10 +185,11 @@ fn settings(chance: &mut SmallRng) -> Settings {
 /// I14: waits until every node has settled and every session is complete.
 async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
     let began = tokio::time::Instant::now();
+    let most = if world.trouble.has_restored() { SETTLES_AFTER_RESTORE } else { SETTLES };
     loop {
         people.mend().await?;
         // While nodes have not settled, sessions wait for them and need not be asked about.
-        let overdue = began.elapsed() > SETTLES;
+        let overdue = began.elapsed() > most;
         let settled = match invariants::settled(&components(world), &[]) {
             Err(what) if !overdue => Err(what),
             Ok(()) | Err(_) => invariants::settled(&components(world), &running(people).await),

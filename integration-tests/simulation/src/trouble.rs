@@ -146,6 +146,8 @@ struct State {
     /// Boot data that the boot script server refuses: those whose kernel contains this.
     refused_kernel: Option<String>,
     counted: BTreeMap<String, u64>,
+    /// Whether a backup was restored.
+    has_restored: bool,
     /// Since when nothing is injected any more.
     over: Option<Instant>,
 }
@@ -162,6 +164,7 @@ impl Trouble {
             swaps: false,
             refused_kernel: None,
             counted: BTreeMap::new(),
+            has_restored: false,
             over: None,
         };
         Self { state: Mutex::new(state) }
@@ -175,6 +178,17 @@ impl Trouble {
     /// Counts something that went wrong.
     pub fn count(&self, what: impl Into<String>) {
         *self.state.lock().counted.entry(what.into()).or_insert(0) += 1;
+    }
+
+    /// Counts that a backup of these parts was restored.
+    pub fn count_restore(&self, parts: &[Part]) {
+        self.count(format!("backup of {parts:?} restored"));
+        self.state.lock().has_restored = true;
+    }
+
+    /// Whether a backup was restored.
+    pub fn has_restored(&self) -> bool {
+        self.state.lock().has_restored
     }
 
     /// How often what went wrong.

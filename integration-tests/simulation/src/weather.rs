@@ -234,7 +234,7 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
                 1 => &[Part::Sessions],
                 _ => &[Part::Sessions, Part::Registry],
             };
-            world.trouble.count(format!("backup of {restored:?} restored"));
+            world.trouble.count_restore(restored);
             restored.iter().for_each(|part| fail_over(world, *part, lost));
         }
         Fault::Shrink => {

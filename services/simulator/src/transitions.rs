@@ -129,7 +129,11 @@ mod tests {
             (&off, "x1", false, 11, MemberResult::Succeeded),
             (&off, "x1", true, 11, MemberResult::Pending),
         ] {
-            assert_eq!(transition.task(node, is_on, Duration::from_secs(now)), expected, "{node} {is_on} {now}");
+            assert_eq!(
+                transition.task(node, is_on, Duration::from_secs(now)),
+                expected,
+                "{node} {is_on} {now}"
+            );
         }
     }
 
