@@ -347,7 +347,7 @@ async fn until_idle(activity: &ConnectionActivity) {
     }
 }
 
-/// What is wrong with the Host header of a request. HTTP/1.1 requires the header, earlier versions did not know it, and
+/// Trouble with the Host header of a request. HTTP/1.1 requires the header, earlier versions did not know it, and
 /// no version allows two.
 fn host_trouble(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     match headers.get_all(HOST).iter().count() {

@@ -20,7 +20,7 @@ pub fn now() -> Timestamp {
 }
 
 /// Has the clock of this process go on from `stamp`, which it gave in an earlier life: then nothing on record lies in
-/// the future, and what has waited since then goes on waiting. Changes nothing when that is over.
+/// the future, and what has waited since then goes on waiting. Changes nothing if `stamp` lies in the past.
 pub fn not_before(stamp: Timestamp) {
     of_this_host(|clock| clock.not_before(stamp));
 }

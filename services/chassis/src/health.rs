@@ -177,8 +177,8 @@ impl Health {
     }
 
     /// Makes a trial write again and again for as long as the database of the part takes no writes of its ledgers, of
-    /// which one is of `kind`. A part has one database, so one `trial` is made for all of its kinds, and that of the
-    /// first ledger is the one.
+    /// which one is of `kind`. A part has one database, so one trial serves all of its kinds: the `trial` of the first
+    /// caller.
     pub(crate) fn watch_over<T>(
         &self,
         tasks: &Tasks,

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
-use chassis::{Fault, convert::time, ledger::Draft, pause};
+use chassis::{Fault, clock, ledger::Draft, pause};
 use domain::{component::Component, id::ComponentId, inventory::NODE, write::newly_discovered};
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
@@ -60,7 +60,7 @@ async fn discover(registry: &Registry) -> Result<usize, Fault> {
         return Ok(0);
     }
     let create_missing = move |draft: &mut Draft<'_, Component>| {
-        let now = time::now();
+        let now = clock::now();
         // An unreadable record counts as present: an operator has to repair it.
         let missing: Vec<_> = new
             .into_iter()

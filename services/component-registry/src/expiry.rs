@@ -5,7 +5,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, convert::time, ledger::Draft, resource::Resource};
+use chassis::{Fault, clock, ledger::Draft, resource::Resource};
 use domain::{
     component::Component,
     time::Timestamp,
@@ -47,13 +47,13 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 fn first(registry: &Registry, components: &[Arc<Component>]) -> Option<Instant> {
     let ttl = registry.options_in_force().actual_state_ttl();
     let first = components.iter().filter_map(|component| actual_state_expires(component, ttl)).min();
-    first.map(|at| Instant::now() + at.since(time::now()))
+    first.map(|at| Instant::now() + at.since(clock::now()))
 }
 
 /// Deletes expired reports, and returns the time of the next pass.
 async fn delete_expired(registry: &Registry) -> Option<Instant> {
     let soonest = Instant::now() + BETWEEN_PASSES;
-    for ids in registry.expired(time::now()).chunks(BATCH) {
+    for ids in registry.expired(clock::now()).chunks(BATCH) {
         if let Err(fault) = expire(registry, ids.to_vec()).await {
             tracing::warn!(%fault, components = ids.len(), "cannot delete expired reports of nodes");
             return Some(Instant::now() + PAUSE);
@@ -67,7 +67,7 @@ async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
     let ttl = registry.options_in_force().actual_state_ttl();
     let compatibility = registry.compatibility;
     let expire = move |draft: &mut Draft<'_, Component>| {
-        let now = time::now();
+        let now = clock::now();
         for id in ids {
             let stored = draft.get(&id);
             let expired =

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Fault,
-    convert::{observation, time},
+    Fault, clock,
+    convert::observation,
     kinds::OptionsRecord,
     lease::{Custody, Fence, Takeover},
     ledger::{Draft, Ledger},
@@ -160,7 +160,7 @@ impl Coordinator {
     }
 
     fn plan(&self, component: Arc<Component>, agenda: &mut Agenda, options: &Options, now: Instant) {
-        let (generation, at) = (component.generation, time::now());
+        let (generation, at) = (component.generation, clock::now());
         let power = self.power.of(&component);
         match preparation::decide(&component, &power, self.refused_at(&component), options, at) {
             PreparationDecision::Prepare(preparation) => {

@@ -108,7 +108,7 @@ impl Placer {
             vec![Part::of_single_call(ids.into(), outcome)]
         });
         let mut groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
-        note(&self.projections, &groups);
+        note_outcomes(&self.projections, &groups);
         let must_exist = self.options.in_force().ims_images_must_exist;
         for parts in &mut groups {
             parts.retain(|part| match &part.outcome {
@@ -155,7 +155,7 @@ impl Placer {
             }
         }
         let groups = self.put_groups(&booting).await;
-        note(&self.tokens, &groups);
+        note_outcomes(&self.tokens, &groups);
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
         outcomes.extend(troubles.into_iter().map(|(host, trouble)| {
@@ -243,8 +243,8 @@ fn kernel(due: &Due) -> Arc<str> {
     due.preparation.artifacts.kernel.clone().unwrap_or_default()
 }
 
-/// Notes for which components the upstream worked in this round.
-fn note<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<Part<ComponentId, O>>]) {
+/// Notes for which components the upstream worked in this round, and for which it failed.
+fn note_outcomes<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<Part<ComponentId, O>>]) {
     let parts = groups.iter().flatten();
     let (failed, answered): (Vec<_>, Vec<_>) = parts.partition(|part| has_failed(part));
     let ids = |parts: Vec<&Part<ComponentId, O>>| {

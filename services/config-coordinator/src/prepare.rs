@@ -10,8 +10,8 @@ use std::{
 };
 
 use chassis::{
-    Channel, Fault,
-    convert::{Digests, component::artifacts_to_wire, time, trouble},
+    Channel, Fault, clock,
+    convert::{Digests, component::artifacts_to_wire, trouble},
     failpoint,
     lease::Fence,
     ledger::{Draft, Ledger},
@@ -104,7 +104,7 @@ impl Preparer {
         let refusing = refusing.map(|(id, _)| id.clone()).collect();
         for record in &mut records {
             if let Some(outcome) = outcomes.remove(&record.id) {
-                record.advance(progress(outcome), time::now());
+                record.advance(progress(outcome), clock::now());
             }
         }
         // The token is durable before anybody learns of it: a crash between the two must not lose it.
@@ -123,7 +123,7 @@ impl Preparer {
             id: id.clone(),
             plan,
             progress: Progress::Prepared,
-            since: time::now(),
+            since: clock::now(),
             revision: 0,
         })
     }

@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
                     troubles.insert(item.clone(), trouble);
                 }
                 if set_aside > 0 {
-                    tracing::warn!(%failure, step = ?self.step, nodes = set_aside, "{ground}");
+                    tracing::warn!(%failure, step = ?self.step, nodes = set_aside, why = ground, "nodes set aside after a refusal");
                 }
             }
         }
@@ -101,15 +101,15 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
         }
     }
 
-    /// Why an item is set aside that was refused just now; none: it waits for the service.
+    /// Returns why an item is set aside that was refused just now; none: it waits for the service.
     fn ground(&mut self, item: &K, failure: &Failure, within: bool, now: Instant) -> Option<&'static str> {
         if is_definite(failure) {
-            return Some("refused, whoever else is taken");
+            return Some("it is about the nodes themselves");
         }
         let witness = self.refusals.blame(item, within, now.into_std())?;
         Some(match witness {
-            Witness::Alone => "refused, and nothing else was there to compare",
-            Witness::Nobody | Witness::Elsewhere | Witness::Within => "refused while others are taken",
+            Witness::Alone => "nothing else was there to compare",
+            Witness::Nobody | Witness::Elsewhere | Witness::Within => "others are taken",
         })
     }
 

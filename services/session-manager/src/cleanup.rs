@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use chassis::{Fault, convert::time::now};
+use chassis::{Fault, clock::now};
 use domain::session::{Progress, is_expired, next_expiry, surplus};
 use tokio::{sync::Notify, time::sleep};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis::{
     Fault,
-    convert::time::now,
+    clock::now,
     kinds::deletions_to_wire,
     ledger::{Responses, ResumeToken, Selection, Watched},
     resource::{Batch, Resource},

@@ -12,7 +12,7 @@ mod wait_notice;
 use std::{ops::Deref, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{Fault, convert::time::now, failpoint, lease::Fence, work::WorkQueue};
+use chassis::{Fault, clock::now, failpoint, lease::Fence, work::WorkQueue};
 use domain::session::{self, Progress, Session};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};

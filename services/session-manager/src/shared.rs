@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
-    convert::time::{self, now},
+    clock::now,
+    convert::time,
     kinds::OptionsRecord,
     lease::{Custody, Fence},
     ledger::Ledger,

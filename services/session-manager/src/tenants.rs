@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use chassis::{
     Fault,
-    convert::time::now,
+    clock::now,
     ledger::Ledger,
     settings::{self, TenantsDriver},
 };

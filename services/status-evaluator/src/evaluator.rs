@@ -8,8 +8,7 @@ use std::{
 };
 
 use chassis::{
-    Channel,
-    convert::time,
+    Channel, clock,
     lease::{Leases, Shard},
     pause, within,
     work::WorkQueue,
@@ -90,7 +89,7 @@ impl StatusEvaluator {
             let ids = self.queue.next(BATCH).await;
             // A mirror that is being replaced by another incarnation may contradict the others.
             self.mirrors.reached().await;
-            let decided = self.decide(ids, time::now());
+            let decided = self.decide(ids, clock::now());
             if decided.is_empty() {
                 continue;
             }

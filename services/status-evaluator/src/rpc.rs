@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::{
-    Fault,
+    Fault, clock,
     convert::{self as shared, Interner, time},
     resource::Resource,
 };
@@ -65,7 +65,7 @@ impl EvaluationService for EvaluationRpc {
         let component = mirrors.component(&id).ok_or_else(|| Fault::not_found(Component::KIND, &id))?;
         let decision = component.is_enabled().then(|| {
             let evidence = mirrors.evidence(&component);
-            let decision = evaluate(&component, &evidence, &mirrors.options(), time::now());
+            let decision = evaluate(&component, &evidence, &mirrors.options(), clock::now());
             let decision = decision.followed(&component, self.compatibility);
             convert::decision(&component.id, &decision)
         });
@@ -107,7 +107,7 @@ fn what_if(
     let component = shared::component::from_wire(component, &mut Interner::default())
         .map_err(|invalid| invalid.within("component"))?;
     let options = with(in_force, request.options).map_err(|invalid| invalid.within("options"))?;
-    let now = request.now.map_or_else(time::now, time::from_wire);
+    let now = request.now.map_or_else(clock::now, time::from_wire);
     let power = request.power_state;
     let configuration = request.configuration_state;
     let evidence = convert::evidence(power.as_ref(), configuration.as_ref(), component.generation);

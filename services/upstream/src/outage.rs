@@ -1,6 +1,6 @@
 //! Outage of a peer across all its operations.
 
-use chassis::convert::time::now;
+use chassis::clock::now;
 use domain::time::Timestamp;
 use parking_lot::Mutex;
 

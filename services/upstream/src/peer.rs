@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chassis::{convert, failpoint, settings};
+use chassis::{clock, failpoint, settings};
 use domain::{bos_time, clock_offset::ClockOffset, time::Timestamp};
 use http::{HeaderMap, StatusCode, header::DATE};
 use parking_lot::Mutex;
@@ -101,7 +101,7 @@ impl Peer {
         let date = headers.get(DATE).and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok());
         let since_1970 = date.and_then(|date| date.duration_since(SystemTime::UNIX_EPOCH).ok());
         let Some(theirs) = since_1970.map(|since| Timestamp::default().plus(since)) else { return };
-        let measured = ClockOffset::measure(asked_at, convert::time::now(), theirs, DATE_RESOLUTION);
+        let measured = ClockOffset::measure(asked_at, clock::now(), theirs, DATE_RESOLUTION);
         if let Some(newer) = measured {
             let mut clock = self.inner.clock.lock();
             *clock = Some(clock.map_or(newer, |known| known.refine(newer)));
@@ -157,7 +157,7 @@ impl Peer {
         let label = &self.inner.wire.group.label;
         let operation = request.operation;
         failpoint::pass(format_args!("{label}.{operation}.before"));
-        let asked_at = convert::time::now();
+        let asked_at = clock::now();
         let answer = self.inner.wire.call(&request, until).await;
         if let Ok(answer) = &answer {
             self.measure_clock(&answer.headers, asked_at);

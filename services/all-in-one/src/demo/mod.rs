@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use chassis::{Context, convert::time};
+use chassis::{Context, clock};
 use domain::bos_time;
 use proto::session::Session;
 use reveille::mesh::{self, Listeners};
@@ -30,7 +30,7 @@ const TEMPLATE: &str = "demo";
 
 /// Runs the demo as `flags` say.
 pub(crate) fn run(flags: DemoFlags) -> ExitCode {
-    let fresh = std::env::temp_dir().join(format!("reveille-demo-{}-{}", time::now().0, std::process::id()));
+    let fresh = std::env::temp_dir().join(format!("reveille-demo-{}-{}", clock::now().0, std::process::id()));
     let command = flags.command(fresh.clone());
     let code = chassis::run_command(&command, async |context| demo(context, &flags).await);
     // The name of the directory is unique, and the mesh has stopped.
@@ -150,7 +150,7 @@ fn tell(
 /// Returns a name such as `first-light-20251120T165501.250`: demos with the same data directory may follow each other
 /// fast.
 fn session_name() -> String {
-    let now = time::now();
+    let now = clock::now();
     let text: String = bos_time::text(now).chars().filter(char::is_ascii_alphanumeric).collect();
     format!("first-light-{text}.{:03}", now.0.rem_euclid(1000))
 }

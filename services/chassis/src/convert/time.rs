@@ -2,8 +2,6 @@
 
 use domain::time::Timestamp;
 
-pub use crate::clock::{not_before, now};
-
 /// From the wire; parts of a millisecond are dropped.
 pub fn from_wire(time: prost_types::Timestamp) -> Timestamp {
     Timestamp(time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000))

@@ -47,7 +47,7 @@ pub(crate) async fn check(on: &DatabaseTransaction, fences: &[&Fence]) -> Result
         let leases = Statement::from_sql_and_values(DbBackend::Postgres, sql, values);
         for row in on.query_all_raw(leases).await? {
             let holder: String = row.try_get("", "holder")?;
-            let (shard, epoch) = epoch(&row)?;
+            let (shard, epoch) = shard_and_epoch(&row)?;
             current.insert((part, shard), (holder, epoch));
         }
     }
@@ -62,7 +62,7 @@ pub(crate) async fn check(on: &DatabaseTransaction, fences: &[&Fence]) -> Result
 }
 
 /// The shard and the epoch in a row of leases.
-pub(crate) fn epoch(row: &QueryResult) -> Result<(Shard, u64), DbErr> {
+pub(crate) fn shard_and_epoch(row: &QueryResult) -> Result<(Shard, u64), DbErr> {
     let number: i64 = row.try_get("", "shard")?;
     let shard =
         Shard::numbered(number).ok_or_else(|| DbErr::Custom(format!("there is no shard {number}")))?;

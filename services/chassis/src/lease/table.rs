@@ -215,7 +215,7 @@ fn numbers(shards: &[Shard]) -> Value {
 }
 
 fn epochs(rows: &[QueryResult]) -> Result<BTreeMap<Shard, u64>, DbErr> {
-    rows.iter().map(fence::epoch).collect()
+    rows.iter().map(fence::shard_and_epoch).collect()
 }
 
 async fn query(

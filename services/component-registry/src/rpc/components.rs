@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use chassis::{
-    Fault,
-    convert::time,
+    Fault, clock,
     kinds::deletions_to_wire,
     ledger::{Draft, Responses, ResumeToken, Watched},
     resource::{Batch, Resource},
@@ -88,7 +87,7 @@ impl ComponentService for Registry {
         if validate_only {
             self.components.fresh().await?;
             let view = self.components.view();
-            let now = time::now();
+            let now = clock::now();
             let judged = last_of_each(records).into_iter().map(|record| {
                 let previous = view.get(record.id.as_str());
                 convert::to_wire(&write::put(previous.as_deref(), record, |token| tokens.get(token), now))
@@ -96,7 +95,7 @@ impl ComponentService for Registry {
             return Ok(Response::new(PutComponentsResponse { components: judged.collect() }));
         }
         let put = move |draft: &mut Draft<'_, Component>| {
-            let now = time::now();
+            let now = clock::now();
             let stored = last_of_each(records).into_iter().map(|record| {
                 let previous = draft.get(record.id.as_str());
                 let record = write::put(previous.as_deref(), record, |token| tokens.get(token), now);
@@ -220,7 +219,7 @@ impl PatchRules {
         patches: RequestPatches,
         tokens: &convert::RequestTokens,
     ) -> Result<Vec<proto::component::Component>, Fault> {
-        let now = time::now();
+        let now = clock::now();
         let mut stored = Vec::new();
         for (id, patch) in patches.targets(draft, &self.scope) {
             let Some(component) = draft.get(&id).filter(|_| self.scope.has(&id)) else {

@@ -19,7 +19,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::convert::time;
+use chassis::clock;
 use domain::{
     component::Component,
     repetition::{Repetition, repetition},
@@ -87,7 +87,7 @@ impl Registry {
             return None;
         }
         let ttl = self.options_in_force().actual_state_ttl();
-        let now = time::now();
+        let now = clock::now();
         let mut known: Vec<Arc<Component>> = Vec::with_capacity(reports.len());
         let mut is_old = false;
         for report in reports {

@@ -1,6 +1,6 @@
 //! Reports of the mesh's own services: the rules of `domain::report`, applied to the newest records.
 
-use chassis::{Fault, convert::time, ledger::Draft};
+use chassis::{Fault, clock, ledger::Draft};
 use domain::{
     boot_token::superseded,
     component::Component,
@@ -29,7 +29,7 @@ impl ReportService for Registry {
         let assignments = convert::assignments(request.into_inner(), &mut self.interner.lock())?;
         let listing = self.freshly_listed();
         let assign = move |draft: &mut Draft<'_, Component>| {
-            let now = time::now();
+            let now = clock::now();
             let is_listed = |id: &str| listing.as_ref().is_some_and(|listing| listing.ids.contains(id));
             let mut assigned = Vec::new();
             for (ids, assignment) in &assignments {
@@ -86,8 +86,11 @@ impl ReportService for Registry {
         request: Request<ReportPreparationsRequest>,
     ) -> Result<Response<ReportPreparationsResponse>, Status> {
         let mut request = request.into_inner();
-        let tokens =
-            convert::boot_tokens(std::mem::take(&mut request.tokens), time::now(), &mut self.interner.lock());
+        let tokens = convert::boot_tokens(
+            std::mem::take(&mut request.tokens),
+            clock::now(),
+            &mut self.interner.lock(),
+        );
         // A component must never name a token that is not stored, so tokens are stored first.
         self.store_tokens(tokens).await?;
         let tokens = self.known_tokens(request.reports.iter().map(|report| report.bss_token.as_str()));
@@ -107,7 +110,7 @@ impl Registry {
         rule: fn(&Component, &R, Timestamp) -> Result<Option<Component>, Stale>,
     ) -> Result<Vec<String>, Fault> {
         let note = move |draft: &mut Draft<'_, Component>| {
-            let now = time::now();
+            let now = clock::now();
             let mut stale = Vec::new();
             for report in &reports {
                 let outcome =
@@ -153,6 +156,6 @@ impl Registry {
             .iter()
             .map(|token| (token.token.as_str(), token.boot_artifacts.timestamp.unwrap_or_default()));
         let components = self.components.view().all();
-        superseded(stored, components.iter().map(|component| &**component), time::now())
+        superseded(stored, components.iter().map(|component| &**component), clock::now())
     }
 }

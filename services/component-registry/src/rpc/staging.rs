@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chassis::{
-    Fault,
-    convert::time,
+    Fault, clock,
     ledger::{Draft, Ledger},
 };
 use domain::{
@@ -50,7 +49,7 @@ impl StagedApplication {
         if !answer.unknown.is_empty() {
             return answer;
         }
-        let now = time::now();
+        let now = clock::now();
         for id in ids {
             let verdicts = match self.apply(draft, &id, now) {
                 Verdict::Succeeded => &mut answer.succeeded_ids,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chassis::{Context, Settings, convert::time, ledger::Ledger};
+use chassis::{Context, Settings, clock, ledger::Ledger};
 use domain::{id::ComponentId, time::Timestamp};
 use futures_util::future::join_all;
 use proto::{
@@ -134,7 +134,7 @@ async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
     let context = Context::new(Settings::default());
     let connection = chassis::database::connect::<Migrator>(&database.url).await.unwrap();
     let ledger = Ledger::<ComponentTable>::open(&context, connection.clone()).await.unwrap();
-    let at = Timestamp(time::now().0 - i64::try_from(age.as_millis()).unwrap());
+    let at = Timestamp(clock::now().0 - i64::try_from(age.as_millis()).unwrap());
     let components: Vec<_> = ids
         .iter()
         .map(|id| {

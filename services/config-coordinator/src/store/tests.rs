@@ -31,7 +31,7 @@ async fn configuration_states_survive_a_restart() {
             reading: reading.into(),
             desired_configuration: desired.map(str::to_owned),
             status: "pending".into(),
-            observed_at: Some(chassis::convert::time::to_wire(chassis::convert::time::now())),
+            observed_at: Some(chassis::convert::time::to_wire(chassis::clock::now())),
             generation: 7,
             revision: 0,
             error: String::new(),

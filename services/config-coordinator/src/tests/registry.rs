@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
-    Context, Server,
-    convert::{self, time, trouble},
+    Context, Server, clock,
+    convert::{self, trouble},
 };
 use domain::{
     component::{Component, EventStats, Phase},
@@ -304,7 +304,7 @@ impl ReportService for Registry {
                     trouble: trouble::from_wire(one.error_kind, one.error).map(Arc::new),
                     refused: one.refused,
                 };
-                match report::preparation(&kept.components[&one.id], &report, time::now()) {
+                match report::preparation(&kept.components[&one.id], &report, clock::now()) {
                     Ok(Some(prepared)) => {
                         kept.components.insert(one.id, Component { revision, ..prepared });
                     }

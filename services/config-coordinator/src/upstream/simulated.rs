@@ -2,7 +2,7 @@
 
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE, convert::time, within};
+use chassis::{Channel, channel::LARGEST_MESSAGE, clock, within};
 use domain::{bos_time, time::Timestamp};
 use parking_lot::Mutex;
 use proto::simulation::fleet_service_client::FleetServiceClient;
@@ -61,7 +61,7 @@ impl Simulated {
         } else {
             let since = *self.silent_since.lock().get_or_insert_with(|| {
                 tracing::warn!(error = words(status), "the simulated fleet does not answer");
-                time::now()
+                clock::now()
             });
             format!("{fleet} (failing since {}Z: {})", bos_time::text(since), words(status))
         };
