@@ -299,17 +299,13 @@ fn shown_power_trouble(decision: &Decision, component: &Component) -> ErrorChang
         }
         ComponentProgress::PowerOnPending => preparation_trouble(component).or(power_trouble).cloned().into(),
         ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
-        // The upstream may be back by now, so the action waits for the lock.
-        ComponentProgress::PowerOnCalled
-        | ComponentProgress::PowerOffGracefullyCalled
-        | ComponentProgress::PowerOffForcefullyCalled
-            if component.locked && component.waits_for_power_upstream() =>
-        {
-            held_by_lock()
-        }
         ComponentProgress::PowerOnCalled
         | ComponentProgress::PowerOffGracefullyCalled
         | ComponentProgress::PowerOffForcefullyCalled => {
+            // The upstream may be back by now, so the action waits for the lock.
+            if component.locked && component.waits_for_power_upstream() {
+                return held_by_lock();
+            }
             let trouble = power_trouble.cloned().or_else(|| report_awaited(decision, component));
             trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
         }
@@ -356,16 +352,18 @@ fn give_up_when_exhausted(
             exhausted(Action::PoweringOffGracefully)
         }
         ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
-            let forced_in_vain =
-                exhausted(Action::PoweringOffForcefully) && !component.waits_for_power_upstream();
-            if forced_in_vain {
-                decision.until = wait_ends(component, options.power_off_wait());
+            match last_force(component, evidence, options, now) {
+                LastForce::NotYet => false,
+                LastForce::Pending { until } => {
+                    decision.until = Some(until);
+                    false
+                }
+                LastForce::Unread => {
+                    decision.until = None;
+                    false
+                }
+                LastForce::InVain => true,
             }
-            let is_over = decision.until.is_none_or(|until| now >= until);
-            if forced_in_vain && is_over {
-                decision.until = None;
-            }
-            forced_in_vain && is_over && evidence.is_after_last_action(component)
         }
         ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
             false
@@ -377,6 +375,30 @@ fn give_up_when_exhausted(
     fail(decision, Reason::RetriesExhausted);
     if decision.error.text().unwrap_or(component.error_text()).is_empty() {
         decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Exhausted, ERROR_RETRIES_EXHAUSTED));
+    }
+}
+
+/// What became of the last attempt to force a component off.
+enum LastForce {
+    /// An attempt is left, or the last one waits for its upstream.
+    NotYet,
+    /// The last one has its time.
+    Pending { until: Timestamp },
+    /// Its time is over, and the power was not read since.
+    Unread,
+    /// Its time is over, and the power was read since.
+    InVain,
+}
+
+fn last_force(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> LastForce {
+    let is_last = component.attempts(Action::PoweringOffForcefully) >= component.retry_limit(options);
+    if !is_last || component.waits_for_power_upstream() {
+        return LastForce::NotYet;
+    }
+    match wait_ends(component, options.power_off_wait()) {
+        Some(until) if now < until => LastForce::Pending { until },
+        Some(_) | None if evidence.is_after_last_action(component) => LastForce::InVain,
+        Some(_) | None => LastForce::Unread,
     }
 }
 
