@@ -300,6 +300,11 @@ async fn decide_by_old_rules(world: Arc<World>, node: String) {
             let reported = reports.report_statuses(ReportStatusesRequest { reports: vec![report] }).await;
             let is_taken = reported.is_ok_and(|answer| answer.get_ref().stale_ids.is_empty());
             trace::note(|| format!("older rules: {node} is {opposite:?}, taken: {is_taken}"));
+            if is_taken && component.decided_by.is_some_and(|by| by.rules > 0) {
+                world
+                    .journal
+                    .violated("I10", format!("{node}: older rules decide after {:?}", component.decided_by));
+            }
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
     }

@@ -24,6 +24,7 @@ fn what_upstreams_take_wrongly_is_found() {
     finds("early-ends", "I2", "0..3", &["foreign"]);
     finds("unread-replies", "I1", "0..5", &["swapped-replies"]);
     finds("half-lists", "I15", "0..2", &["shrink"]);
+    finds("early-ends", "I2", "1..3", &["late-workers"]);
 }
 
 #[test]
@@ -43,6 +44,11 @@ fn what_was_not_known_is_found() {
 #[test]
 fn commits_that_were_not_made_are_found() {
     finds("false-promises", "I8", "0..3", &["commits"]);
+}
+
+#[test]
+fn decisions_of_older_rules_are_found() {
+    finds("equal-rules", "I10", "0..4", &["old-rules"]);
 }
 
 /// A replica that went on after a pause and writes what it had decided before.

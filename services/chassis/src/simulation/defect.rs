@@ -45,11 +45,13 @@ pub enum Defect {
     OldReports,
     /// What was read of power before a start counts after it.
     InheritedReadings,
+    /// Decisions of every version of the rules count alike.
+    EqualRules,
 }
 
 impl Defect {
     /// Each with its name.
-    pub const ALL: [(&'static str, Self); 17] = [
+    pub const ALL: [(&'static str, Self); 18] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-shard", Self::LostShard),
         ("false-promises", Self::FalsePromises),
@@ -67,6 +69,7 @@ impl Defect {
         ("half-lists", Self::HalfLists),
         ("old-reports", Self::OldReports),
         ("inherited-readings", Self::InheritedReadings),
+        ("equal-rules", Self::EqualRules),
     ];
 
     /// Whether it is planted in this thread.
