@@ -6,7 +6,10 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use http::{
+    HeaderMap, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -124,6 +127,10 @@ fn refusal(status: StatusCode, headers: &HeaderMap, words: String, now: SystemTi
     let trouble =
         |kind| FailureCause::Trouble(PeerTrouble { kind, status: Some(status), error, retry_after });
     match status.as_u16() {
+        // No service has such pages. Whoever stands before it does not know where it is.
+        404 if is_page(headers) => {
+            FailureCause::Trouble(PeerTrouble::unreachable(format!("{status}, as a web page: {words}")))
+        }
         429 => trouble(FailureKind::Unreachable),
         503 if retry_after.is_some() => trouble(FailureKind::Unreachable),
         // The peer gave up waiting for the rest of the request, and may have used what it had.
@@ -135,6 +142,11 @@ fn refusal(status: StatusCode, headers: &HeaderMap, words: String, now: SystemTi
         400..=499 => FailureCause::No { kind: FailureKind::Refused, status, words },
         _ => trouble(FailureKind::Ambiguous),
     }
+}
+
+fn is_page(headers: &HeaderMap) -> bool {
+    let content = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content.is_some_and(|content| content.trim_start().to_ascii_lowercase().starts_with("text/html"))
 }
 
 /// Returns the pause that a `Retry-After` header requests, in seconds or as a date (RFC 9110, 10.2.3).
@@ -249,6 +261,23 @@ mod tests {
             599 7  | ambiguous, Some(7s): 599 <unknown status code>: words
         "#]]
         .assert_eq(&table);
+    }
+
+    #[test]
+    fn a_page_that_is_not_found_is_not_the_word_of_the_service() {
+        for (content, status, expected) in [
+            ("text/html", 404, FailureKind::Unreachable),
+            ("Text/HTML; charset=utf-8", 404, FailureKind::Unreachable),
+            ("application/problem+json", 404, FailureKind::Refused),
+            ("text/plain", 404, FailureKind::Refused),
+            ("text/html", 403, FailureKind::Denied),
+        ] {
+            let headers = [(CONTENT_TYPE, HeaderValue::from_static(content))].into_iter().collect();
+            let status = StatusCode::from_u16(status).unwrap();
+            let cause = refusal(status, &headers, "words".into(), SystemTime::UNIX_EPOCH);
+            assert_eq!(cause.word(), expected.word(), "{content} {status}");
+            assert_eq!(cause.status().is_none(), expected == FailureKind::Unreachable, "{content} {status}");
+        }
     }
 
     #[test]
