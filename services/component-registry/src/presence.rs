@@ -163,13 +163,13 @@ async fn note_lacking(registry: &Registry, batch: &[Arc<Component>]) -> Result<(
     write(registry, lacking, |component, now| presence::answered(component, false, now)).await
 }
 
-/// Returns the keys of those of `asked` that the inventory lists now. An answer without any of several nodes that may be
-/// listed is believed only if the inventory lists something else: one that has lost its records has nothing to say.
+/// Returns the keys of those of `asked` that the inventory lists now. An answer without any of them is believed only if
+/// the inventory lists something else: one that has lost its records has nothing to say.
 async fn listed(registry: &Registry, asked: &[Arc<Component>]) -> Result<HashSet<Arc<str>>, Fault> {
     let ids = asked.iter().map(|component| component.shared_key()).collect();
     let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
-    let vanish = asked.iter().filter(|component| !component.presence.is_absent()).count();
-    if listed.is_empty() && vanish > 1 {
+    let may_be_listed = |component: &Arc<Component>| !component.presence.is_absent();
+    if listed.is_empty() && asked.iter().any(may_be_listed) {
         registry.inventory.check_not_empty().await?;
     }
     Ok(listed)
