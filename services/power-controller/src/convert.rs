@@ -175,9 +175,7 @@ pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {
     if holder.is_empty() {
         return Trouble::waiting_for("whoever holds a reservation of the node at the power upstream");
     }
-    Trouble::waiting_for(format_args!(
-        "transition {holder} of the power upstream, which is not of this service or not over"
-    ))
+    Trouble::waiting_for(format_args!("transition {holder} of the power upstream, which holds the node"))
 }
 
 /// The attempts that a transition is made of.
