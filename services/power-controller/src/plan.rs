@@ -1,6 +1,9 @@
 //! Who is acted on, and together with whom. Values in, values out: no clock, no ledger, no network.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use domain::{
     clock_offset::ClockOffset,
@@ -232,11 +235,24 @@ pub(crate) struct Window {
     pub(crate) clock: Option<ClockOffset>,
 }
 
+/// How far our clock may have been ahead when a transition was sent: another process may have sent it, and a clock that was
+/// set goes slower until it is right. Clocks of one site are within two seconds.
+const AHEAD: Duration = Duration::from_millis(2_500);
+
 impl Window {
+    /// The earliest moment at which the upstream can have taken the transition, whatever our clock was.
+    pub(crate) fn earliest(&self) -> Timestamp {
+        self.from.minus(AHEAD)
+    }
+
     /// Whether it may have been taken when the upstream says, by its clock; none: nobody can tell.
     fn allows(&self, one: &Accepted) -> Option<bool> {
         let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX))?;
-        Some(clock.may_be_within(one.at, one.resolution, self.from, self.until))
+        let may_be_from = |from| clock.may_be_within(one.at, one.resolution, from, self.until);
+        match may_be_from(self.from) {
+            true => Some(true),
+            false => (!may_be_from(self.earliest())).then_some(false),
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl Actor {
                 && (one.delivery() == Delivery::Finished || self.notes.is_read_back(&one.id))
         };
         let search = Search {
-            from: windows().map(|window| window.from).min().unwrap_or_default(),
+            from: windows().map(|window| window.earliest()).min().unwrap_or_default(),
             until: windows().map(|window| window.until).max().unwrap_or_default(),
             actions: transitions.iter().filter_map(convert::action).collect(),
             sizes: transitions.iter().map(|transition| transition.members.len()).collect(),
@@ -92,7 +92,8 @@ impl Actor {
             return Ok(());
         }
         if transition.accepted_at.is_some() {
-            return self.end_unless_held(transition, fence).await;
+            let error = "the upstream took it and does not know it any more";
+            return self.end_unless_held(transition, error, fence).await;
         }
         if self.notes.doubt_recurs(&transition.id) {
             tracing::debug!(transition = transition.id, "transition did not arrive again, sending it again");
@@ -112,14 +113,14 @@ impl Actor {
         Ok(())
     }
 
-    /// Ends a transition that the upstream took and does not show any more. A clock that was set may hide it from the
-    /// search, so it goes on as long as the upstream works on a transition that holds one of its nodes.
-    async fn end_unless_held(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    /// Ends a transition that the upstream took, or may have taken, and does not show any more. A clock that was set may hide
+    /// it from the search, so it goes on as long as the upstream works on a transition that holds one of its nodes.
+    async fn end_unless_held(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
         let ids = transition.members.iter().map(|member| member.id.clone()).collect();
         match self.driver.holders(&ids, self.known.upstream_deadline()).await {
             Ok(holders) if holders.is_empty() => {
                 self.holders_known();
-                self.end(transition, "the upstream took it and does not know it any more", fence).await
+                self.end(transition, error, fence).await
             }
             Ok(_) => {
                 self.holders_known();
@@ -183,7 +184,7 @@ impl Actor {
             }
             Trace::Undated { id, open: false } => {
                 let error = format!("transition {id} of the upstream may have been this one, and is over");
-                self.end(transition, &error, fence).await?;
+                self.end_unless_held(transition, &error, fence).await?;
                 Ok(None)
             }
             Trace::Missing => Ok(Some(transition)),

@@ -325,9 +325,20 @@ fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
     let cut = |at: i64| Accepted { at: Timestamp(at), resolution: Duration::from_secs(1), ..same.clone() };
     let rows = [
         ("the same", vec![same.clone()], Trace::Found("t1")),
-        ("it began before ours was sent", vec![at(48_800, &same)], Trace::Missing),
+        ("it began long before ours was sent", vec![at(46_300, &same)], Trace::Missing),
+        (
+            "it began before ours was sent, unless a clock was wrong",
+            vec![at(48_800, &same)],
+            Trace::Undated { id: "t1", open: true },
+        ),
+        (
+            "ours is beside it",
+            vec![at(48_800, &theirs("t0", Some(OFF), &["x1", "x2"])), same.clone()],
+            Trace::Found("t1"),
+        ),
         ("it began in the second in which ours was sent", vec![cut(48_000)], Trace::Found("t1")),
-        ("it began in the second before", vec![cut(47_000)], Trace::Missing),
+        ("it began in the second before", vec![cut(47_000)], Trace::Undated { id: "t1", open: true }),
+        ("it began seconds before", vec![cut(45_000)], Trace::Missing),
         ("it began after our caller had gone", vec![at(52_200, &same)], Trace::Missing),
         (
             "another of ours was taken under the id",
