@@ -45,7 +45,7 @@ pub struct Journal {
 #[derive(Default)]
 struct State {
     components: BTreeMap<String, History<Component>>,
-    /// What the components were before the last restore, and when that was.
+    /// Components before the last restore, and its time.
     before_restore: Option<(Instant, BTreeMap<String, Arc<Component>>)>,
     powers: BTreeMap<String, History<PowerState>>,
     transitions: BTreeMap<String, Arc<Transition>>,
@@ -348,7 +348,7 @@ impl State {
         self.senders.get(&asked.id).copied().filter(|_| Shard::of(&asked.id) == Shard::of(node))
     }
 
-    /// What a component was within the grace, oldest first. A call that is on its way while a backup is restored rests on
+    /// States of a component within the grace, oldest first. A call that is on its way while a backup is restored rests on
     /// what was before.
     fn records(&self, node: &str) -> Vec<Arc<Component>> {
         let before = self.before_restore.as_ref().filter(|(at, _)| at.elapsed() < ON_ITS_WAY);

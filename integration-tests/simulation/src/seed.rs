@@ -27,7 +27,7 @@ use crate::{
 /// force too, switching on and booting, and what the hardware takes.
 const SETTLES: Duration = Duration::from_secs(20 * 60);
 
-/// The same after a restore, which may take away the options that people set: three boots without report are waited for by
+/// Time to settle after a restore, which may take away the options that people set: three boots without report are waited for by
 /// their default, 20 minutes each.
 const SETTLES_AFTER_RESTORE: Duration = Duration::from_secs(80 * 60);
 

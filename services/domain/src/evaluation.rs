@@ -378,7 +378,7 @@ fn give_up_when_exhausted(
     }
 }
 
-/// What became of the last attempt to force a component off.
+/// Outcome of the last attempt to force a component off.
 enum LastForce {
     /// An attempt is left, or the last one waits for its upstream.
     NotYet,

@@ -58,7 +58,7 @@ struct Effect {
 /// An action that the upstream may still carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OpenAction {
-    /// Nobody knows whether the upstream takes it.
+    /// In doubt: the upstream may take it or not.
     InDoubt,
     /// The upstream took it as this transition.
     Taken(Arc<str>),
