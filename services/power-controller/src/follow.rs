@@ -331,8 +331,8 @@ impl Actor {
                 let (transition, node, error) = (&transition.id, &member.id, &member.error);
                 tracing::debug!(transition, node, error, "task failed");
             }
-            // What we ended ourselves is no failure of theirs, and the next action is due already: unless that is a forced
-            // power-off, and the node was never asked to shut down.
+            // A member that was withdrawn has not failed, because its next action is due already. A shutdown that never
+            // reached its node has: the node would be forced off without having been asked.
             let ended = news.failed.iter().filter(|member| {
                 transition.withdrawn_at.is_none()
                     || convert::is_unasked_shutdown(transition, member, &news.asked)

@@ -235,8 +235,8 @@ pub(crate) struct Window {
     pub(crate) clock: Option<ClockOffset>,
 }
 
-/// How far our clock may have been ahead when a transition was sent: another process may have sent it, and a clock that was
-/// set goes slower until it is right. Clocks of one site are within two seconds.
+/// Longest time by which our clock may have been ahead when a transition was sent. Clocks of one site differ by two seconds
+/// at most, and a process that has ended may have had another clock than this one.
 const AHEAD: Duration = Duration::from_millis(2_500);
 
 impl Window {
@@ -257,7 +257,7 @@ impl Window {
 }
 
 /// Looks for `transition` among what the upstream has on record: the one of the same action on the same nodes that it
-/// took within the `window`. One that began before is somebody else's, and so is one that `is_claimed` by another
+/// took within the `window`. One that began seconds before is somebody else's, and so is one that `is_claimed` by another
 /// transition of ours.
 pub(crate) fn trace<'a>(
     transition: &Transition,

@@ -1,9 +1,9 @@
 //! Finds out what became of transitions whose answer was lost.
 //!
 //! A transition is recognised by its action, its nodes and the time at which the upstream took it, by the upstream's clock
-//! as far as that was measured. One that began before ours was sent is somebody else's. An upstream that has
-//! forgotten what it took, as one does that loses its records when it restarts, is asked again: nobody can tell
-//! that from a call that never arrived.
+//! as far as that was measured. One that began seconds before ours was sent is somebody else's. Of one that began just
+//! before nobody can tell, since our clock may have been ahead. An upstream that has forgotten what it took, as one does
+//! that loses its records when it restarts, is asked again: nobody can tell that from a call that never arrived.
 
 use std::time::Duration;
 
