@@ -140,17 +140,18 @@ impl FakePcs {
         };
     }
 
-    /// Sets how far the tasks of these nodes are, in the newest transition.
+    /// Sets how far the tasks of these nodes are, each in the newest transition of its node.
     pub(crate) fn set_tasks(&self, ids: &[&str], status: &str, description: &str, error: &str) {
         let mut world = self.world.lock();
-        let transition = world.transitions.last_mut().expect("a transition");
-        for task in transition["tasks"].as_array_mut().unwrap() {
-            if ids.contains(&task["xname"].as_str().unwrap()) {
-                task["taskStatus"] = status.into();
-                task["taskStatusDescription"] = description.into();
-                if !error.is_empty() {
-                    task["error"] = error.into();
-                }
+        for id in ids {
+            let mut newest_first = world.transitions.iter_mut().rev();
+            let task = newest_first
+                .find_map(|one| one["tasks"].as_array_mut()?.iter_mut().find(|task| task["xname"] == *id));
+            let task = task.expect("a task of the node");
+            task["taskStatus"] = status.into();
+            task["taskStatusDescription"] = description.into();
+            if !error.is_empty() {
+                task["error"] = error.into();
             }
         }
     }
@@ -158,6 +159,13 @@ impl FakePcs {
     /// Sets the status of the newest transition.
     pub(crate) fn set_status(&self, status: &str) {
         self.world.lock().transitions.last_mut().expect("a transition")["transitionStatus"] = status.into();
+    }
+
+    /// Ends every transition, with its tasks as they are.
+    pub(crate) fn end_all(&self) {
+        for transition in &mut self.world.lock().transitions {
+            transition["transitionStatus"] = "completed".into();
+        }
     }
 
     /// Completes every transition: each of its nodes is as was asked for.

@@ -118,6 +118,16 @@ impl Mesh {
         until(&format!("{count} transitions"), look).await
     }
 
+    /// Waits until so many nodes are in transitions that were taken.
+    async fn until_members_taken(&self, count: usize) {
+        let members = |taken: &String| taken.split(' ').count() - 1;
+        let look = || async {
+            let taken: usize = self.pcs.taken().iter().map(members).sum();
+            (taken >= count).then_some(())
+        };
+        until(&format!("{count} nodes in transitions"), look).await;
+    }
+
     /// Waits until the newest transition is as far as that.
     async fn until_delivery(&self, delivery: Delivery) -> Transition {
         let look = || async { self.transitions().await.pop().filter(|newest| newest.delivery() == delivery) };
