@@ -260,7 +260,8 @@ pub(crate) async fn abandon(
 ) -> Result<Transition, Fault> {
     let now = Some(time::to_wire(clock::now()));
     let write = ledger.write(move |draft| {
-        let held = draft.get(&id).ok_or_else(|| Fault::not_found("transition", &id))?;
+        let held = draft.get(&id).or_else(|| known_upstream(draft, &id));
+        let held = held.ok_or_else(|| Fault::not_found("transition", &id))?;
         if !is_open(&held) || held.abandoned_at.is_some() {
             return Ok(Transition::clone(&held));
         }
@@ -269,6 +270,13 @@ pub(crate) async fn abandon(
         Ok(given_up)
     });
     write.await.map(|(transition, _)| transition)
+}
+
+/// The transition that the upstream has under this id, which is the one that people read in texts.
+fn known_upstream(draft: &Draft<'_, Transition>, upstream_id: &str) -> Option<Arc<Transition>> {
+    // One that was not sent has no such id.
+    let named = draft.select(|one| !upstream_id.is_empty() && one.upstream_id == upstream_id);
+    named.into_iter().max_by_key(|one| is_open(one))
 }
 
 /// Nobody changes a finished transition any more, so that any replica may delete it.

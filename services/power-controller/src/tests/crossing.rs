@@ -133,12 +133,16 @@ async fn an_operator_gives_up_a_transition_that_never_ends() {
         let request = AbandonTransitionRequest { id: id.to_owned(), request_id: "r1".into() };
         mesh.client().abandon_transition(request).await
     };
-    let first = abandon(&open.id).await.unwrap().into_inner().transition.unwrap();
+    let first = abandon(&open.upstream_id).await.unwrap().into_inner().transition.unwrap();
     assert_eq!(first.abandoned_by, "r1");
     let finished = mesh.until_delivery(Delivery::Finished).await;
     assert_eq!(finished.error, "an operator gave it up");
-    assert_eq!(abandon(&open.id).await.unwrap().into_inner().transition.unwrap(), finished);
-    assert_eq!(abandon("none").await.unwrap_err().code(), tonic::Code::NotFound);
+    for id in [&open.id, &open.upstream_id] {
+        assert_eq!(abandon(id).await.unwrap().into_inner().transition.unwrap(), finished);
+    }
+    for id in ["none", ""] {
+        assert_eq!(abandon(id).await.unwrap_err().code(), tonic::Code::NotFound);
+    }
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"], "its power was not read yet");
     mesh.pcs.set_power(&["x1"], "off", &later());
     assert_eq!(mesh.until_taken(2).await[1], "On x1");
