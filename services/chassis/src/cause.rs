@@ -25,6 +25,15 @@ pub fn cause_first(error: &anyhow::Error) -> String {
     }
 }
 
+/// The root cause of an error, in plain words.
+pub(crate) fn root(error: &dyn std::error::Error) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
+    }
+    plain(&root.to_string()).to_owned()
+}
+
 /// The words of the system or the database without their number.
 fn plain(cause: &str) -> &str {
     let cause = cause.strip_prefix("error returned from database: ").unwrap_or(cause);

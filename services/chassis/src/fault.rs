@@ -8,6 +8,8 @@ use domain::invalid::Invalid;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, ResourceInfo, StatusExt};
 
+use crate::cause;
+
 /// Domain of the reasons in `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "reveille";
 
@@ -173,16 +175,21 @@ impl Fault {
     fn without_details(status: &Status) -> Self {
         match status.code() {
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::ResourceExhausted => {
-                Self::Unavailable { what: "service".into(), reason: status.message().to_owned() }
+                Self::unavailable("service", transport_words(status))
             }
             // Nobody sent this one: the connection broke while the answer was on its way.
             Code::Unknown if status.source().is_some() => {
-                Self::Unavailable { what: "service".into(), reason: status.message().to_owned() }
+                Self::unavailable("service", transport_words(status))
             }
             Code::InvalidArgument => Self::Invalid(Invalid::new("", status.message())),
             _ => Self::Internal(format!("{:?}: {}", status.code(), status.message())),
         }
     }
+}
+
+/// What happened to a call. Where the connection is to blame, the libraries above it only say that they saw an error.
+fn transport_words(status: &Status) -> String {
+    status.source().map_or_else(|| status.message().to_owned(), cause::root)
 }
 
 fn first_violation(details: &ErrorDetails) -> Invalid {
@@ -207,8 +214,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_broke_off_may_come_another_time() {
-        let broken = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        assert!(matches!(Fault::from(Status::from_error(broken.into())), Fault::Unavailable { .. }));
+        let broken = std::io::Error::from_raw_os_error(32);
+        let expected = Fault::unavailable("service", "Broken pipe");
+        assert_eq!(Fault::from(Status::from_error(broken.into())), expected);
         // What a service says is its own word.
         assert!(matches!(Fault::from(Status::unknown("no idea")), Fault::Internal(_)));
     }
