@@ -12,10 +12,11 @@ use chassis::{
         },
         trouble,
     },
+    ledger::Draft,
 };
 use domain::{
     artifacts::BootArtifacts,
-    component::{Phase, SessionReference},
+    component::{Component, Phase, SessionReference},
     component_filter::ComponentFilter,
     id::{ComponentId, Tenant},
     invalid::Invalid,
@@ -27,6 +28,7 @@ use domain::{
     write::KnownToken,
 };
 use proto::{component as wire, session};
+use tokio::time::Instant;
 
 use crate::store::BootToken;
 
@@ -36,7 +38,10 @@ pub(crate) fn missing(field: &str) -> Invalid {
 }
 
 /// Stored tokens that one request names.
-pub(crate) struct RequestTokens(HashMap<String, KnownToken>);
+pub(crate) struct RequestTokens {
+    known: HashMap<String, KnownToken>,
+    looked_up_at: Instant,
+}
 
 impl RequestTokens {
     pub(crate) fn new<'a>(known: impl IntoIterator<Item = &'a BootToken>) -> Self {
@@ -44,12 +49,25 @@ impl RequestTokens {
             let boot_artifacts = Arc::clone(&token.boot_artifacts);
             (token.token.clone(), KnownToken { boot_artifacts, number: token.revision })
         });
-        Self(known.collect())
+        Self { known: known.collect(), looked_up_at: Instant::now() }
     }
 
     /// Returns the artifacts and the number of `token`; none for an unknown one.
     pub(crate) fn get(&self, token: &str) -> Option<KnownToken> {
-        self.0.get(token).cloned()
+        self.known.get(token).cloned()
+    }
+
+    /// Checks that the tokens belong to the history of the components that they are written to.
+    ///
+    /// # Errors
+    /// The database has lost commits since they were looked up.
+    pub(crate) fn check(&self, draft: &Draft<'_, Component>) -> Result<(), Fault> {
+        match draft.since_loss() {
+            Some(age) if !self.known.is_empty() && age <= self.looked_up_at.elapsed() => {
+                Err(Fault::unavailable("database", "it has lost commits; tokens are looked up again"))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

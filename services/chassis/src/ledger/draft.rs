@@ -1,6 +1,6 @@
 //! Changes on their way: what a caller asks for, on what it is computed, and the numbers it gets.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{facets::OneOf, view::View};
 use crate::{
@@ -54,6 +54,11 @@ impl<R: Resource> Draft<'_, R> {
     /// Revision of the last commit before this draft. It only grows, also over deletions and restarts.
     pub fn base_revision(&self) -> u64 {
         self.view.revision()
+    }
+
+    /// How long ago another incarnation began; none: the store has lost nothing since it was opened.
+    pub fn since_loss(&self) -> Option<Duration> {
+        self.view.since_loss()
     }
 
     /// Creates or overwrites a resource. Until it is committed its revision reads as 0: whoever writes next in

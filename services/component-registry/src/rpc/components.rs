@@ -1,6 +1,6 @@
 //! Reads, watches and direct writes of components.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault, clock,
@@ -35,6 +35,10 @@ use crate::{
 /// Components in one message of a list: a hundred kilobytes and more. Each list in progress holds a few messages in
 /// memory.
 const PAGE: usize = 100;
+
+/// How long after a loss of components tokens may still be shown that were lost with them. Each kind is looked at every
+/// second.
+const RESTORED: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl ComponentService for Registry {
@@ -95,6 +99,7 @@ impl ComponentService for Registry {
             return Ok(Response::new(PutComponentsResponse { components: judged.collect() }));
         }
         let put = move |draft: &mut Draft<'_, Component>| {
+            tokens.check(draft)?;
             let now = clock::now();
             let stored = last_of_each(records).into_iter().map(|record| {
                 let previous = draft.get(record.id.as_str());
@@ -219,6 +224,7 @@ impl PatchRules {
         patches: RequestPatches,
         tokens: &convert::RequestTokens,
     ) -> Result<Vec<proto::component::Component>, Fault> {
+        tokens.check(draft)?;
         let now = clock::now();
         let mut stored = Vec::new();
         for (id, patch) in patches.targets(draft, &self.scope) {
@@ -275,8 +281,9 @@ impl Registry {
     async fn tokens_of(&self, records: &[Component]) -> Result<convert::RequestTokens, Fault> {
         let mentioned =
             || records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
-        if mentioned().any(|token| self.tokens.view().get(token).is_none()) {
-            // Another replica may have stored the token just now.
+        let is_restored = self.components.view().since_loss().is_some_and(|age| age < RESTORED);
+        // Another replica may have stored a token just now, and what the database has lost is shown until that is noticed.
+        if mentioned().any(|token| is_restored || self.tokens.view().get(token).is_none()) {
             self.tokens.fresh().await?;
         }
         Ok(self.known_tokens(mentioned()))
