@@ -259,9 +259,9 @@ async fn refusals_become_problems() {
             GET /v2/components/nope - -> 404 {"detail":"Component 'nope' does not exist","status":404,"title":"The resource was not found","type":"about:blank"}
             PATCH /v2/components/busy {"actual_state": {}} -> 409 {"detail":"BOS is currently changing the state of the node, and the actual state can not be accurately recorded","status":409,"title":"Actual state can not be updated.","type":"about:blank"}
             PATCH /v2/options {"bss_read_timeout": 1} -> 400 {"detail":"bss_read_timeout: 1 is not between 10 and 86400","status":400,"title":"Bad Request","type":"about:blank"}
-            GET /v2/sessions/s - -> 503 {"detail":"session manager: tcp connect error","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
-            DELETE /v2/sessions - -> 503 {"detail":"session manager: tcp connect error","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
-            POST /v2/sessions {"operation": "boot", "template_name": "t"} -> 503 {"detail":"session manager: tcp connect error","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
+            GET /v2/sessions/s - -> 503 {"detail":"session manager: Connection refused","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
+            DELETE /v2/sessions - -> 503 {"detail":"session manager: Connection refused","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
+            POST /v2/sessions {"operation": "boot", "template_name": "t"} -> 503 {"detail":"session manager: Connection refused","status":503,"title":"Unable to connect to the Redis database","type":"about:blank"}
         "#]],
     )
     .await;

@@ -222,7 +222,7 @@ mod tests {
             chain --replace --autofree http://gateway:7700/boot/v1/bootscript?name=later&x=%20 || goto again
             name=x1 -> 200 text/plain; charset=UTF-8
             #!ipxe
-            echo Reveille cannot tell what to boot: tcp connect error
+            echo Reveille cannot tell what to boot: Connection refused
             :again
             sleep 10
             chain --replace --autofree http://gateway:7700/boot/v1/bootscript?name=x1 || goto again
