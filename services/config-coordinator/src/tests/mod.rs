@@ -32,7 +32,7 @@ use peers::Peers;
 use registry::Registry;
 
 /// Longest wait for anything, far beyond what it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The service with everything around it.
 struct Site {

@@ -9,7 +9,7 @@ use std::{future::Future, time::Duration};
 use tokio::time::Instant;
 
 /// Longest wait for something that has to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until `look` finds something.
 pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {

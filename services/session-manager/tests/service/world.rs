@@ -15,7 +15,7 @@ use tonic::{Response, Status};
 use crate::peers::Peers;
 
 /// Longest wait in these tests.
-const LONGEST: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// A session manager that runs.
 pub struct World {
