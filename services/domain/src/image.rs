@@ -4,8 +4,6 @@ mod found;
 
 pub use found::{Contents, Listing, Part, Unreadable};
 
-use crate::target::{ImageArtifacts, Rootfs};
-
 /// The only type of store that boot sets may name. Every driver of images stands in for such a store.
 pub const STORE_TYPE: &str = "s3";
 
@@ -95,6 +93,28 @@ pub struct Manifest {
     pub rootfs: Option<Artifact>,
     /// The file of boot parameters, always with a version.
     pub boot_parameters: Option<Artifact>,
+}
+
+/// Parts of an image that its nodes are given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageArtifacts {
+    /// Path of the kernel.
+    pub kernel: Option<String>,
+    /// Path of the initial RAM disk.
+    pub initrd: Option<String>,
+    /// The root file system.
+    pub rootfs: Option<Rootfs>,
+    /// Contents of the file of boot parameters.
+    pub boot_parameters: Option<String>,
+}
+
+/// Where the root file system of an image is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rootfs {
+    /// Path in the store.
+    pub path: String,
+    /// Version.
+    pub etag: String,
 }
 
 /// Why a manifest describes no image.

@@ -43,7 +43,6 @@ pub mod session;
 pub mod session_status;
 pub mod staging;
 pub mod status;
-pub mod target;
 pub mod template;
 pub mod text;
 pub mod time;

@@ -4,6 +4,7 @@ mod findings;
 mod known;
 mod merge;
 mod sanitise;
+pub mod target;
 mod validate;
 mod xname;
 

@@ -8,6 +8,7 @@ use domain::{
     boot_script::{Recipient, Sources, script},
     bos_time,
     id::{ComponentId, Tenant, check_name},
+    image::{ImageArtifacts, Rootfs},
     inventory::Inventory,
     limit::Limit,
     limits::{
@@ -16,8 +17,7 @@ use domain::{
     },
     options::{Options, OptionsPatch},
     session::SessionFilter,
-    target::{ImageArtifacts, Rootfs, boot},
-    template::{Arch, BootSet, SessionTemplate, canonical_xname},
+    template::{Arch, BootSet, SessionTemplate, canonical_xname, target::boot},
     time::{Age, Timestamp},
 };
 use proptest::{prelude::*, string::string_regex};

@@ -3,8 +3,9 @@
 use chassis::convert::component::artifacts_to_wire;
 use domain::{
     id::ComponentId,
+    image::{ImageArtifacts, Rootfs},
     session::Session,
-    target::{ImageArtifacts, Rootfs, TargetState},
+    template::target::TargetState,
 };
 use proto::{
     component::{AssignSessionRequest, Assignment},

@@ -8,12 +8,15 @@ use std::{
 
 use domain::{
     id::{ComponentId, Tenant},
+    image::ImageArtifacts,
     limit::Limit,
     membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
     options::Options,
     session::{Operation, Session},
-    target::{self, ImageArtifacts, TargetState},
-    template::SessionTemplate,
+    template::{
+        SessionTemplate,
+        target::{self, TargetState},
+    },
 };
 use futures_util::future::try_join_all;
 use proto::component::{AssignSessionRequest, Assignment};

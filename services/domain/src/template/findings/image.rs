@@ -4,8 +4,10 @@ use super::{Rules, Said, Warning};
 use crate::{
     image::{Contents, Listing, Manifest, Part, STORE_TYPE, ims_id},
     options::Options,
-    target::{self, Obstacle},
-    template::{Arch, BootSet, Known, SessionTemplate},
+    template::{
+        Arch, BootSet, Known, SessionTemplate,
+        target::{self, Obstacle},
+    },
 };
 
 /// Check 5: the store has what the boot set needs. The first warning hides others. An image that was not looked up

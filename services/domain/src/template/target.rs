@@ -2,36 +2,15 @@
 
 use std::sync::Arc;
 
+use super::{BootSet, SessionTemplate};
 use crate::{
     artifacts::BootArtifacts,
+    image::{ImageArtifacts, Rootfs},
     limits::LONGEST_KERNEL_PARAMETERS,
-    template::{BootSet, SessionTemplate},
 };
 
 /// The only provider of root file systems that works.
 const SBPS: &str = "sbps";
-
-/// What the manifest of an image lists.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImageArtifacts {
-    /// Path of the kernel.
-    pub kernel: Option<String>,
-    /// Path of the initial RAM disk.
-    pub initrd: Option<String>,
-    /// The root file system.
-    pub rootfs: Option<Rootfs>,
-    /// Contents of the file of boot parameters.
-    pub boot_parameters: Option<String>,
-}
-
-/// Where the root file system of an image is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rootfs {
-    /// Path in the store.
-    pub path: String,
-    /// Version.
-    pub etag: String,
-}
 
 /// What every member of a boot set should run, and what is to be forgotten when that is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
