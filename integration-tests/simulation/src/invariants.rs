@@ -8,9 +8,8 @@ use std::{
 
 use chassis::lease::SHARDS;
 use domain::{
-    component::{Component, Phase},
-    evaluation::DecisionVersion,
-    presence::InventoryPresence,
+    component::{Component, InventoryPresence, Phase},
+    decision::DecisionVersion,
     status,
 };
 use proto::{

@@ -8,8 +8,8 @@ use std::{
 
 use chassis::{kinds::OptionsRecord, lease::Custody, mirror::Mirror};
 use domain::{
-    artifacts::BootArtifacts, component::Component, evaluation::PowerObservation, id::ComponentId,
-    options::Options, preparation::Preparation,
+    artifacts::BootArtifacts, component::Component, id::ComponentId, options::Options,
+    power::PowerObservation, preparation::Preparation,
 };
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::convert::time;
-use domain::{evaluation::ConfigurationObservation, id::ComponentId, time::Timestamp};
+use domain::{configuration::ConfigurationObservation, id::ComponentId, time::Timestamp};
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
     meta::TroubleKind,

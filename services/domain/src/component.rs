@@ -6,22 +6,24 @@
 //! Thousands of components say the same: those of one session have its name, its configuration, its token. So texts,
 //! artifacts and what is staged are shared, and a record that is copied and changed shares what stayed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     artifacts::{self, BootArtifacts},
-    evaluation::DecisionVersion,
+    decision::DecisionVersion,
     id::{ComponentId, Tenant},
     options::Options,
-    presence::InventoryPresence,
     time::Timestamp,
     trouble::{Trouble, TroubleKind},
-    turns::PowerTurns,
 };
 
+mod action;
 mod limits;
+mod presence;
 
+pub use action::{Action, Phase, PowerTurns};
 pub use limits::validate;
+pub use presence::{ERROR_ABSENT, ERROR_DOUBTFUL, InventoryPresence};
 
 #[cfg(test)]
 pub(crate) mod view;
@@ -233,80 +235,6 @@ impl BootPreparation {
     }
 }
 
-/// The words for what was last done to a component (BOS reference 2.3, "Action").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Action {
-    /// A report had become too old and was forgotten.
-    ActualStateCleanup,
-    /// A staged state became the desired one.
-    ApplyStaged,
-    /// The node was found in the inventory.
-    NewlyDiscovered,
-    /// The node is cut off.
-    PoweringOffForcefully,
-    /// The node is asked to shut down.
-    PoweringOffGracefully,
-    /// The node is switched on.
-    PoweringOn,
-    /// A session set the desired state.
-    SessionSetup,
-}
-
-impl Action {
-    /// Every action.
-    pub const ALL: [Self; 7] = [
-        Self::ActualStateCleanup,
-        Self::ApplyStaged,
-        Self::NewlyDiscovered,
-        Self::PoweringOffForcefully,
-        Self::PoweringOffGracefully,
-        Self::PoweringOn,
-        Self::SessionSetup,
-    ];
-
-    /// The word of the REST contract.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::ActualStateCleanup => "actual_state_cleanup",
-            Self::ApplyStaged => "apply_staged",
-            Self::NewlyDiscovered => "newly_discovered",
-            Self::PoweringOffForcefully => "powering_off_forcefully",
-            Self::PoweringOffGracefully => "powering_off_gracefully",
-            Self::PoweringOn => "powering_on",
-            Self::SessionSetup => "session_setup",
-        }
-    }
-}
-
-/// What is being done with a component (BOS reference 2.3, "Phase").
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
-    /// Nothing is under way; the word is an empty text.
-    #[default]
-    None,
-    /// The node is to come up.
-    PoweringOn,
-    /// The node is to go down.
-    PoweringOff,
-    /// The node runs and is being configured.
-    Configuring,
-}
-
-impl Phase {
-    /// Every phase.
-    pub const ALL: [Self; 4] = [Self::None, Self::PoweringOn, Self::PoweringOff, Self::Configuring];
-
-    /// The word of the REST contract.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::PoweringOn => "powering_on",
-            Self::PoweringOff => "powering_off",
-            Self::Configuring => "configuring",
-        }
-    }
-}
-
 impl Component {
     /// A record with nothing but its id.
     pub fn new(id: ComponentId) -> Self {
@@ -373,6 +301,12 @@ impl Component {
     /// When the last action began or failed; `None`: unknown, which counts as longer ago than any limit.
     pub fn last_action_at(&self) -> Option<Timestamp> {
         self.last_action.as_ref().and_then(|last| last.last_updated)
+    }
+
+    /// First moment at which the last action is older than `wait`: one millisecond after the wait, since ages are compared
+    /// strictly (BOS reference 3.9). `None`: it is older at any time.
+    pub(crate) fn last_action_wait_ends(&self, wait: Duration) -> Option<Timestamp> {
+        Some(self.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
     }
 
     /// What the node should boot.

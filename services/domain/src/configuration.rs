@@ -4,13 +4,48 @@ use std::time::Duration;
 
 use crate::{
     component::Component,
-    evaluation::{ConfigurationObservation, PowerObservation},
+    power::PowerObservation,
     status::{ComponentProgress, ComponentStatus, computed_progress, computed_status},
     time::Timestamp,
 };
 
 /// How long it counts that the configuration upstream had a node.
 const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// What is known about the configuration of a node now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigurationObservation {
+    /// Nothing: never asked, or not since the current generation began.
+    Unknown,
+    /// The upstream answered and left the node out.
+    Missing,
+    /// The upstream described the node.
+    Known {
+        /// Configuration that it works towards; `None`: it has none on record.
+        desired: Option<String>,
+        /// Its word for how far it is; any letter case.
+        status: String,
+    },
+}
+
+impl ConfigurationObservation {
+    /// This observation if it belongs to the component's generation, else [`Self::Unknown`].
+    #[must_use]
+    pub fn of(self, observed_generation: u64, component_generation: u64) -> Self {
+        if observed_generation == component_generation { self } else { Self::Unknown }
+    }
+
+    /// Whether the upstream works towards what the component wants (BOS reference 5.2, "configuration
+    /// set"); `None`: not known.
+    ///
+    /// An empty name is not the same as none, with one exception: a component without a configuration
+    /// accepts the empty name, since that is what setting "none" leaves on record.
+    pub fn is_set(&self, component: &Component) -> Option<bool> {
+        let Self::Known { desired, .. } = self else { return None };
+        let wanted = component.desired_configuration();
+        Some(desired.as_deref() == wanted || (wanted.is_none() && desired.as_deref() == Some("")))
+    }
+}
 
 /// What to do about the configuration of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,5 +289,15 @@ mod tests {
         }
         assert!(audit_period(least, usize::MAX) > least);
         assert_eq!(audit_period(Duration::ZERO, 1), Duration::ZERO);
+    }
+
+    #[test]
+    fn observations_count_for_their_generation_only() {
+        let known = ConfigurationObservation::Known {
+            desired: Some("c".to_owned()),
+            status: "configured".to_owned(),
+        };
+        assert_eq!(known.clone().of(7, 7), known);
+        assert_eq!(known.of(6, 7), ConfigurationObservation::Unknown);
     }
 }

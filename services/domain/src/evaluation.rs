@@ -5,13 +5,13 @@
 //! where it is. A node that an upstream left out of its answer is held until it is seen again; it keeps its
 //! phase and stays enabled.
 
-use std::time::Duration;
-
 use crate::{
     compatibility::Compatibility,
     component::{Action, Component, Phase},
+    configuration::ConfigurationObservation,
+    decision::DecisionVersion,
     options::Options,
-    presence,
+    power::PowerObservation,
     report::StatusReport,
     status::{ComponentProgress, ComponentStatus, computed_status},
     text::text,
@@ -26,8 +26,7 @@ mod version;
 
 pub use reason::Reason;
 pub use rows::awaits_configuration;
-pub(crate) use rows::off_is_doubted_until;
-pub use version::{DecisionVersion, RULES_VERSION};
+pub use version::{RULES_VERSION, current_version};
 
 /// The power upstream answered and left the node out.
 pub const ERROR_POWER_MISSING: &str = "Component information was not returned by pcs";
@@ -57,98 +56,6 @@ const BOS_RETRIES_EXHAUSTED: &str =
     "The retry limit has been hit for this component, but no services have reported specific errors";
 /// The beginning of the text of BOS about a power-on that the power upstream refused; its words follow.
 const BOS_POWER_ON_REFUSED: &str = "Error encountered calling CAPMC to power on: ";
-
-/// An answer of the power upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PowerReading {
-    /// The upstream does not answer: what it said before may no longer be true.
-    Unknown,
-    /// The node has power.
-    On,
-    /// The node has no power.
-    Off,
-    /// The node is known but its power state is not.
-    Undefined,
-    /// The answer left the node out.
-    Missing,
-}
-
-/// What is known about the power of a node now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PowerObservation {
-    /// Nothing: never asked, or not since the current generation began.
-    Unknown,
-    /// The upstream answered and left the node out.
-    Missing,
-    /// The upstream has no power state for the node.
-    Undefined {
-        /// What it said instead; may be empty.
-        error: String,
-    },
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-impl PowerObservation {
-    /// What a reading says about a component: nothing when it belongs to another generation than the
-    /// component's. An error beside the reading makes it undefined.
-    pub fn of(
-        reading: PowerReading,
-        error: &str,
-        observed_generation: u64,
-        component_generation: u64,
-    ) -> Self {
-        if observed_generation != component_generation {
-            return Self::Unknown;
-        }
-        match reading {
-            PowerReading::Unknown => Self::Unknown,
-            PowerReading::Missing => Self::Missing,
-            PowerReading::On if error.is_empty() => Self::On,
-            PowerReading::Off if error.is_empty() => Self::Off,
-            PowerReading::On | PowerReading::Off | PowerReading::Undefined => {
-                Self::Undefined { error: error.to_owned() }
-            }
-        }
-    }
-}
-
-/// What is known about the configuration of a node now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ConfigurationObservation {
-    /// Nothing: never asked, or not since the current generation began.
-    Unknown,
-    /// The upstream answered and left the node out.
-    Missing,
-    /// The upstream described the node.
-    Known {
-        /// Configuration that it works towards; `None`: it has none on record.
-        desired: Option<String>,
-        /// Its word for how far it is; any letter case.
-        status: String,
-    },
-}
-
-impl ConfigurationObservation {
-    /// This observation if it belongs to the component's generation, else [`Self::Unknown`].
-    #[must_use]
-    pub fn of(self, observed_generation: u64, component_generation: u64) -> Self {
-        if observed_generation == component_generation { self } else { Self::Unknown }
-    }
-
-    /// Whether the upstream works towards what the component wants (BOS reference 5.2, "configuration
-    /// set"); `None`: not known.
-    ///
-    /// An empty name is not the same as none, with one exception: a component without a configuration
-    /// accepts the empty name, since that is what setting "none" leaves on record.
-    pub fn is_set(&self, component: &Component) -> Option<bool> {
-        let Self::Known { desired, .. } = self else { return None };
-        let wanted = component.desired_configuration();
-        Some(desired.as_deref() == wanted || (wanted.is_none() && desired.as_deref() == Some("")))
-    }
-}
 
 /// Everything that is known about a node besides its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -280,7 +187,7 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
     if decision.error != ErrorChange::Keep {
         return;
     }
-    let unlisted = presence::trouble(component).filter(|_| !decision.settled);
+    let unlisted = component.presence.trouble().filter(|_| !decision.settled);
     decision.error = match unlisted {
         Some(trouble) => ErrorChange::Show(trouble),
         None => shown_power_trouble(decision, component),
@@ -395,7 +302,7 @@ fn last_force(component: &Component, evidence: &Evidence, options: &Options, now
     if !is_last || component.waits_for_power_upstream() {
         return LastForce::NotYet;
     }
-    match wait_ends(component, options.power_off_wait()) {
+    match component.last_action_wait_ends(options.power_off_wait()) {
         Some(until) if now < until => LastForce::Pending { until },
         Some(_) | None if evidence.is_after_last_action(component) => LastForce::InVain,
         Some(_) | None => LastForce::Unread,
@@ -417,12 +324,6 @@ fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, op
     if !decision.settled && turned_too_often(component, coming, options) {
         *decision = rows::hold(component, Reason::TurnedTooOften, ERROR_TURNED_TOO_OFTEN);
     }
-}
-
-/// First moment at which the last action is older than `wait`: one millisecond after the wait, since ages
-/// are compared strictly (BOS reference 3.9). `None`: it is older at any time.
-pub(crate) fn wait_ends(component: &Component, wait: Duration) -> Option<Timestamp> {
-    Some(component.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
 }
 
 /// Returns the progress of the component by phase and last action once the decision is written.

@@ -3,7 +3,7 @@
 
 use crate::{
     component::{Action, Component, EventStats},
-    evaluation::DecisionVersion,
+    decision::DecisionVersion,
     status::{ComponentProgress, computed_progress},
     write::begin_generation,
 };
@@ -103,13 +103,11 @@ mod tests {
     use super::*;
     use crate::{
         component::{
-            BootPreparation, LastAction, Phase, Status,
+            BootPreparation, InventoryPresence, LastAction, Phase, Status,
             view::{bare, trouble},
         },
-        evaluation::PowerObservation,
         options::Options,
-        power::{self, PowerDecision},
-        presence::InventoryPresence,
+        power::{self, PowerDecision, PowerObservation},
         time::Timestamp,
     };
 

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use crate::{
-    clock_offset::ClockOffset,
-    component::{Action, Component},
-    evaluation::{PowerObservation, PowerReading, wait_ends},
+    component::{Action, Component, InventoryPresence},
     options::Options,
-    presence::InventoryPresence,
     status::{ComponentProgress, computed_progress},
-    time::{SKEW, Timestamp},
+    time::Timestamp,
     turns::turned_too_often,
 };
+
+mod reading;
+
+pub(crate) use reading::off_is_doubted_until;
+pub use reading::{PowerObservation, PowerReading, Shown, is_newer, is_outdated};
 
 /// What to do about the power of a component now. Whether an earlier action is still unresolved is not part
 /// of the record: the caller looks at its own transitions before it acts.
@@ -220,48 +222,6 @@ pub fn outlasts(sent_at: Timestamp, task_deadline: Duration, now: Timestamp) -> 
 /// its that has died may have taken the signal with it.
 pub const WITHDRAW_AGAIN: Duration = Duration::from_secs(60);
 
-/// The power of a node as the result of an action showed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown {
-    /// On or off.
-    pub power: PowerReading,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// How long readings may be behind results, and behind what nodes say themselves. Upstreams look at hardware every half
-/// minute or so. Later than this they are believed again: one that only notes changes never notes a node that went back
-/// between two looks.
-pub(crate) const CATCH_UP: Duration = Duration::from_secs(120);
-
-/// How old readings of an upstream may be that samples its hardware: half a minute, and what clocks differ.
-const SAMPLED: Duration = Duration::from_secs(35);
-
-/// Whether a reading is of a time after an action ended of which the upstream did not say what became. It was asked for
-/// so long `after` the end; `None`: before it. `as_of`: since when the upstream reads so by its `clock`; `None`: now.
-pub fn is_newer(
-    after: Option<Duration>,
-    as_of: Option<Timestamp>,
-    ended_at: Timestamp,
-    clock: Option<ClockOffset>,
-) -> bool {
-    let was_later = |as_of| match clock {
-        Some(clock) => clock.is_after(as_of, ended_at),
-        None => as_of >= ended_at.plus(SKEW),
-    };
-    after.is_some_and(|after| after >= SAMPLED || as_of.is_none_or(was_later))
-}
-
-/// Whether a reading is of a time before an action had the result that was `shown`, and so says nothing about
-/// the node as it is. `as_of`: since when the upstream reads so; `None`: now.
-pub fn is_outdated(reading: PowerReading, as_of: Option<Timestamp>, shown: Shown, now: Timestamp) -> bool {
-    let contradicts = match reading {
-        PowerReading::On | PowerReading::Off => reading != shown.power,
-        PowerReading::Unknown | PowerReading::Undefined | PowerReading::Missing => false,
-    };
-    contradicts && as_of.is_some_and(|as_of| as_of.plus(SKEW) < shown.at) && now.since(shown.at) < CATCH_UP
-}
-
 /// First moment at which the last action is older than the options give it for its effect; `None`: there is none that
 /// changes the power, or it is older at any time.
 pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp> {
@@ -272,7 +232,7 @@ pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp>
             return None;
         }
     };
-    wait_ends(component, wait)
+    component.last_action_wait_ends(wait)
 }
 
 /// What is due by the record alone.
@@ -348,7 +308,7 @@ fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerD
         return again(component, Action::PoweringOffGracefully, options, now);
     }
     let act = attempt(component, Action::PoweringOffForcefully, options);
-    match (act, wait_ends(component, options.power_off_wait())) {
+    match (act, component.last_action_wait_ends(options.power_off_wait())) {
         (PowerDecision::Act { .. }, Some(until)) if now < until => PowerDecision::Wait { until },
         _ => act,
     }

@@ -4,10 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     artifacts::BootArtifacts,
-    component::{Action, Component},
-    evaluation::{PowerObservation, off_is_doubted_until},
+    component::{Action, Component, InventoryPresence},
     options::Options,
-    presence::InventoryPresence,
+    power::{PowerObservation, off_is_doubted_until},
     status::{ComponentProgress, computed_progress},
     time::Timestamp,
 };

@@ -12,13 +12,15 @@ use crate::{
         Action, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction, NumberedToken,
         Phase, StagedState, Status,
     },
-    evaluation::DecisionVersion,
+    decision::DecisionVersion,
     id::{ComponentId, Tenant},
     time::Timestamp,
     trouble::{ErrorChange, Trouble, TroubleKind},
-    turns::PowerTurns,
+    turns::turns_with,
     write::{begin_generation, begin_wish, cleared_actual_state, hooked_merge},
 };
+
+pub mod inventory;
 
 /// What a session wants of a member. Written by the session manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -334,7 +336,7 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
     } else {
         component.boot.clone()
     };
-    let turns = PowerTurns::of(component, report.action, now);
+    let turns = turns_with(component, report.action, now);
     Component { power_trouble: report.trouble.clone(), boot, turns, ..merged }
 }
 
@@ -377,11 +379,6 @@ pub fn preparation(
         prepared.event_stats.get_or_insert_default().power_on_attempts = Some(report.attempt);
     }
     Ok((prepared != *component).then_some(prepared))
-}
-
-/// Records whether the inventory locks the node; `None`: the record says so already.
-pub fn lock(component: &Component, locked: bool) -> Option<Component> {
-    (component.locked != locked).then(|| Component { locked, ..component.clone() })
 }
 
 #[cfg(test)]

@@ -6,19 +6,10 @@
 use std::time::Duration;
 
 use crate::{
-    component::{Action, Component},
+    component::{Action, Component, PowerTurns},
     options::Options,
     time::Timestamp,
 };
-
-/// Turns of the power of one node since an operator or a session last said what is wanted of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PowerTurns {
-    /// Actions that began in the direction opposite to the action before.
-    pub count: u32,
-    /// The last power action that began.
-    pub last: Option<Action>,
-}
 
 /// Turns beyond those of retried boots, three times off and on again: enough for a node that was changed by hand, loses its
 /// power, or is replaced while it is kept as wanted.
@@ -32,39 +23,20 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
      wanted of it; it is held until it is enabled or given to a session again";
 
-impl PowerTurns {
-    /// The turns of `component` once `action` has begun at `now`. Those before a long pause are forgotten; a node that is
-    /// held for its turns begins nothing, so it stays held.
-    #[must_use]
-    pub(crate) fn of(component: &Component, action: Action, now: Timestamp) -> Self {
-        let are_old = component.last_action_at().is_some_and(|last| now.since(last) >= FORGOTTEN_AFTER);
-        let before = if are_old { Self::default() } else { component.turns };
-        before.after(action)
-    }
-
-    fn after(self, action: Action) -> Self {
-        let Some(on) = turns_on(action) else { return self };
-        let turns = u32::from(self.last.and_then(turns_on).is_some_and(|last| last != on));
-        Self { count: self.count.saturating_add(turns), last: Some(action) }
-    }
+/// The turns of `component` once `action` has begun at `now`. Those before a long pause are forgotten; a node that is
+/// held for its turns begins nothing, so it stays held.
+#[must_use]
+pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) -> PowerTurns {
+    let are_old = component.last_action_at().is_some_and(|last| now.since(last) >= FORGOTTEN_AFTER);
+    let before = if are_old { PowerTurns::default() } else { component.turns };
+    before.with(action)
 }
 
 /// Whether `action` would turn the power of the node once more than one wish can explain. Each attempt at a boot is at
 /// most one off and one on, so no policy for retries comes here by itself.
 pub(crate) fn turned_too_often(component: &Component, action: Action, options: &Options) -> bool {
     let limit = component.retry_limit(options).saturating_mul(2).saturating_add(SPARE_TURNS);
-    component.turns.after(action).count > limit
-}
-
-/// Whether the action switches on; `None`: it does not change the power.
-fn turns_on(action: Action) -> Option<bool> {
-    match action {
-        Action::PoweringOn => Some(true),
-        Action::PoweringOffGracefully | Action::PoweringOffForcefully => Some(false),
-        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
-            None
-        }
-    }
+    component.turns.with(action).count > limit
 }
 
 #[cfg(test)]
@@ -78,22 +50,6 @@ mod tests {
     const CUT: Action = Action::PoweringOffForcefully;
 
     #[test]
-    fn only_opposite_actions_are_turns() {
-        let rows: [(&[Action], u32); 6] = [
-            (&[], 0),
-            (&[ON], 0),
-            (&[ON, ON, ON], 0),
-            (&[ASK, CUT, ON], 1),
-            (&[ON, CUT, ON, ASK], 3),
-            (&[ON, Action::SessionSetup, ASK], 1),
-        ];
-        for (actions, count) in rows {
-            let turns = actions.iter().fold(PowerTurns::default(), |turns, action| turns.after(*action));
-            assert_eq!(turns.count, count, "{actions:?}");
-        }
-    }
-
-    #[test]
     fn retried_boots_never_reach_the_limit() {
         for policy in [0, 1, 3, 10, u32::MAX] {
             let mut component = Component { retry_policy: Some(policy), ..bare() };
@@ -101,7 +57,7 @@ mod tests {
                 for action in [ASK, CUT, ON] {
                     let held = turned_too_often(&component, action, &Options::default());
                     assert!(!held, "{policy}: {action:?} {attempt}");
-                    component.turns = component.turns.after(action);
+                    component.turns = component.turns.with(action);
                 }
             }
         }
@@ -124,7 +80,7 @@ mod tests {
             let last_action = Some(LastAction { last_updated, ..LastAction::default() });
             let component =
                 Component { last_action, turns: PowerTurns { count: 12, last: Some(ON) }, ..bare() };
-            assert_eq!(PowerTurns::of(&component, ASK, NOW).count, count, "{age}");
+            assert_eq!(turns_with(&component, ASK, NOW).count, count, "{age}");
         }
     }
 }

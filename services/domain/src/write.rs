@@ -7,15 +7,14 @@ use crate::{
     artifacts::BootArtifacts,
     compatibility::Compatibility,
     component::{
-        Action, ActualState, Component, DesiredState, EventStats, LastAction, LateReport, StagedState, Status,
+        Action, ActualState, Component, DesiredState, EventStats, InventoryPresence, LastAction, LateReport,
+        PowerTurns, StagedState, Status,
     },
-    evaluation::DecisionVersion,
+    decision::DecisionVersion,
     id::{ComponentId, Tenant},
-    presence::InventoryPresence,
     status::{ComponentStatus, computed_status},
     time::Timestamp,
     trouble::TroubleKind,
-    turns::PowerTurns,
 };
 
 /// A token that the registry has stored.

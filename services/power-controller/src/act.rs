@@ -5,10 +5,9 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 use chassis::{clock, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
 use domain::{
     component::{Action, Component},
-    evaluation::PowerObservation,
     id::ComponentId,
     options::Options,
-    power::{self, PowerDecision},
+    power::{self, PowerDecision, PowerObservation},
     time::Timestamp,
     trouble::Trouble,
 };

@@ -10,7 +10,6 @@ use chassis::{
 use domain::{
     bos_time,
     component::{Action, Component},
-    evaluation,
     id::ComponentId,
     power::{self, Reach, Shown},
     time::Timestamp,
@@ -308,13 +307,13 @@ pub(crate) fn observed_at(state: &PowerState) -> Timestamp {
 }
 
 /// A reading as the rules know it.
-pub(crate) fn rule_reading(reading: PowerReading) -> evaluation::PowerReading {
+pub(crate) fn rule_reading(reading: PowerReading) -> power::PowerReading {
     match reading {
-        PowerReading::Unspecified => evaluation::PowerReading::Unknown,
-        PowerReading::On => evaluation::PowerReading::On,
-        PowerReading::Off => evaluation::PowerReading::Off,
-        PowerReading::Undefined => evaluation::PowerReading::Undefined,
-        PowerReading::Missing => evaluation::PowerReading::Missing,
+        PowerReading::Unspecified => power::PowerReading::Unknown,
+        PowerReading::On => power::PowerReading::On,
+        PowerReading::Off => power::PowerReading::Off,
+        PowerReading::Undefined => power::PowerReading::Undefined,
+        PowerReading::Missing => power::PowerReading::Missing,
     }
 }
 

@@ -12,7 +12,7 @@ use chassis::{
     pause,
     resource::Resource,
 };
-use domain::{component::Component, evaluation::PowerObservation, id::ComponentId};
+use domain::{component::Component, id::ComponentId, power::PowerObservation};
 use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
 use tokio::{

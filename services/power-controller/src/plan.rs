@@ -8,10 +8,9 @@ use std::{
 use domain::{
     clock_offset::ClockOffset,
     component::{Action, Component, Phase},
-    evaluation::PowerObservation,
     id::ComponentId,
     options::Options,
-    power::{self, PowerDecision},
+    power::{self, PowerDecision, PowerObservation},
     time::Timestamp,
 };
 use proto::power::{Transition, TransitionMember};

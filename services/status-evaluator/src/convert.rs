@@ -59,7 +59,8 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
 mod tests {
     use domain::{
         component::{Component, Phase},
-        evaluation::{DecisionVersion, Reason},
+        decision::DecisionVersion,
+        evaluation::Reason,
         time::Timestamp,
         trouble::Trouble,
     };

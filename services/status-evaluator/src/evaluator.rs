@@ -16,7 +16,8 @@ use chassis::{
 use domain::{
     compatibility::Compatibility,
     component::Component,
-    evaluation::{Decision, DecisionVersion, evaluate},
+    decision::DecisionVersion,
+    evaluation::{Decision, evaluate},
     id::ComponentId,
     options::Options,
     report::StatusReport,

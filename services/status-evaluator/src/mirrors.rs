@@ -11,7 +11,8 @@ use chassis::{
 };
 use domain::{
     component::Component,
-    evaluation::{DecisionVersion, Evidence},
+    decision::DecisionVersion,
+    evaluation::{Evidence, current_version},
     id::ComponentId,
     options::Options,
 };
@@ -99,7 +100,7 @@ impl EvidenceMirrors {
 
     /// Returns the version of current decisions.
     pub(crate) fn version(&self) -> DecisionVersion {
-        DecisionVersion::current(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
+        current_version(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
     }
 
     /// Returns the evidence about `component` besides its record. An observation counts while its mirror is

@@ -5,9 +5,11 @@ use std::{hint::black_box, sync::Arc, time::Instant};
 use domain::{
     artifacts::BootArtifacts,
     component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, Phase, Status},
-    evaluation::{ConfigurationObservation, Evidence, PowerObservation, evaluate},
+    configuration::ConfigurationObservation,
+    evaluation::{Evidence, evaluate},
     id::ComponentId,
     options::Options,
+    power::PowerObservation,
     time::Timestamp,
 };
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use domain::{
     artifacts::BootArtifacts,
     component::{
-        Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction,
-        LateReport, NumberedToken, Phase, SessionReference, StagedState, Status,
+        Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats,
+        InventoryPresence, LastAction, LateReport, NumberedToken, Phase, PowerTurns, SessionReference,
+        StagedState, Status,
     },
-    evaluation::DecisionVersion,
+    decision::DecisionVersion,
+    evaluation::current_version,
     id::{ComponentId, Tenant},
     invalid::Invalid,
-    presence::InventoryPresence,
     status::computed_status,
     text::text,
-    turns::PowerTurns,
 };
 use proto::component as wire;
 
@@ -228,7 +228,7 @@ fn presence_to_wire(presence: &InventoryPresence) -> Option<wire::InventoryPrese
 /// The version of a decision from the wire.
 pub fn decided_by_from_wire(version: wire::DecisionVersion) -> DecisionVersion {
     if rules_count_alike() {
-        return DecisionVersion::current(0);
+        return current_version(0);
     }
     DecisionVersion { rules: version.rules, options: version.options_revision }
 }

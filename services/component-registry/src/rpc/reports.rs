@@ -3,8 +3,7 @@
 use chassis::{Fault, clock, ledger::Draft};
 use domain::{
     boot_token::superseded,
-    component::Component,
-    presence::InventoryPresence,
+    component::{Component, InventoryPresence},
     report::{self, Stale},
     time::Timestamp,
 };

@@ -7,13 +7,11 @@ use chassis::{
 };
 use domain::{
     artifacts::BootArtifacts,
-    component::{Action, ActualState, Component, DesiredState},
-    evaluation::DecisionVersion,
+    component::{Action, ActualState, Component, DesiredState, InventoryPresence, PowerTurns},
+    decision::DecisionVersion,
     id::ComponentId,
     options::Options,
-    presence::InventoryPresence,
     time::Timestamp,
-    turns::PowerTurns,
     write::newly_discovered,
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};

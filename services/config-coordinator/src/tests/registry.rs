@@ -8,10 +8,9 @@ use chassis::{
     convert::{self, trouble},
 };
 use domain::{
-    component::{Component, EventStats, Phase},
+    component::{Component, EventStats, InventoryPresence, Phase},
     id::ComponentId,
     options::Options,
-    presence::InventoryPresence,
     report::{self, PreparationReport},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};

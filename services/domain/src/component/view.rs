@@ -2,12 +2,11 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use super::{Action, Component, LastAction, Phase};
+use super::{Action, Component, InventoryPresence, LastAction, Phase};
 use crate::{
     artifacts::BootArtifacts,
-    evaluation::DecisionVersion,
+    decision::DecisionVersion,
     id::ComponentId,
-    presence::InventoryPresence,
     time::Timestamp,
     trouble::{NO_RESULTS_FROM, Trouble, WAITING_FOR},
 };

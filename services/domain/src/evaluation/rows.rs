@@ -1,16 +1,16 @@
 //! The truth table of BOS reference 5.3.1, row by row.
 
 use super::{
-    ConfigurationObservation, Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING,
-    ERROR_CONFIGURATION_UNKNOWN, ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, PowerObservation,
-    Reason, wait_ends,
+    Decision, ERROR_CONFIGURATION_FAILED, ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_UNKNOWN,
+    ERROR_POWER_MISSING, ERROR_POWER_UNDEFINED, Evidence, Reason,
 };
 use crate::{
     component::{Action, Component, Phase},
+    configuration::ConfigurationObservation,
     options::Options,
-    power::CATCH_UP,
+    power::{PowerObservation, off_is_doubted_until},
     status::ComponentStatus,
-    time::{SKEW, Timestamp},
+    time::Timestamp,
     trouble::{ErrorChange, Trouble, TroubleKind},
 };
 
@@ -133,22 +133,6 @@ fn give_up(reason: Reason, error: &str) -> Decision {
     }
 }
 
-/// Until when "off" is not believed of a node that has reported the boot that began last. A power service shows what it
-/// sampled last, some without the time, and to switch on a node that runs would prepare it for a boot that never comes. A
-/// sample that is taken after the report is right: nodes do lose power.
-///
-/// A clock of the registry that is far ahead of ours says nothing about the age of the report.
-pub(crate) fn off_is_doubted_until(component: &Component, now: Timestamp) -> Option<Timestamp> {
-    match component.last_action() {
-        Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully) => None,
-        Some(_) | None => {
-            let reported = component.boot_reported_at()?;
-            let until = reported.plus(CATCH_UP);
-            (reported <= now.plus(SKEW) && now < until).then_some(until)
-        }
-    }
-}
-
 /// Rows 1 to 3.
 fn off(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     if !component.kernel_wanted() {
@@ -160,7 +144,7 @@ fn off(component: &Component, evidence: &Evidence, options: &Options, now: Times
     if component.waits_for_power_upstream() && !component.last_action_failed() {
         return go(Phase::PoweringOn, Reason::PowerOnAwaited);
     }
-    match wait_ends(component, options.power_on_wait()) {
+    match component.last_action_wait_ends(options.power_on_wait()) {
         Some(until) if now < until && component.last_action_failed() => {
             go(Phase::PoweringOn, Reason::PowerOnNeeded)
         }
@@ -182,7 +166,7 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
         return configured(component, &evidence.configuration, evidence.configuration_trouble.as_ref());
     }
     let switched_on = component.last_action() == Some(Action::PoweringOn);
-    match wait_ends(component, options.boot_wait()) {
+    match component.last_action_wait_ends(options.boot_wait()) {
         Some(until) if switched_on && now < until => {
             Decision { until: Some(until), ..go(Phase::PoweringOn, Reason::BootAwaited) }
         }

@@ -6,12 +6,11 @@ use super::*;
 use crate::{
     artifacts::BootArtifacts,
     component::{
-        ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken,
+        ActualState, BegunBoot, BootPreparation, DesiredState, ERROR_ABSENT, EventStats, InventoryPresence,
+        LastAction, NumberedToken, PowerTurns,
         view::{action, artifacts, bare, phase, trouble},
     },
     options::Options,
-    presence::{ERROR_ABSENT, InventoryPresence},
-    turns::PowerTurns,
 };
 
 const NOW: Timestamp = Timestamp(10_000_000);
@@ -849,30 +848,6 @@ fn who_was_left_out_is_looked_at_again_unless_bos_is_followed_strictly() {
 }
 
 #[test]
-fn readings_count_for_their_generation_only() {
-    use PowerReading::{Missing, Off, On, Undefined, Unknown};
-    let undefined = |error: &str| PowerObservation::Undefined { error: error.to_owned() };
-    let rows = [
-        (On, "", 7, PowerObservation::On),
-        (Off, "", 7, PowerObservation::Off),
-        (On, "BMC timeout", 7, undefined("BMC timeout")),
-        (Off, "BMC timeout", 7, undefined("BMC timeout")),
-        (Undefined, "", 7, undefined("")),
-        (Missing, "", 7, PowerObservation::Missing),
-        (Unknown, "connection refused", 7, PowerObservation::Unknown),
-        (On, "", 6, PowerObservation::Unknown),
-        (Missing, "", 6, PowerObservation::Unknown),
-        (Off, "", 8, PowerObservation::Unknown),
-    ];
-    for (reading, error, observed, expected) in rows {
-        assert_eq!(PowerObservation::of(reading, error, observed, 7), expected, "{reading:?} {observed}");
-    }
-    let known = configuration("c:configured");
-    assert_eq!(known.clone().of(7, 7), known);
-    assert_eq!(known.of(6, 7), ConfigurationObservation::Unknown);
-}
-
-#[test]
 fn only_differences_are_reported() {
     let rows = [
         ("off", true),
@@ -1139,9 +1114,7 @@ fn words_of_a_peer_decide_nothing() {
             evaluate(&component, &evidence, &Options::default(), NOW)
         };
         let usual = decided("no such node");
-        for refusal in
-            ["waiting for the BMC", "no results from the BMC", presence::ERROR_ABSENT, ERROR_LOCKED]
-        {
+        for refusal in ["waiting for the BMC", "no results from the BMC", ERROR_ABSENT, ERROR_LOCKED] {
             let decision = decided(refusal);
             assert_eq!(without_words(&decision), without_words(&usual), "{words}: {refusal}");
             let cleared = [&decision, &usual].map(|one| one.error == ErrorChange::Clear);

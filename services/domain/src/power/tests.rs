@@ -3,12 +3,9 @@ use std::fmt::Write as _;
 use expect_test::expect;
 
 use super::*;
-use crate::{
-    component::{
-        BootPreparation, EventStats, LastAction, Phase, Status,
-        view::{bare, trouble},
-    },
-    turns::PowerTurns,
+use crate::component::{
+    BootPreparation, EventStats, LastAction, Phase, PowerTurns, Status,
+    view::{bare, trouble},
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -397,50 +394,6 @@ fn a_shutdown_that_reached_no_node_is_asked_for_again_and_never_forced() {
     ];
     for (name, component, expected) in rows {
         assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");
-    }
-}
-
-#[test]
-fn a_reading_counts_after_an_unknown_end_when_it_was_made_after_it() {
-    let seconds = |seconds| Some(Duration::from_secs(seconds));
-    let at = |ms: i64| Some(Timestamp(NOW.0 + ms));
-    let clock = |ahead: i64| ClockOffset::measure(NOW, NOW, Timestamp(NOW.0 + ahead), Duration::from_secs(1));
-    let rows = [
-        ("asked for before", None, None, None, false),
-        ("asked for after, and made now", seconds(0), None, None, true),
-        ("asked for after, and sampled before", seconds(1), at(-1_000), None, false),
-        ("sampled after, or so the clocks allow", seconds(9), at(4_999), None, false),
-        ("sampled after", seconds(9), at(5_000), None, true),
-        ("sampled after by a clock that is known", seconds(2), at(2_000), clock(0), true),
-        ("sampled in the second of the end", seconds(2), at(0), clock(0), false),
-        ("sampled before by a clock that is ahead", seconds(9), at(590_000), clock(600_000), false),
-        ("sampled after by a clock that is behind", seconds(9), at(-590_000), clock(-600_000), true),
-        ("only changes are dated", seconds(35), at(-900_000), None, true),
-    ];
-    for (name, after, as_of, clock, expected) in rows {
-        assert_eq!(is_newer(after, as_of, NOW, clock), expected, "{name}");
-    }
-}
-
-#[test]
-fn a_reading_from_before_a_result_is_outdated_for_a_while() {
-    use PowerReading::{Missing, Off, On, Undefined};
-    let shown = |age| Shown { power: On, at: Timestamp(NOW.0 - age) };
-    let as_of = |age: i64| Some(Timestamp(NOW.0 - age));
-    let rows = [
-        ("it says the same", On, as_of(90_000), 1_000, false),
-        ("it is older", Off, as_of(90_000), 1_000, true),
-        ("it is older by no more than clocks differ", Off, as_of(6_000), 1_000, false),
-        ("it is older by more", Off, as_of(6_001), 1_000, true),
-        ("it is newer", Off, as_of(500), 1_000, false),
-        ("it has no time", Off, None, 1_000, false),
-        ("it is older, and should have been overtaken", Off, as_of(900_000), 119_999, true),
-        ("it is older, and is all that comes", Off, as_of(900_000), 120_000, false),
-        ("it says nothing", Undefined, as_of(90_000), 1_000, false),
-        ("the node is left out", Missing, as_of(90_000), 1_000, false),
-    ];
-    for (name, reading, as_of, age, expected) in rows {
-        assert_eq!(is_outdated(reading, as_of, shown(age), NOW), expected, "{name}");
     }
 }
 

@@ -3,11 +3,12 @@ use expect_test::expect;
 use super::*;
 use crate::{
     compatibility::Compatibility,
-    component::view::{artifacts, bare, show, trouble},
-    presence::InventoryPresence,
+    component::{
+        InventoryPresence, PowerTurns,
+        view::{artifacts, bare, show, trouble},
+    },
     session::Operation,
     staging::{Standing, Terms, Verdict, apply},
-    turns::PowerTurns,
     write::{patch, put},
 };
 
@@ -506,14 +507,6 @@ fn words_of_a_peer_begin_no_wait() {
     assert_eq!(refused.attempts(Action::PoweringOn), 9);
     let goes_on = action(&refused, &action_report(Action::PoweringOn, 9, ""), Timestamp(NOW.0 + 1));
     assert_eq!(goes_on.expect("current").expect("changed").last_action_at(), begun.last_action_at());
-}
-
-#[test]
-fn locks_change_nothing_else() {
-    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
-    let locked = lock(&component, true).expect("changed");
-    assert_eq!(locked, Component { locked: true, ..component });
-    assert_eq!(lock(&locked, true), None);
 }
 
 #[test]

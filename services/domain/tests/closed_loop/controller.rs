@@ -2,8 +2,7 @@
 
 use domain::{
     component::Action,
-    evaluation::{PowerObservation, PowerReading},
-    power::{self, PowerDecision},
+    power::{self, PowerDecision, PowerObservation, PowerReading},
     report,
     time::Timestamp,
 };

@@ -2,8 +2,8 @@
 
 use domain::{
     artifacts::BootArtifacts,
-    configuration::{self, ConfigurationDecision},
-    evaluation::{ConfigurationObservation, PowerObservation},
+    configuration::{self, ConfigurationDecision, ConfigurationObservation},
+    power::PowerObservation,
     preparation::{self, PowerEvidence, Preparation, PreparationDecision},
     report::PreparationReport,
     trouble::Trouble,

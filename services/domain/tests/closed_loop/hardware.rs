@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use domain::{
-    artifacts::BootArtifacts,
-    component::Action,
-    evaluation::{ConfigurationObservation, PowerReading},
+    artifacts::BootArtifacts, component::Action, configuration::ConfigurationObservation, power::PowerReading,
 };
 
 use crate::fault::Fault;

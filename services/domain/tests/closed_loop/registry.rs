@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use domain::{
-    component::{Action, Component},
-    presence::InventoryPresence,
+    component::{Action, Component, InventoryPresence},
     report::{self, ActionReport, Assignment, PreparationReport},
     trouble::Trouble,
 };

@@ -2,15 +2,14 @@
 
 use domain::{
     artifacts::BootArtifacts,
-    component::{Action, ActualState, Component, DesiredState},
-    evaluation::{
-        ConfigurationObservation, DecisionVersion, Evidence, PowerObservation, RULES_VERSION, evaluate,
-    },
+    component::{Action, ActualState, Component, DesiredState, InventoryPresence},
+    configuration::ConfigurationObservation,
+    decision::DecisionVersion,
+    evaluation::{Evidence, RULES_VERSION, evaluate},
     id::ComponentId,
     options::Options,
-    power::{self, PowerDecision},
+    power::{self, PowerDecision, PowerObservation},
     preparation::{self, PowerEvidence, PreparationDecision},
-    presence::InventoryPresence,
     report::{self, ActionReport, PreparationReport},
     status::{ComponentStatus, computed_status},
     time::Timestamp,

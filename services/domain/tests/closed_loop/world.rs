@@ -5,8 +5,9 @@ use std::{collections::HashSet, rc::Rc};
 use domain::{
     artifacts::BootArtifacts,
     component::{Action, Component},
-    evaluation::{ConfigurationObservation, PowerReading},
+    configuration::ConfigurationObservation,
     id::{ComponentId, Tenant},
+    power::PowerReading,
     report::{Assignment, PreparationReport, StatusReport},
     time::Timestamp,
     write,

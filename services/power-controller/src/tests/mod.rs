@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use chassis::{Context, Settings, convert::time, settings::PowerDriver};
 use domain::{
-    component::{Action, BootPreparation, Component, EventStats, LastAction, Phase, Status},
+    component::{
+        Action, BootPreparation, Component, EventStats, InventoryPresence, LastAction, Phase, Status,
+    },
     id::ComponentId,
     options::Options,
-    presence::InventoryPresence,
     time::Timestamp,
 };
 use futures_util::StreamExt;
