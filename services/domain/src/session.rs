@@ -13,19 +13,9 @@ use crate::{
     id::{ComponentId, Tenant},
     invalid::{Invalid, check_length},
     limits::{LONGEST_ERROR, LONGEST_LIMIT, LONGEST_TIME},
+    template::Operation,
     time::Timestamp,
 };
-
-/// What a session does with its members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Brings nodes to run the target, those that run it already excepted.
-    Boot,
-    /// Restarts nodes into the target.
-    Reboot,
-    /// Switches nodes off.
-    Shutdown,
-}
 
 /// How far a session is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

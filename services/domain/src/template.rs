@@ -19,6 +19,17 @@ pub use xname::canonical_xname;
 
 use crate::{id::Tenant, invalid::Invalid};
 
+/// What a session does with the nodes of its template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Brings nodes to run the target, those that run it already excepted.
+    Boot,
+    /// Restarts nodes into the target.
+    Reboot,
+    /// Switches nodes off.
+    Shutdown,
+}
+
 /// A named recipe for sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTemplate {

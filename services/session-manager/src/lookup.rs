@@ -9,8 +9,7 @@ use std::{collections::BTreeMap, future::Future, time::Duration};
 use chassis::Settings;
 use domain::{
     image::{Contents, Listing, Unreadable},
-    session::Operation,
-    template::{Finding, Known, Rules, SessionTemplate, Wanted, findings, wanted},
+    template::{Finding, Known, Operation, Rules, SessionTemplate, Wanted, findings, wanted},
 };
 use futures_util::{StreamExt, future::join, stream};
 use tokio::time::{Instant, timeout_at};

@@ -170,7 +170,8 @@ mod tests {
     use domain::{
         component::StagedState,
         id::Tenant,
-        session::{NewSession, Operation, create},
+        session::{NewSession, create},
+        template::Operation,
     };
     use expect_test::expect;
 

@@ -10,10 +10,9 @@ use chassis::{
 use domain::{
     id::Tenant,
     options::Options,
-    session::Operation,
     template::{
-        Finding, Known, Rules, SessionTemplate, TemplatePatch, Wanted, catalogue_findings, check_limits,
-        finish, merge, prepare, with_new_images,
+        Finding, Known, Operation, Rules, SessionTemplate, TemplatePatch, Wanted, catalogue_findings,
+        check_limits, finish, merge, prepare, with_new_images,
     },
 };
 use proto::template::{self as wire, session_template_service_server::SessionTemplateService};

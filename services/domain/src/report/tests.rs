@@ -7,8 +7,8 @@ use crate::{
         InventoryPresence, PowerTurns,
         view::{artifacts, bare, show, trouble},
     },
-    session::Operation,
     staging::{Standing, Terms, Verdict, apply},
+    template::Operation,
     write::{patch, put},
 };
 

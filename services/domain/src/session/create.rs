@@ -1,6 +1,6 @@
 //! The wish for a session, and the record that it becomes (BOS reference 2.9.1).
 
-use super::{Operation, Progress, Session};
+use super::{Progress, Session};
 use crate::{
     bos_time,
     compatibility::Compatibility,
@@ -8,6 +8,7 @@ use crate::{
     invalid::Invalid,
     limit::{Limit, names_nid},
     options::Options,
+    template::Operation,
     time::Timestamp,
 };
 

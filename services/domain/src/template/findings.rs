@@ -8,8 +8,8 @@ use std::{
     fmt,
 };
 
-use super::{BootSet, Known, SessionTemplate, Wanted};
-use crate::{compatibility::Compatibility, invalid::Invalid, options::Options, session::Operation};
+use super::{BootSet, Known, Operation, SessionTemplate, Wanted};
+use crate::{compatibility::Compatibility, invalid::Invalid, options::Options};
 
 /// Something wrong with a template, or with one of its boot sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

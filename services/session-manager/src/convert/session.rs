@@ -5,8 +5,9 @@ use domain::{
     id::{ComponentId, Tenant},
     invalid::Invalid,
     membership::{LeftOut, LeftOutReason},
-    session::{NewSession, Operation, Progress, Session, SessionFilter, SessionPatch},
+    session::{NewSession, Progress, Session, SessionFilter, SessionPatch},
     session_status::SessionStatus,
+    template::Operation,
     time::Timestamp,
 };
 use proto::session as wire;

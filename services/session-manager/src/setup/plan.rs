@@ -12,9 +12,9 @@ use domain::{
     limit::Limit,
     membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
     options::Options,
-    session::{Operation, Session},
+    session::Session,
     template::{
-        SessionTemplate,
+        Operation, SessionTemplate,
         target::{self, TargetState},
     },
 };

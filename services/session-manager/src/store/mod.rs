@@ -17,8 +17,8 @@ mod tests {
     use chassis::ledger::Table;
     use domain::{
         id::{ComponentId, Tenant},
-        session::{NewSession, Operation, complete, create, run},
-        template::{BootSet, Cfs, SessionTemplate},
+        session::{NewSession, complete, create, run},
+        template::{BootSet, Cfs, Operation, SessionTemplate},
         time::Timestamp,
     };
     use prost::Message;
