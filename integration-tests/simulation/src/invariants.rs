@@ -8,9 +8,8 @@ use std::{
 
 use chassis::lease::SHARDS;
 use domain::{
-    component::{Component, InventoryPresence, Phase},
-    decision::DecisionVersion,
-    status,
+    boot::component::{Component, InventoryPresence, Phase, status},
+    core::decision::DecisionVersion,
 };
 use proto::{
     component::Action,

@@ -1,6 +1,6 @@
 //! An inventory that cannot be asked, that locks nodes, and that tells of changes.
 
-use domain::{
+use domain::boot::{
     component::{ERROR_ABSENT, ERROR_DOUBTFUL},
     evaluation::ERROR_LOCKED,
 };

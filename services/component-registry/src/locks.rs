@@ -4,7 +4,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{Fault, ledger::Draft, pause, resource::Resource};
-use domain::{component::Component, report::inventory};
+use domain::boot::component::{Component, report::inventory};
 use futures_util::StreamExt;
 use tokio::{
     sync::watch,
@@ -173,7 +173,7 @@ impl LockPolls {
 
 #[cfg(test)]
 mod tests {
-    use domain::id::ComponentId;
+    use domain::core::id::ComponentId;
 
     use super::*;
 

@@ -8,7 +8,10 @@
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{Fault, clock, ledger::Draft, pause, resource::Resource, work::WorkQueue};
-use domain::{component::Component, id::ComponentId, report::inventory, time::Timestamp, trouble::Trouble};
+use domain::{
+    boot::component::{Component, report::inventory},
+    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
+};
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 

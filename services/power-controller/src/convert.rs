@@ -8,12 +8,11 @@ use chassis::{
     lease::Shard,
 };
 use domain::{
-    bos_time,
-    component::{Action, Component},
-    id::ComponentId,
-    power::{self, Reach, Shown},
-    time::Timestamp,
-    trouble::Trouble,
+    boot::{
+        component::{Action, Component},
+        power::{self, Reach, Shown},
+    },
+    core::{bos_time, id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 use proto::{
     component::ActionReport,
@@ -319,7 +318,7 @@ pub(crate) fn rule_reading(reading: PowerReading) -> power::PowerReading {
 
 #[cfg(test)]
 mod tests {
-    use domain::trouble::TroubleKind;
+    use domain::core::trouble::TroubleKind;
 
     use super::*;
 

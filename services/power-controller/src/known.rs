@@ -12,7 +12,10 @@ use chassis::{
     pause,
     resource::Resource,
 };
-use domain::{component::Component, id::ComponentId, power::PowerObservation};
+use domain::{
+    boot::{component::Component, power::PowerObservation},
+    core::id::ComponentId,
+};
 use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
 use tokio::{

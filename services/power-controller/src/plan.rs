@@ -6,12 +6,12 @@ use std::{
 };
 
 use domain::{
-    clock_offset::ClockOffset,
-    component::{Action, Component, Phase},
-    id::ComponentId,
-    options::Options,
-    power::{self, PowerDecision, PowerObservation},
-    time::Timestamp,
+    boot::{
+        bos::options::Options,
+        component::{Action, Component, Phase},
+        power::{self, PowerDecision, PowerObservation},
+    },
+    core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
 use proto::power::{Transition, TransitionMember};
 

@@ -10,11 +10,12 @@ use chassis::{
     work::WorkQueue,
 };
 use domain::{
-    component::Component,
-    decision::DecisionVersion,
-    evaluation::{Evidence, current_version},
-    id::ComponentId,
-    options::Options,
+    boot::{
+        bos::options::Options,
+        component::Component,
+        evaluation::{Evidence, current_version},
+    },
+    core::{decision::DecisionVersion, id::ComponentId},
 };
 use proto::{configuration::ConfigurationState, power::PowerState};
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use chassis::{clock, failpoint};
-use domain::{bos_time, clock_offset::ClockOffset, time::Timestamp};
+use domain::core::{bos_time, clock_offset::ClockOffset, time::Timestamp};
 use http::{HeaderMap, StatusCode, header::DATE};
 use parking_lot::Mutex;
 use tokio::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::settings;
-use domain::clock_offset::ClockOffset;
+use domain::core::clock_offset::ClockOffset;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};

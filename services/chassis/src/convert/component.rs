@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use domain::{
-    artifacts::BootArtifacts,
-    component::{
-        Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats,
-        InventoryPresence, LastAction, LateReport, NumberedToken, Phase, PowerTurns, SessionReference,
-        StagedState, Status,
+    boot::{
+        component::{
+            Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats,
+            InventoryPresence, LastAction, LateReport, NumberedToken, Phase, PowerTurns, SessionReference,
+            StagedState, Status, artifacts::BootArtifacts, status::computed_status,
+        },
+        evaluation::current_version,
     },
-    decision::DecisionVersion,
-    evaluation::current_version,
-    id::{ComponentId, Tenant},
-    invalid::Invalid,
-    status::computed_status,
-    text::text,
+    core::{
+        decision::DecisionVersion,
+        id::{ComponentId, Tenant},
+        invalid::Invalid,
+        text::text,
+    },
 };
 use proto::component as wire;
 
@@ -380,7 +382,7 @@ pub fn phase_to_wire(phase: Phase) -> wire::Phase {
 
 #[cfg(test)]
 mod tests {
-    use domain::trouble::{Trouble, TroubleKind};
+    use domain::core::trouble::{Trouble, TroubleKind};
 
     use super::*;
 

@@ -1,11 +1,14 @@
 //! What the stored answers of the upstreams say about a component.
 
 use domain::{
-    configuration::ConfigurationObservation,
-    power::{self, PowerObservation},
-    preparation::PowerEvidence,
-    text::text,
-    trouble::{Trouble, TroubleKind},
+    boot::{
+        configuration::{ConfigurationObservation, preparation::PowerEvidence},
+        power::{self, PowerObservation},
+    },
+    core::{
+        text::text,
+        trouble::{Trouble, TroubleKind},
+    },
 };
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},

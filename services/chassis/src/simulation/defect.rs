@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
 };
 
-use domain::power::PowerObservation;
+use domain::boot::power::PowerObservation;
 use proto::power::{PowerReading, PowerState};
 
 /// Something that is broken on purpose.

@@ -1,11 +1,10 @@
 //! The status evaluator: decides where nodes stand.
 
-use domain::{
-    component::Phase,
+use domain::boot::{
+    component::{Phase, status::ComponentStatus},
     configuration::ConfigurationObservation,
     evaluation::{Decision, Evidence, current_version, evaluate},
     power::{PowerObservation, PowerReading},
-    status::ComponentStatus,
 };
 
 use crate::{

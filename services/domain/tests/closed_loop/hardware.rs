@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use domain::{
-    artifacts::BootArtifacts, component::Action, configuration::ConfigurationObservation, power::PowerReading,
+use domain::boot::{
+    component::{Action, artifacts::BootArtifacts},
+    configuration::ConfigurationObservation,
+    power::PowerReading,
 };
 
 use crate::fault::Fault;

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use domain::{
-    component::{Action, InventoryPresence},
-    trouble::WAITING_FOR,
+    boot::component::{Action, InventoryPresence},
+    core::trouble::WAITING_FOR,
 };
 
 use super::*;

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use domain::image::{Artifact, Contents, ImageArtifacts, Location, Manifest, Part, Unreadable};
+use domain::boot::template::image::{
+    Artifact, Contents, ImageArtifacts, Location, Manifest, Part, Unreadable,
+};
 use futures_util::future::{OptionFuture, join, join_all};
 
 use super::{ImageDirectory, S3Images, manifest};
