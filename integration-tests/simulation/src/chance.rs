@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn uuid() -> String {
-        domain::id::ComponentId::parse("x1").map_or_else(|_| String::new(), |id| format!("{id:?}"))
+        domain::core::id::ComponentId::parse("x1").map_or_else(|_| String::new(), |id| format!("{id:?}"))
     }
 
     #[test]

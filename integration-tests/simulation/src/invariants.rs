@@ -8,10 +8,8 @@ use std::{
 
 use chassis::lease::SHARDS;
 use domain::{
-    component::{Component, Phase},
-    evaluation::DecisionVersion,
-    presence::InventoryPresence,
-    status,
+    boot::component::{Component, InventoryPresence, Phase, status},
+    core::decision::DecisionVersion,
 };
 use proto::{
     component::Action,

@@ -14,7 +14,7 @@ use chassis::{
     resource::{Batch, Resource},
     simulation::Commit,
 };
-use domain::component::Component;
+use domain::boot::component::Component;
 use parking_lot::Mutex;
 use proto::{
     component::Action,

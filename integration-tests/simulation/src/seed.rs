@@ -7,7 +7,7 @@ use std::{
 };
 
 use chassis::{Settings, kinds::OptionsRecord};
-use domain::component::Component;
+use domain::boot::component::Component;
 use proto::power::PowerState;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::{ledger::ResumeToken, mirror::Mirrored, resource::Resource, simulation::Way};
-use domain::component::Component;
+use domain::boot::component::Component;
 use futures_util::StreamExt;
 use proto::{
     component::{

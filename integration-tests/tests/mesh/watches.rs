@@ -7,7 +7,7 @@ use chassis::{
     mirror::{Mirrored, Watch},
     resource::Batch,
 };
-use domain::component::Component;
+use domain::boot::component::Component;
 use expect_test::expect;
 use futures_util::StreamExt;
 use integration_tests::{PATIENCE, mesh::Mesh};

@@ -1,8 +1,8 @@
 //! An inventory that cannot be asked, that locks nodes, and that tells of changes.
 
-use domain::{
+use domain::boot::{
+    component::{ERROR_ABSENT, ERROR_DOUBTFUL},
     evaluation::ERROR_LOCKED,
-    presence::{ERROR_ABSENT, ERROR_DOUBTFUL},
 };
 use integration_tests::eventually;
 use proto::session::{GetSessionRequest, Session, session_service_client::SessionServiceClient};

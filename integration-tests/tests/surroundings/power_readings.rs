@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::evaluation::ERROR_POWER_MISSING;
+use domain::boot::evaluation::ERROR_POWER_MISSING;
 use serde_json::Value;
 use upstreams::{Effect, NodeFaults, Pace, Plan, Service::Pcs, Trouble};
 

@@ -18,7 +18,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use domain::pace::Pace;
+use domain::core::pace::Pace;
 use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use metrics::counter;

@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
-pub use domain::pace::Pace;
+pub use domain::core::pace::Pace;
 use http_body::Body as HttpBody;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},

@@ -38,12 +38,12 @@ impl Capacity {
 
     /// Bytes of one budget that should have `wanted`.
     pub fn share(&self, wanted: u64) -> u64 {
-        domain::capacity::budget(wanted, self.memory)
+        domain::core::capacity::budget(wanted, self.memory)
     }
 
     /// Connections that may be accepted where there should be `wanted`.
     pub fn connections(&self, wanted: u32) -> u32 {
-        domain::capacity::connections(wanted, self.descriptors)
+        domain::core::capacity::connections(wanted, self.descriptors)
     }
 
     /// Warns when the process may have less memory than `parts` need together.
@@ -71,7 +71,7 @@ fn control_group_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let files = groups.lines().flat_map(limit_files);
     let limits: Vec<_> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
-    domain::capacity::memory_limit(limits.iter().map(String::as_str))
+    domain::core::capacity::memory_limit(limits.iter().map(String::as_str))
 }
 
 /// The files with the memory limits of a control group and its ancestors. `group` is a line of `/proc/self/cgroup`.

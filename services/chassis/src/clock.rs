@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use domain::time::{Steady, Timestamp};
+use domain::core::time::{Steady, Timestamp};
 use parking_lot::Mutex;
 
 /// How often the wall clock is looked at, at most.

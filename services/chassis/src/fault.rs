@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, error::Error as _, time::Duration};
 
-use domain::invalid::Invalid;
+use domain::core::invalid::Invalid;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, ResourceInfo, StatusExt};
 

@@ -13,7 +13,7 @@
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use domain::time::Timestamp;
+use domain::core::time::Timestamp;
 use parking_lot::Mutex;
 use sea_orm::DbErr;
 use tokio::{sync::watch, time::timeout};

@@ -4,7 +4,13 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
-use domain::{component::Component, component_filter, id::ComponentId, options::Options, time::Timestamp};
+use domain::{
+    boot::{
+        bos::options::Options,
+        component::{Component, filter},
+    },
+    core::{id::ComponentId, time::Timestamp},
+};
 use futures_util::StreamExt;
 use proto::{
     component::{WatchComponentsRequest, component_service_client::ComponentServiceClient},
@@ -56,7 +62,7 @@ impl Resource for Component {
     }
 
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
-        component_filter::facets(self)
+        filter::facets(self)
     }
 }
 

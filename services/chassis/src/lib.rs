@@ -50,7 +50,7 @@ pub use cause::cause_first;
 pub use channel::{Channel, channel, within};
 pub use context::{Context, bind};
 /// How long and how large what people send may be: for whoever describes it, such as the gateway.
-pub use domain::limits;
+pub use domain::core::limits;
 pub use fault::Fault;
 pub use listener::Listener;
 pub use run::{Command, run, run_command};

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use domain::time::{Timestamp, began_by_our_clock};
+use domain::core::time::{Timestamp, began_by_our_clock};
 use futures_util::{StreamExt, stream::BoxStream};
 use parking_lot::{Mutex, RwLock};
 use tokio::{

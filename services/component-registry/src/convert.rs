@@ -15,17 +15,23 @@ use chassis::{
     ledger::Draft,
 };
 use domain::{
-    artifacts::BootArtifacts,
-    component::{Component, Phase, SessionReference},
-    component_filter::ComponentFilter,
-    id::{ComponentId, Tenant},
-    invalid::Invalid,
-    report::{ActionReport, Assignment, PreparationReport, StatusReport},
-    session::Operation,
-    staging::Standing,
-    time::Timestamp,
-    trouble::ErrorChange,
-    write::KnownToken,
+    boot::{
+        component::{
+            Component, Phase, SessionReference,
+            artifacts::BootArtifacts,
+            filter::ComponentFilter,
+            report::{ActionReport, Assignment, PreparationReport, StatusReport},
+            write::KnownToken,
+        },
+        session::staging::Standing,
+        template::Operation,
+    },
+    core::{
+        id::{ComponentId, Tenant},
+        invalid::Invalid,
+        time::Timestamp,
+        trouble::ErrorChange,
+    },
 };
 use proto::{component as wire, session};
 use tokio::time::Instant;
@@ -94,7 +100,7 @@ pub(crate) fn assignments(
     if request.assignment_id.is_empty() {
         return Err(missing("assignment_id").into());
     }
-    domain::id::check_name("session", &request.session)?;
+    domain::core::id::check_name("session", &request.session)?;
     let tenant = Tenant::parse(&request.tenant)?;
     let id = interner.share(&request.assignment_id);
     let session = interner.share(&request.session);
@@ -228,8 +234,8 @@ pub(crate) fn boot_tokens(
 mod tests {
     use chassis::convert::component::action_to_wire;
     use domain::{
-        component::Action,
-        trouble::{Trouble, TroubleKind},
+        boot::component::Action,
+        core::trouble::{Trouble, TroubleKind},
     };
     use proto::meta;
 

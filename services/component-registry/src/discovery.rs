@@ -3,7 +3,13 @@
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use chassis::{Fault, clock, ledger::Draft, pause};
-use domain::{component::Component, id::ComponentId, inventory::NODE, write::newly_discovered};
+use domain::{
+    boot::{
+        component::{Component, write::newly_discovered},
+        session::inventory::NODE,
+    },
+    core::id::ComponentId,
+};
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 

@@ -7,9 +7,11 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{Fault, clock, ledger::Draft, resource::Resource};
 use domain::{
-    component::Component,
-    time::Timestamp,
-    write::{actual_state_expires, expire_actual_state},
+    boot::component::{
+        Component,
+        write::{actual_state_expires, expire_actual_state},
+    },
+    core::time::Timestamp,
 };
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};

@@ -1,8 +1,8 @@
 //! The component registry: the owner of every component record.
 //!
 //! This service owns the records of components, boot tokens and options, and the connection to the inventory. Other
-//! services read and watch them. `domain::write` and `domain::report` decide the effect of a write; the registry
-//! applies these rules to the newest record and makes the result durable.
+//! services read and watch them. `domain::boot::component::write` and `domain::boot::component::report` decide the
+//! effect of a write; the registry applies these rules to the newest record and makes the result durable.
 //!
 //! This service acts on no external system and makes no decision about a component's target.
 //!
@@ -28,7 +28,7 @@ use chassis::{
     Context, Listener, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord,
     lease::Leases, ledger::Ledger,
 };
-use domain::{compatibility::Compatibility, options::Options};
+use domain::boot::bos::{compatibility::Compatibility, options::Options};
 use parking_lot::Mutex;
 use proto::{
     component::{

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{Fault, ledger::Draft, pause, resource::Resource};
-use domain::{component::Component, report};
+use domain::boot::component::{Component, report::inventory};
 use futures_util::StreamExt;
 use tokio::{
     sync::watch,
@@ -78,7 +78,7 @@ async fn write(registry: &Registry, known: &mut LockReceiver) -> Result<(), Faul
     let lock = move |draft: &mut Draft<'_, Component>| {
         let components = differing.iter().filter_map(|id| draft.get(id));
         let changed: Vec<_> = components
-            .filter_map(|component| report::lock(&component, locked.contains(component.id.as_str())))
+            .filter_map(|component| inventory::lock(&component, locked.contains(component.id.as_str())))
             .collect();
         let count = changed.len();
         changed.into_iter().for_each(|component| draft.put(component));
@@ -173,7 +173,7 @@ impl LockPolls {
 
 #[cfg(test)]
 mod tests {
-    use domain::id::ComponentId;
+    use domain::core::id::ComponentId;
 
     use super::*;
 

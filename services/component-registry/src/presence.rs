@@ -8,7 +8,10 @@
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{Fault, clock, ledger::Draft, pause, resource::Resource, work::WorkQueue};
-use domain::{component::Component, id::ComponentId, presence, time::Timestamp, trouble::Trouble};
+use domain::{
+    boot::component::{Component, report::inventory},
+    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
+};
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -160,7 +163,7 @@ async fn query_round(registry: &Registry) -> Result<bool, Fault> {
 async fn note_lacking(registry: &Registry, batch: &[Arc<Component>]) -> Result<(), Fault> {
     let listed = listed(registry, batch).await?;
     let lacking = batch.iter().filter(|component| !listed.contains(component.key())).cloned().collect();
-    write(registry, lacking, |component, now| presence::answered(component, false, now)).await
+    write(registry, lacking, |component, now| inventory::answered(component, false, now)).await
 }
 
 /// Returns the keys of those of `asked` that the inventory lists now. An answer without any of them is believed only if
@@ -190,7 +193,7 @@ fn wanted(registry: &Registry, ids: &[ComponentId]) -> Vec<Arc<Component>> {
 async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
     let listed = listed(registry, &asked).await?;
     write(registry, asked, move |component, now| {
-        presence::answered(component, listed.contains(component.id.as_str()), now)
+        inventory::answered(component, listed.contains(component.id.as_str()), now)
     })
     .await
 }
@@ -200,7 +203,8 @@ async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Resu
 async fn report_outage(registry: &Registry, asked: Vec<Arc<Component>>, fault: &Fault) {
     let Fault::Unavailable { reason, .. } = fault else { return };
     let trouble = Arc::clone(Trouble::waiting_for(reason).text());
-    let written = write(registry, asked, move |component, _| presence::unanswered(component, &trouble)).await;
+    let written =
+        write(registry, asked, move |component, _| inventory::unanswered(component, &trouble)).await;
     if let Err(fault) = written {
         tracing::debug!(%fault, "cannot write inventory outage to components");
     }
@@ -217,7 +221,7 @@ async fn apply_listings(registry: &Registry) {
         let components = registry.components.view().all();
         let now = clock::now();
         let judge = move |component: &Component, now: Timestamp| {
-            presence::listed(component, listing.ids.contains(component.key()), now)
+            inventory::listed(component, listing.ids.contains(component.key()), now)
         };
         let differing: Vec<_> =
             components.into_iter().filter(|one| one.is_enabled() && judge(one, now).is_some()).collect();

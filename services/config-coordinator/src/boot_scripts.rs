@@ -5,7 +5,7 @@
 //! disks from doing so for ever, and a node that a session switches on has been prepared before.
 
 use chassis::Fault;
-use domain::invalid::Invalid;
+use domain::core::invalid::Invalid;
 use proto::boot::{
     GetBootScriptRequest, GetBootScriptResponse, boot_script_service_server::BootScriptService,
     get_boot_script_request::Node,

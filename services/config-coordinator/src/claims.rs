@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use chassis::{memory::leave_room, pause};
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 

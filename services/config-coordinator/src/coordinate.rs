@@ -12,13 +12,15 @@ use chassis::{
     work::WorkQueue,
 };
 use domain::{
-    component::{Action, Component},
-    configuration::{self, ConfigurationDecision},
-    id::ComponentId,
-    options::Options,
-    preparation::{self, PreparationDecision},
-    refusal,
-    time::Timestamp,
+    boot::{
+        bos::options::Options,
+        component::{Action, Component},
+        configuration::{
+            self, ConfigurationDecision,
+            preparation::{self, PreparationDecision},
+        },
+    },
+    core::{id::ComponentId, refusal, time::Timestamp},
 };
 use tokio::time::Instant;
 

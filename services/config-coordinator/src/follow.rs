@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use chassis::{pause, work::WorkQueue};
-use domain::{
+use domain::core::{
     id::ComponentId,
     looks::{Arrivals, Look, Pace},
 };
@@ -156,7 +156,7 @@ fn now() -> Instant {
 mod tests {
     use std::time::Duration;
 
-    use domain::looks::MOMENT;
+    use domain::core::looks::MOMENT;
 
     use super::*;
 

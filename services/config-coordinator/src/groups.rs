@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{artifacts::BootArtifacts, id::ComponentId};
+use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 
 /// Components that boot the same.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use domain::refusal::{self, RefusalStep, Witness};
+use domain::core::refusal::{self, RefusalStep, Witness};
 use futures_util::{StreamExt, stream};
 
 use crate::upstream::{Failure, FailureKind};

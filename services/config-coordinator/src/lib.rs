@@ -45,7 +45,7 @@ use chassis::{
     mirror::{Change, Mirror},
     work::WorkQueue,
 };
-use domain::{component::Component, id::ComponentId};
+use domain::{boot::component::Component, core::id::ComponentId};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use proto::{

@@ -16,7 +16,10 @@ use chassis::{
     pause,
     work::WorkQueue,
 };
-use domain::{component::Component, configuration, evaluation, id::ComponentId};
+use domain::{
+    boot::{component::Component, configuration, evaluation},
+    core::id::ComponentId,
+};
 use parking_lot::Mutex;
 use proto::configuration::{ConfigurationReading, ConfigurationState};
 use tokio::time::{Instant, sleep};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 
 /// A clock that only counts, and when the newest answer about each component was asked for.
 #[derive(Default)]

@@ -8,8 +8,13 @@ use std::{
 
 use chassis::{kinds::OptionsRecord, lease::Custody, mirror::Mirror};
 use domain::{
-    artifacts::BootArtifacts, component::Component, evaluation::PowerObservation, id::ComponentId,
-    options::Options, preparation::Preparation,
+    boot::{
+        bos::options::Options,
+        component::{Component, artifacts::BootArtifacts},
+        configuration::preparation::Preparation,
+        power::PowerObservation,
+    },
+    core::id::ComponentId,
 };
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;

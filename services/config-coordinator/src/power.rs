@@ -6,7 +6,10 @@ use chassis::{
     mirror::{Change, Mirror},
     work::WorkQueue,
 };
-use domain::{component::Component, id::ComponentId, preparation::PowerEvidence};
+use domain::{
+    boot::{component::Component, configuration::preparation::PowerEvidence},
+    core::id::ComponentId,
+};
 use proto::power::{PowerReading, PowerState};
 
 /// A copy of the power states that counts only while their author and the author of the components are heard.

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{convert::Digests, resource::Resource};
 use domain::{
-    component::Component, id::ComponentId, preparation::Preparation, time::Timestamp, trouble::Trouble,
+    boot::{component::Component, configuration::preparation::Preparation},
+    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 
 use crate::step::Step;
@@ -151,7 +152,7 @@ impl Resource for PreparationRecord {
 
 #[cfg(test)]
 mod tests {
-    use domain::{artifacts::BootArtifacts, trouble::TroubleKind};
+    use domain::{boot::component::artifacts::BootArtifacts, core::trouble::TroubleKind};
 
     use super::*;
 

@@ -17,7 +17,10 @@ use chassis::{
     ledger::{Draft, Ledger},
     within,
 };
-use domain::{component::Component, id::ComponentId, preparation::Preparation};
+use domain::{
+    boot::{component::Component, configuration::preparation::Preparation},
+    core::id::ComponentId,
+};
 use proto::component::{
     BootToken, PreparationReport, ReportPreparationsRequest, report_service_client::ReportServiceClient,
 };
@@ -215,8 +218,11 @@ fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
 
 #[cfg(test)]
 mod tests {
-    use domain::trouble::Trouble;
-    use domain::{artifacts::BootArtifacts, component::BootPreparation, time::Timestamp};
+    use domain::core::trouble::Trouble;
+    use domain::{
+        boot::component::{BootPreparation, artifacts::BootArtifacts},
+        core::time::Timestamp,
+    };
     use expect_test::expect;
 
     use super::*;

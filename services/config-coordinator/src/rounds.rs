@@ -3,7 +3,7 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 use chassis::work::WorkQueue;
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::time::sleep;
 

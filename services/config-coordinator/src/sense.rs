@@ -6,7 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{mirror::Mirror, pause, work::WorkQueue};
-use domain::{component::Component, configuration, id::ComponentId};
+use domain::{
+    boot::{component::Component, configuration},
+    core::id::ComponentId,
+};
 use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, sleep};
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chassis::convert::time;
-use domain::{evaluation::ConfigurationObservation, id::ComponentId, time::Timestamp};
+use domain::{
+    boot::configuration::ConfigurationObservation,
+    core::{id::ComponentId, time::Timestamp},
+};
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
     meta::TroubleKind,

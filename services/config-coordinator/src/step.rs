@@ -1,6 +1,6 @@
 //! Steps of putting things in place for a component.
 
-use domain::{evaluation::ERROR_CONFIGURATION_REFUSED, trouble::TroubleKind};
+use domain::{boot::evaluation::ERROR_CONFIGURATION_REFUSED, core::trouble::TroubleKind};
 
 /// Step of putting things in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,11 @@ use std::{
 
 use chassis::memory::leave_room;
 use domain::{
-    artifacts::BootArtifacts,
-    id::ComponentId,
-    preparation::{self, StepTaken},
+    boot::{
+        component::artifacts::BootArtifacts,
+        configuration::preparation::{self, StepTaken},
+    },
+    core::id::ComponentId,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -120,7 +122,7 @@ impl<T> StepState<T> {
 
 #[cfg(test)]
 mod tests {
-    use domain::{component::Component, preparation::Preparation};
+    use domain::boot::{component::Component, configuration::preparation::Preparation};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::{fmt::Display, sync::Arc};
 
 use domain::{
-    evaluation::ERROR_CONFIGURATION_MISSING,
-    trouble::{Trouble, TroubleKind},
+    boot::evaluation::ERROR_CONFIGURATION_MISSING,
+    core::trouble::{Trouble, TroubleKind},
 };
 
 use crate::{step::Step, upstream::Failure};

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-use domain::refusal::{RefusalMemory, Witness};
+use domain::core::refusal::{RefusalMemory, Witness};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;

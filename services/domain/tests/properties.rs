@@ -4,21 +4,26 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use domain::{
-    artifacts::BootArtifacts,
-    boot_script::{Recipient, Sources, script},
-    bos_time,
-    id::{ComponentId, Tenant, check_name},
-    inventory::Inventory,
-    limit::Limit,
-    limits::{
-        AGE_PATTERN, ARCHITECTURES, LONGEST_AGE, LONGEST_KERNEL_PARAMETERS, LONGEST_NAME, NAME_PATTERN,
-        TTL_PATTERN,
+    boot::{
+        bos::options::{Options, OptionsPatch},
+        component::artifacts::BootArtifacts,
+        configuration::boot_script::{Recipient, Sources, script},
+        session::{SessionFilter, inventory::Inventory, limit::Limit},
+        template::{
+            Arch, BootSet, SessionTemplate, canonical_xname,
+            image::{ImageArtifacts, Rootfs},
+            target::boot,
+        },
     },
-    options::{Options, OptionsPatch},
-    session::SessionFilter,
-    target::{ImageArtifacts, Rootfs, boot},
-    template::{Arch, BootSet, SessionTemplate, canonical_xname},
-    time::{Age, Timestamp},
+    core::{
+        bos_time,
+        id::{ComponentId, Tenant, check_name},
+        limits::{
+            AGE_PATTERN, ARCHITECTURES, LONGEST_AGE, LONGEST_KERNEL_PARAMETERS, LONGEST_NAME, NAME_PATTERN,
+            TTL_PATTERN,
+        },
+        time::{Age, Timestamp},
+    },
 };
 use proptest::{prelude::*, string::string_regex};
 
@@ -39,7 +44,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[xcsbn0-9,&!.:TZ +-]{0,40}", "[\\PC\0\r\n\"'$|;#]{0,200}"]
 }
 
-fn ttl(text: &str) -> Result<Options, domain::invalid::Invalid> {
+fn ttl(text: &str) -> Result<Options, domain::core::invalid::Invalid> {
     let patch = OptionsPatch { component_actual_state_ttl: Some(text.to_owned()), ..OptionsPatch::default() };
     Options::default().apply(patch)
 }

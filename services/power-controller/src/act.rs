@@ -4,13 +4,12 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use chassis::{clock, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
 use domain::{
-    component::{Action, Component},
-    evaluation::PowerObservation,
-    id::ComponentId,
-    options::Options,
-    power::{self, PowerDecision},
-    time::Timestamp,
-    trouble::Trouble,
+    boot::{
+        bos::options::Options,
+        component::{Action, Component},
+        power::{self, PowerDecision, PowerObservation},
+    },
+    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 use parking_lot::Mutex;
 use proto::power::{Delivery, PowerState, Transition, TransitionMember};

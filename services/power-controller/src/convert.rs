@@ -8,13 +8,11 @@ use chassis::{
     lease::Shard,
 };
 use domain::{
-    bos_time,
-    component::{Action, Component},
-    evaluation,
-    id::ComponentId,
-    power::{self, Reach, Shown},
-    time::Timestamp,
-    trouble::Trouble,
+    boot::{
+        component::{Action, Component},
+        power::{self, Reach, Shown},
+    },
+    core::{bos_time, id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 use proto::{
     component::ActionReport,
@@ -308,19 +306,19 @@ pub(crate) fn observed_at(state: &PowerState) -> Timestamp {
 }
 
 /// A reading as the rules know it.
-pub(crate) fn rule_reading(reading: PowerReading) -> evaluation::PowerReading {
+pub(crate) fn rule_reading(reading: PowerReading) -> power::PowerReading {
     match reading {
-        PowerReading::Unspecified => evaluation::PowerReading::Unknown,
-        PowerReading::On => evaluation::PowerReading::On,
-        PowerReading::Off => evaluation::PowerReading::Off,
-        PowerReading::Undefined => evaluation::PowerReading::Undefined,
-        PowerReading::Missing => evaluation::PowerReading::Missing,
+        PowerReading::Unspecified => power::PowerReading::Unknown,
+        PowerReading::On => power::PowerReading::On,
+        PowerReading::Off => power::PowerReading::Off,
+        PowerReading::Undefined => power::PowerReading::Undefined,
+        PowerReading::Missing => power::PowerReading::Missing,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::trouble::TroubleKind;
+    use domain::core::trouble::TroubleKind;
 
     use super::*;
 

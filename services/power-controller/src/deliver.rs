@@ -10,10 +10,12 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc};
 use anyhow::Context as _;
 use chassis::{clock, convert::time, kinds::OptionsRecord, lease::Fence, pause};
 use domain::{
-    id::ComponentId,
-    options::Options,
-    refusal::{self, RefusalStep},
-    time::Timestamp,
+    boot::bos::options::Options,
+    core::{
+        id::ComponentId,
+        refusal::{self, RefusalStep},
+        time::Timestamp,
+    },
 };
 use proto::{
     component::ActionReport,

@@ -13,12 +13,12 @@ use chassis::{
     memory::leave_room,
 };
 use domain::{
-    clock_offset::ClockOffset,
-    component::{Action, Component},
-    id::ComponentId,
-    options::Options,
-    power::{self, Course, Outlook},
-    time::Timestamp,
+    boot::{
+        bos::options::Options,
+        component::{Action, Component},
+        power::{self, Course, Outlook},
+    },
+    core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
 use parking_lot::Mutex;
 use proto::power::{Delivery, PowerReading, PowerState, Transition, TransitionMember};

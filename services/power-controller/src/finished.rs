@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use chassis::convert::time;
-use domain::time::Timestamp;
+use domain::core::time::Timestamp;
 use proto::power::Transition;
 
 /// Finished transitions that are kept.

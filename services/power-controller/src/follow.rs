@@ -11,10 +11,11 @@ use std::{collections::HashSet, convert::Infallible, mem, sync::Arc, time::Durat
 use anyhow::Context as _;
 use chassis::{clock, convert::time, lease::Fence, pause};
 use domain::{
-    component::Action,
-    power,
-    time::Timestamp,
-    trouble::{Trouble, TroubleKind},
+    boot::{component::Action, power},
+    core::{
+        time::Timestamp,
+        trouble::{Trouble, TroubleKind},
+    },
 };
 use futures_util::future::join_all;
 use proto::{

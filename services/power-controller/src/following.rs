@@ -8,7 +8,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chassis::convert::time;
-use domain::{component::Action, looks, time::Timestamp};
+use domain::{
+    boot::component::Action,
+    core::{looks, time::Timestamp},
+};
 use parking_lot::Mutex;
 use proto::power::Transition;
 use tokio::time::Instant;

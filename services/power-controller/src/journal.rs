@@ -11,7 +11,7 @@ use chassis::{
     pause,
     resource::Batch,
 };
-use domain::time::Timestamp;
+use domain::core::time::Timestamp;
 use futures_util::Stream;
 use proto::power::{Delivery, Transition};
 

@@ -12,7 +12,10 @@ use chassis::{
     pause,
     resource::Resource,
 };
-use domain::{component::Component, evaluation::PowerObservation, id::ComponentId};
+use domain::{
+    boot::{component::Component, power::PowerObservation},
+    core::id::ComponentId,
+};
 use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
 use tokio::{

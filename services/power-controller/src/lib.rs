@@ -1,7 +1,7 @@
 //! The power controller: the one place that switches nodes on and off.
 //!
 //! It owns what is known about the power of every component, and every action that was taken on it. Both
-//! survive restarts. `sense` reads and listens; `act` decides by `domain::power` and writes intents down;
+//! survive restarts. `sense` reads and listens; `act` decides by `domain::boot::power` and writes intents down;
 //! `deliver` carries them out and `settle` records the answers; `resolve` finds out about those whose answer was
 //! lost; `follow` looks at those that the upstream works on until it has ended them. `effects` knows which of
 //! them may still change something. `driver` knows the upstreams.
@@ -50,7 +50,7 @@ use chassis::{
     ledger::Ledger,
     mirror::{Change, Mirror},
 };
-use domain::{component::Component, id::ComponentId};
+use domain::{boot::component::Component, core::id::ComponentId};
 use parking_lot::Mutex;
 use proto::power::power_service_server::PowerServiceServer;
 use tokio::sync::{mpsc, watch};

@@ -10,8 +10,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use chassis::lease::Takeover;
 use domain::{
-    loss::{Record, Remedy, remedy},
-    trouble::Trouble,
+    boot::component::loss::{Record, Remedy, remedy},
+    core::trouble::Trouble,
 };
 use proto::power::{Delivery, Transition};
 

@@ -12,9 +12,11 @@ use std::{
 };
 
 use domain::{
-    power::{Caller, WITHDRAW_AGAIN},
-    refusal::{RefusalMemory, RefusalStep, RefusedBatch, Witness},
-    trouble::Trouble,
+    boot::power::{Caller, WITHDRAW_AGAIN},
+    core::{
+        refusal::{RefusalMemory, RefusalStep, RefusedBatch, Witness},
+        trouble::Trouble,
+    },
 };
 use parking_lot::Mutex;
 use proto::power::Transition;

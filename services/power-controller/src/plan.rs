@@ -6,13 +6,12 @@ use std::{
 };
 
 use domain::{
-    clock_offset::ClockOffset,
-    component::{Action, Component, Phase},
-    evaluation::PowerObservation,
-    id::ComponentId,
-    options::Options,
-    power::{self, PowerDecision},
-    time::Timestamp,
+    boot::{
+        bos::options::Options,
+        component::{Action, Component, Phase},
+        power::{self, PowerDecision, PowerObservation},
+    },
+    core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
 use proto::power::{Transition, TransitionMember};
 

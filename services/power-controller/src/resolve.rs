@@ -8,7 +8,10 @@
 use std::time::Duration;
 
 use chassis::{clock, lease::Fence};
-use domain::{clock_offset::ClockOffset, power, refusal, time::Timestamp, trouble::TroubleKind};
+use domain::{
+    boot::power,
+    core::{clock_offset::ClockOffset, refusal, time::Timestamp, trouble::TroubleKind},
+};
 use proto::power::{Delivery, Transition};
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{clock, convert::time, lease::Fence, pause};
-use domain::{id::ComponentId, refusal, trouble::Trouble};
+use domain::core::{id::ComponentId, refusal, trouble::Trouble};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
 

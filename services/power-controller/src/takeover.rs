@@ -13,7 +13,10 @@ use std::{
 };
 
 use chassis::{clock, lease::Takeover, resource::Batch};
-use domain::{id::ComponentId, loss::may_have_been_sent, trouble::TroubleKind};
+use domain::{
+    boot::component::loss::may_have_been_sent,
+    core::{id::ComponentId, trouble::TroubleKind},
+};
 use futures_util::StreamExt;
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::{Instant, sleep_until, timeout};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chassis::settings::{self, CatalogueDriver};
-use domain::image::Listing;
+use domain::boot::template::image::Listing;
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -55,8 +55,8 @@ impl ImageCatalogue {
         }
     }
 
-    /// Returns the entry of the image with that id, as [`domain::image::ims_id`] computes it. The catalogue has
-    /// `deadline` to begin its answer. Without a catalogue every image is absent.
+    /// Returns the entry of the image with that id, as [`domain::boot::template::image::ims_id`] computes it. The
+    /// catalogue has `deadline` to begin its answer. Without a catalogue every image is absent.
     ///
     /// # Errors
     /// The catalogue does not answer, or answers with something else than an image.

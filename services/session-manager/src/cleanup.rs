@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use chassis::{Fault, clock::now};
-use domain::session::{Progress, is_expired, next_expiry, surplus};
+use domain::boot::session::{Progress, is_expired, next_expiry, surplus};
 use tokio::{sync::Notify, time::sleep};
 
 use crate::{record::SessionRecord, shared::ManagerState};

@@ -3,10 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Fault, work::WorkQueue};
-use domain::{
-    completion::{owns, stake},
+use domain::boot::{
     component::Component,
-    session::{Progress, Session},
+    session::{
+        Progress, Session,
+        completion::{owns, stake},
+    },
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::{Instant, timeout};

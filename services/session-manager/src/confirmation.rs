@@ -11,7 +11,7 @@ use chassis::{
     channel::LARGEST_MESSAGE,
     convert::{Interner, component},
 };
-use domain::{component::Component, session::Session};
+use domain::boot::{component::Component, session::Session};
 use proto::component::{
     ComponentFilter, ListComponentsRequest, component_service_client::ComponentServiceClient,
 };

@@ -9,10 +9,14 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, lease::Fence, within};
 use domain::{
-    completion::{Departures, Stake, departures, stake},
-    component::Component,
-    id::{ComponentId, Tenant},
-    session::{Progress, Session},
+    boot::{
+        component::Component,
+        session::{
+            Progress, Session,
+            completion::{Departures, Stake, departures, stake},
+        },
+    },
+    core::id::{ComponentId, Tenant},
 };
 use futures_util::future::join_all;
 use proto::component::{

@@ -1,7 +1,7 @@
 //! Errors of the systems that a session depends on.
 
 use chassis::Fault;
-use domain::compatibility::Compatibility;
+use domain::boot::bos::compatibility::Compatibility;
 use upstream::Failure;
 
 /// Name of the component registry in texts for people.
@@ -90,7 +90,7 @@ impl DependencyOutage {
 
 #[cfg(test)]
 mod tests {
-    use domain::invalid::Invalid;
+    use domain::core::invalid::Invalid;
     use expect_test::expect;
 
     use super::*;

@@ -4,7 +4,7 @@
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use chassis::{Fault, resource::Batch, work::WorkQueue};
-use domain::session::Progress;
+use domain::boot::session::Progress;
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 

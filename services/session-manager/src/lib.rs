@@ -40,7 +40,7 @@ use chassis::{
     ledger::Ledger,
     mirror::{Change, Mirror},
 };
-use domain::{compatibility::Compatibility, component::Component};
+use domain::boot::{bos::compatibility::Compatibility, component::Component};
 use proto::{
     session::session_service_server::SessionServiceServer,
     template::session_template_service_server::SessionTemplateServiceServer,

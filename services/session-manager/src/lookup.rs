@@ -7,10 +7,10 @@
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use chassis::Settings;
-use domain::{
+use domain::boot::template::{
+    Finding, Known, Operation, Rules, SessionTemplate, Wanted, findings,
     image::{Contents, Listing, Unreadable},
-    session::Operation,
-    template::{Finding, Known, Rules, SessionTemplate, Wanted, findings, wanted},
+    wanted,
 };
 use futures_util::{StreamExt, future::join, stream};
 use tokio::time::{Instant, timeout_at};

@@ -9,10 +9,14 @@ use std::{
 
 use chassis::mirror::Change;
 use domain::{
-    completion::{Stake, Stakes, stake},
-    component::Component,
-    id::ComponentId,
-    session::Session,
+    boot::{
+        component::Component,
+        session::{
+            Session,
+            completion::{Stake, Stakes, stake},
+        },
+    },
+    core::id::ComponentId,
 };
 use parking_lot::Mutex;
 
@@ -168,9 +172,12 @@ fn sessions(component: &Component) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use domain::{
-        component::StagedState,
-        id::Tenant,
-        session::{NewSession, Operation, create},
+        boot::{
+            component::StagedState,
+            session::{NewSession, create},
+            template::Operation,
+        },
+        core::id::Tenant,
     };
     use expect_test::expect;
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use chassis::{Fault, resource::Resource};
 use domain::{
-    id::{Tenant, check_name},
-    membership::LeftOut,
-    session::{Progress, Session},
-    template::SessionTemplate,
+    boot::{
+        session::{Progress, Session, membership::LeftOut},
+        template::SessionTemplate,
+    },
+    core::id::{Tenant, check_name},
 };
 use proto::{component::AssignSessionRequest, session::SessionStatus};
 

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use chassis::{
     Channel, Fault, channel::LARGEST_MESSAGE, convert::options::patch_from_wire, mirror::Mirror, within,
 };
-use domain::{component::Component, options::Options};
+use domain::boot::{bos::options::Options, component::Component};
 use proto::{
     component::{ListComponentsRequest, component_service_client::ComponentServiceClient},
     option::{GetOptionsRequest, options_service_client::OptionsServiceClient},

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use domain::template::{Rules, SessionTemplate, Wanted, store_findings};
+use domain::boot::template::{Rules, SessionTemplate, Wanted, store_findings};
 use tokio::sync::mpsc;
 
 use crate::{lookup::ImageLookup, shared::ManagerState};

@@ -10,11 +10,12 @@ use chassis::{
     resource::{Batch, Resource},
 };
 use domain::{
-    invalid::Invalid,
-    limit::names_nid,
-    options::Options,
-    session::{self, Session, SessionPatch},
-    template::{Rules, SessionTemplate},
+    boot::{
+        bos::options::Options,
+        session::{self, Session, SessionPatch, limit::names_nid},
+        template::{Rules, SessionTemplate},
+    },
+    core::invalid::Invalid,
 };
 use proto::{
     Encoded,

@@ -13,7 +13,7 @@ use std::{ops::Deref, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{Fault, clock::now, failpoint, lease::Fence, work::WorkQueue};
-use domain::session::{self, Progress, Session};
+use domain::boot::session::{self, Progress, Session};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;

@@ -12,13 +12,13 @@ use chassis::{
     mirror::Mirror,
 };
 use domain::{
-    compatibility::Compatibility,
-    component::Component,
-    id::{ComponentId, Tenant},
-    options::Options,
-    session::{self, Progress, Session},
-    session_status::session_status,
-    template::SessionTemplate,
+    boot::{
+        bos::{compatibility::Compatibility, options::Options},
+        component::Component,
+        session::{self, Progress, Session, status::session_status},
+        template::SessionTemplate,
+    },
+    core::id::{ComponentId, Tenant},
 };
 use proto::session::SessionStatus;
 

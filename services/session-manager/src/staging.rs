@@ -7,7 +7,10 @@
 use std::time::Duration;
 
 use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, convert::component::reference_from_wire, within};
-use domain::{id::Tenant, invalid::Invalid, limits::MOST_APPLIED, staging::standing};
+use domain::{
+    boot::session::staging::standing,
+    core::{id::Tenant, invalid::Invalid, limits::MOST_APPLIED},
+};
 use proto::{
     component::{
         ApplyStagedRequest, ApplyStagedResponse, SessionReference, StagedSession,

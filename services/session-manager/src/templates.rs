@@ -8,13 +8,14 @@ use chassis::{
     resource::Resource,
 };
 use domain::{
-    id::Tenant,
-    options::Options,
-    session::Operation,
-    template::{
-        Finding, Known, Rules, SessionTemplate, TemplatePatch, Wanted, catalogue_findings, check_limits,
-        finish, merge, prepare, with_new_images,
+    boot::{
+        bos::options::Options,
+        template::{
+            Finding, Known, Operation, Rules, SessionTemplate, TemplatePatch, Wanted, catalogue_findings,
+            check_limits, finish, merge, prepare, with_new_images,
+        },
     },
+    core::id::Tenant,
 };
 use proto::template::{self as wire, session_template_service_server::SessionTemplateService};
 use tokio::{sync::mpsc, time::Instant};

@@ -14,10 +14,12 @@ use chassis::{
     settings::{self, TenantsDriver},
 };
 use domain::{
-    bos_time,
-    confirmed_set::{ConfirmedSet, SetAnswer},
-    id::{ComponentId, Tenant},
-    session::Progress,
+    boot::session::Progress,
+    core::{
+        bos_time,
+        confirmed_set::{ConfirmedSet, SetAnswer},
+        id::{ComponentId, Tenant},
+    },
 };
 use http::StatusCode;
 use parking_lot::Mutex;

@@ -5,9 +5,11 @@ use chassis::convert::{
     observation, time, trouble,
 };
 use domain::{
-    evaluation::{Decision, Evidence},
-    id::ComponentId,
-    report::StatusReport,
+    boot::{
+        component::report::StatusReport,
+        evaluation::{Decision, Evidence},
+    },
+    core::id::ComponentId,
 };
 use proto::{component, configuration::ConfigurationState, evaluation as wire, power::PowerState};
 
@@ -58,10 +60,11 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
 #[cfg(test)]
 mod tests {
     use domain::{
-        component::{Component, Phase},
-        evaluation::{DecisionVersion, Reason},
-        time::Timestamp,
-        trouble::Trouble,
+        boot::{
+            component::{Component, Phase},
+            evaluation::Reason,
+        },
+        core::{decision::DecisionVersion, time::Timestamp, trouble::Trouble},
     };
     use expect_test::expect;
 

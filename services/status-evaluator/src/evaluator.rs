@@ -14,13 +14,12 @@ use chassis::{
     work::WorkQueue,
 };
 use domain::{
-    compatibility::Compatibility,
-    component::Component,
-    evaluation::{Decision, DecisionVersion, evaluate},
-    id::ComponentId,
-    options::Options,
-    report::StatusReport,
-    time::Timestamp,
+    boot::{
+        bos::{compatibility::Compatibility, options::Options},
+        component::{Component, report::StatusReport},
+        evaluation::{Decision, evaluate},
+    },
+    core::{decision::DecisionVersion, id::ComponentId, time::Timestamp},
 };
 use futures_util::StreamExt;
 use proto::component::{

@@ -1,7 +1,7 @@
 //! The status evaluator: computes the status of every enabled component, with its reason.
 //!
 //! The evaluator joins the data of other services - components and options of the registry, observations of the power
-//! controller and of the config coordinator - and [`domain::evaluation`] decides. Changes are reported to the
+//! controller and of the config coordinator - and [`domain::boot::evaluation`] decides. Changes are reported to the
 //! registry.
 //!
 //! The evaluator owns no data, calls no external system, and has no state that a restart would lose. A component is
@@ -22,7 +22,7 @@ use chassis::{
     lease::{self, Leases},
     work::WorkQueue,
 };
-use domain::compatibility::Compatibility;
+use domain::boot::bos::compatibility::Compatibility;
 use proto::{
     component::report_service_client::ReportServiceClient,
     evaluation::evaluation_service_server::EvaluationServiceServer,

@@ -10,10 +10,12 @@ use chassis::{
     work::WorkQueue,
 };
 use domain::{
-    component::Component,
-    evaluation::{DecisionVersion, Evidence},
-    id::ComponentId,
-    options::Options,
+    boot::{
+        bos::options::Options,
+        component::Component,
+        evaluation::{Evidence, current_version},
+    },
+    core::{decision::DecisionVersion, id::ComponentId},
 };
 use proto::{configuration::ConfigurationState, power::PowerState};
 
@@ -99,7 +101,7 @@ impl EvidenceMirrors {
 
     /// Returns the version of current decisions.
     pub(crate) fn version(&self) -> DecisionVersion {
-        DecisionVersion::current(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
+        current_version(self.options.get(OptionsRecord::KEY).map_or(0, |record| record.revision))
     }
 
     /// Returns the evidence about `component` besides its record. An observation counts while its mirror is

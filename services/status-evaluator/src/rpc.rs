@@ -8,8 +8,12 @@ use chassis::{
     resource::Resource,
 };
 use domain::{
-    compatibility::Compatibility, component::Component, evaluation::evaluate, invalid::Invalid,
-    options::Options,
+    boot::{
+        bos::{compatibility::Compatibility, options::Options},
+        component::Component,
+        evaluation::evaluate,
+    },
+    core::invalid::Invalid,
 };
 use futures_util::{StreamExt, stream::BoxStream};
 use proto::{

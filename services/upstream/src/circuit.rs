@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use domain::time::Timestamp;
+use domain::core::time::Timestamp;
 use http::StatusCode;
 use parking_lot::Mutex;
 

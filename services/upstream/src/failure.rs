@@ -55,6 +55,11 @@ pub(crate) enum FailureCause {
 }
 
 impl FailureCause {
+    /// A call that was not sent, and may succeed later.
+    pub(crate) fn not_reached(reason: String) -> Self {
+        Self::NotMade { kind: FailureKind::Unreachable, reason }
+    }
+
     /// Known effect of the call as one word.
     pub(crate) fn word(&self) -> &'static str {
         match self {

@@ -1,12 +1,15 @@
 //! Bearer tokens that are fetched (OAuth2 client credentials) and reused until they expire.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{Answer, Failure, Peer, PeerError, PeerGroup, Request, Secret, credentials::ClientGrant};
+use crate::{
+    Answer, Failure, PeerError, Request, Secret, calls::PeerCalls, credentials::ClientGrant,
+    settings::CallSettings, wire::CallIdentity,
+};
 
 /// Lifetime of a token whose source states none.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
@@ -23,7 +26,7 @@ const FRESH: Duration = Duration::from_secs(10);
 
 /// Fetches and caches tokens (single flight).
 pub(crate) struct TokenSource {
-    peer: Peer,
+    calls: PeerCalls,
     grant: ClientGrant,
     token: Mutex<Option<CachedToken>>,
     fetching: tokio::sync::Mutex<()>,
@@ -44,24 +47,22 @@ struct TokenReply {
 }
 
 impl TokenSource {
-    /// Creates a source that is called with the settings of `group`.
-    pub(crate) fn new(group: &PeerGroup, grant: ClientGrant) -> Result<Self, PeerError> {
-        let peer = group.peer("token source", &grant.token_url, "")?;
-        Ok(Self { peer, grant, token: Mutex::new(None), fetching: tokio::sync::Mutex::new(()) })
+    /// Creates a source that is called with these `settings`.
+    pub(crate) fn new(settings: CallSettings, grant: ClientGrant) -> Result<Self, PeerError> {
+        let calls = PeerCalls::new(settings, "token source".to_owned(), &grant.token_url)?;
+        Ok(Self { calls, grant, token: Mutex::new(None), fetching: tokio::sync::Mutex::new(()) })
     }
 
-    /// Returns a valid token. The future is boxed, since fetching a token is itself a call of a peer.
-    pub(crate) fn token(&self) -> Pin<Box<dyn Future<Output = Result<Secret, Failure>> + Send + '_>> {
-        Box::pin(async {
-            if let Some(secret) = self.good() {
-                return Ok(secret);
-            }
-            let _alone = self.fetching.lock().await;
-            match self.good() {
-                Some(secret) => Ok(secret),
-                None => self.fetch().await,
-            }
-        })
+    /// Returns a valid token.
+    pub(crate) async fn token(&self) -> Result<Secret, Failure> {
+        if let Some(secret) = self.good() {
+            return Ok(secret);
+        }
+        let _alone = self.fetching.lock().await;
+        match self.good() {
+            Some(secret) => Ok(secret),
+            None => self.fetch().await,
+        }
     }
 
     /// Records that the peer accepted the token.
@@ -107,7 +108,9 @@ impl TokenSource {
             serde_json::from_slice::<TokenReply>(&answer.body)
                 .map_err(|_| "the answer holds no token".to_owned())
         };
-        let granted = self.peer.ask(request, read).await?;
+        let until = self.calls.deadline(&request);
+        let sending = self.calls.wire.send(&request, CallIdentity::Nothing, Vec::new(), until);
+        let granted = self.calls.make(&request, until, sending, read).await?;
         let life = granted.expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs).min(LONGEST);
         *self.token.lock() = Some(CachedToken {
             secret: granted.access_token.clone(),

@@ -1,22 +1,19 @@
-//! Places of credentials, and the credentials of a request.
+//! Places of credentials, and the credentials that were read there.
 
 use std::{env, path::PathBuf, sync::Arc};
 
-use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 
 use crate::{
-    Credentials, PeerError, PeerGroup, Request, Secret,
+    Credentials, PeerError,
     grant::TokenSource,
+    settings::CallSettings,
     watched::{FileContent, WatchedFile},
 };
 
-/// Header in which some APIs, such as Redfish, expect tokens.
-const X_AUTH_TOKEN: &str = "x-auth-token";
-
 /// The credentials of one peer, read again when they change.
 pub(crate) struct PeerKeyring {
-    group: PeerGroup,
+    settings: CallSettings,
     state: Mutex<KeyringState>,
 }
 
@@ -40,10 +37,10 @@ pub(crate) struct CurrentKeys {
 
 impl PeerKeyring {
     /// Creates a keyring for `place`, which is empty or as in the settings. The credentials are read on first use.
-    pub(crate) fn new(group: PeerGroup, place: &str) -> Result<Self, PeerError> {
+    pub(crate) fn new(settings: CallSettings, place: &str) -> Result<Self, PeerError> {
         let place = CredentialPlace::parse(place)?;
         let keys = Ok(Arc::new(CurrentKeys { credentials: Credentials::None, tokens: None }));
-        Ok(Self { group, state: Mutex::new(KeyringState { place, keys, warned: false }) })
+        Ok(Self { settings, state: Mutex::new(KeyringState { place, keys, warned: false }) })
     }
 
     /// Returns the current credentials.
@@ -61,7 +58,7 @@ impl PeerKeyring {
         let credentials = Credentials::parse(text)?;
         let tokens = match &credentials {
             Credentials::Client(grant) => {
-                let source = TokenSource::new(&self.group, grant.clone());
+                let source = TokenSource::new(self.settings.clone(), grant.clone());
                 Some(source.map_err(|error| format!("token_{error}"))?)
             }
             Credentials::None
@@ -128,17 +125,4 @@ impl CredentialPlace {
 /// Checks that `place` names a place of credentials.
 pub(crate) fn check_place(place: &str) -> Result<(), PeerError> {
     CredentialPlace::parse(place).map(|_| ())
-}
-
-/// Whether the request needs credentials.
-pub(crate) fn wanted(request: &Request) -> bool {
-    let brings = |name| request.headers.contains_key(name);
-    !request.anonymous && !brings(AUTHORIZATION.as_str()) && !brings(X_AUTH_TOKEN)
-}
-
-/// Returns the credentials in the headers of a request, without their scheme; error texts must not show them.
-pub(crate) fn shown_to_peer(request: &reqwest::Request) -> Vec<Secret> {
-    let headers = [AUTHORIZATION.as_str(), X_AUTH_TOKEN].into_iter();
-    let values = headers.filter_map(|name| request.headers().get(name)?.to_str().ok());
-    values.map(|value| Secret::new(value.split_once(' ').map_or(value, |(_, secret)| secret))).collect()
 }

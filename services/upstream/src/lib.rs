@@ -8,6 +8,7 @@
 //! A [`PeerGroup`] is many such systems with the same settings. [`machine`] is for sites that list systems and nodes
 //! in a file.
 //!
+//! - `peer`, `calls`: making a call, within the slots and circuits of its peer; `group`, `settings`: its settings
 //! - `base`, `client`, `wire`, `late_check`, `exchange`, `budget`: sending a call, and classifying its answer
 //! - `keyring`, `credentials`, `grant`, `secret`: credentials of a peer
 //! - `breaker`, `circuit`, `circuits`, `outage`, `meter`: health of a peer and metrics
@@ -18,6 +19,7 @@
 mod base;
 mod breaker;
 mod budget;
+mod calls;
 mod circuit;
 mod circuits;
 mod client;
@@ -33,14 +35,17 @@ pub mod machine;
 mod meter;
 mod outage;
 mod peer;
+mod peer_error;
 mod request;
 mod secret;
+mod settings;
 mod watched;
 mod wire;
 
 pub use credentials::{ClientGrant, CredentialUse, Credentials};
 pub use failure::{Failure, FailureKind};
-pub use group::{PeerError, PeerGroup};
+pub use group::PeerGroup;
 pub use peer::Peer;
+pub use peer_error::PeerError;
 pub use request::{Answer, Request};
 pub use secret::Secret;

@@ -1,7 +1,7 @@
 //! Outage of a peer across all its operations.
 
 use chassis::clock::now;
-use domain::time::Timestamp;
+use domain::core::time::Timestamp;
 use parking_lot::Mutex;
 
 /// Most kinds of errors that are logged in one outage, over all operations. Error texts may name the subject of a

@@ -3,10 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use serde::Serialize;
 
 use crate::{Secret, late_check::StillWanted};
+
+/// Header in which some APIs, such as Redfish, expect tokens.
+pub(crate) const X_AUTH_TOKEN: &str = "x-auth-token";
 
 /// Call to be made. The path is relative to the base URL of the peer.
 #[derive(Clone)]
@@ -156,6 +159,12 @@ impl Request {
 }
 
 impl Request {
+    /// Whether the peer is to be shown credentials.
+    pub(crate) fn needs_credentials(&self) -> bool {
+        let brings = |name| self.headers.contains_key(name);
+        !self.anonymous && !brings(AUTHORIZATION.as_str()) && !brings(X_AUTH_TOKEN)
+    }
+
     /// Path for texts and logs, without the query, which may hold a signature.
     pub(crate) fn shown_path(&self) -> &str {
         match self.path.split(['?', '#']).next() {

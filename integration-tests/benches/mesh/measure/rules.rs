@@ -3,12 +3,17 @@
 use std::{hint::black_box, sync::Arc, time::Instant};
 
 use domain::{
-    artifacts::BootArtifacts,
-    component::{Action, ActualState, Component, DesiredState, EventStats, LastAction, Phase, Status},
-    evaluation::{ConfigurationObservation, Evidence, PowerObservation, evaluate},
-    id::ComponentId,
-    options::Options,
-    time::Timestamp,
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, ActualState, Component, DesiredState, EventStats, LastAction, Phase, Status,
+            artifacts::BootArtifacts,
+        },
+        configuration::ConfigurationObservation,
+        evaluation::{Evidence, evaluate},
+        power::PowerObservation,
+    },
+    core::{id::ComponentId, time::Timestamp},
 };
 
 use crate::{command::Command, report::Report, targets::target};

@@ -1,10 +1,8 @@
 //! Each invariant bites: a history that breaks it is found, and the same history without the defect is not.
 
 use domain::{
-    component::{BootPreparation, DesiredState, Status},
-    id::ComponentId,
-    presence::InventoryPresence,
-    trouble::Trouble,
+    boot::component::{BootPreparation, DesiredState, InventoryPresence, Status},
+    core::{id::ComponentId, trouble::Trouble},
 };
 use proto::power::TransitionMember;
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
 use chassis::{Context, channel::LARGEST_MESSAGE, mirror::Mirror};
-use domain::{component::Component, id::ComponentId};
+use domain::{boot::component::Component, core::id::ComponentId};
 use proto::session::{Progress, Session, WatchSessionsRequest, session_service_client::SessionServiceClient};
 use tokio::{
     sync::watch,

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use chassis::{Settings, settings};
-use domain::{id::ComponentId, inventory::NODE};
+use domain::{boot::session::inventory::NODE, core::id::ComponentId};
 use proto::inventory::{Group, Hardware};
 use serde_json::{Map, Value};
 use simulator::{Faults, hsm, topology};

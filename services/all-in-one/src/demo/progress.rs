@@ -6,9 +6,11 @@ use std::{
 };
 
 use domain::{
-    component::{Component, Phase},
-    id::ComponentId,
-    status::{ComponentProgress, ComponentStatus, computed_status},
+    boot::component::{
+        Component, Phase,
+        status::{ComponentProgress, ComponentStatus, computed_status},
+    },
+    core::id::ComponentId,
 };
 
 /// Status that stands for every unknown text.

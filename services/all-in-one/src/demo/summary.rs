@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::bail;
-use domain::{component::Phase, id::ComponentId, status::ComponentStatus};
+use domain::{
+    boot::component::{Phase, status::ComponentStatus},
+    core::id::ComponentId,
+};
 
 use super::progress::{MemberProgress, PHASES, SessionTally};
 

@@ -1,6 +1,6 @@
 //! Deadlines of the mesh for simulated hardware.
 
-use domain::options::Options;
+use domain::boot::bos::options::Options;
 use serde_json::{Value, json};
 
 /// Largest value of the options.

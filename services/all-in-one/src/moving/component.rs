@@ -1,6 +1,6 @@
 //! Components of a backup.
 
-use domain::limits::LONGEST_NAME;
+use domain::core::limits::LONGEST_NAME;
 use serde_json::Value;
 
 use super::{

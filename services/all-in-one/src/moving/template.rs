@@ -1,10 +1,11 @@
 //! Session templates of a backup: their owners, and the repairs before they are accepted.
 
 use domain::{
-    id::check_name,
-    image::STORE_TYPE,
-    limits::{LONGEST_DESCRIPTION, LONGEST_NAME},
-    template::canonical_xname,
+    boot::template::{canonical_xname, image::STORE_TYPE},
+    core::{
+        id::check_name,
+        limits::{LONGEST_DESCRIPTION, LONGEST_NAME},
+    },
 };
 use serde_json::Value;
 

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use domain::{
-    artifacts::BootArtifacts,
-    component::{
-        Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats, LastAction,
-        LateReport, NumberedToken, Phase, SessionReference, StagedState, Status,
+    boot::{
+        component::{
+            Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats,
+            InventoryPresence, LastAction, LateReport, NumberedToken, Phase, PowerTurns, SessionReference,
+            StagedState, Status, artifacts::BootArtifacts, status::computed_status,
+        },
+        evaluation::current_version,
     },
-    evaluation::DecisionVersion,
-    id::{ComponentId, Tenant},
-    invalid::Invalid,
-    presence::InventoryPresence,
-    status::computed_status,
-    text::text,
-    turns::PowerTurns,
+    core::{
+        decision::DecisionVersion,
+        id::{ComponentId, Tenant},
+        invalid::Invalid,
+        text::text,
+    },
 };
 use proto::component as wire;
 
@@ -228,7 +230,7 @@ fn presence_to_wire(presence: &InventoryPresence) -> Option<wire::InventoryPrese
 /// The version of a decision from the wire.
 pub fn decided_by_from_wire(version: wire::DecisionVersion) -> DecisionVersion {
     if rules_count_alike() {
-        return DecisionVersion::current(0);
+        return current_version(0);
     }
     DecisionVersion { rules: version.rules, options: version.options_revision }
 }
@@ -380,7 +382,7 @@ pub fn phase_to_wire(phase: Phase) -> wire::Phase {
 
 #[cfg(test)]
 mod tests {
-    use domain::trouble::{Trouble, TroubleKind};
+    use domain::core::trouble::{Trouble, TroubleKind};
 
     use super::*;
 

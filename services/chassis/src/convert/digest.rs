@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use domain::artifacts::BootArtifacts;
+use domain::boot::component::artifacts::BootArtifacts;
 use sha2::{Digest, Sha256};
 
 /// Bytes of a digest: 128 bits tell the few thousand sets apart that a machine will ever see.

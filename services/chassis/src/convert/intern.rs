@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use domain::{artifacts::BootArtifacts, component::StagedState, text::text, trouble::Trouble};
+use domain::{
+    boot::component::{StagedState, artifacts::BootArtifacts},
+    core::{text::text, trouble::Trouble},
+};
 
 use super::trouble;
 

@@ -1,10 +1,14 @@
 //! What the stored answers of the upstreams say about a component.
 
 use domain::{
-    evaluation::{self, ConfigurationObservation, PowerObservation},
-    preparation::PowerEvidence,
-    text::text,
-    trouble::{Trouble, TroubleKind},
+    boot::{
+        configuration::{ConfigurationObservation, preparation::PowerEvidence},
+        power::{self, PowerObservation},
+    },
+    core::{
+        text::text,
+        trouble::{Trouble, TroubleKind},
+    },
 };
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
@@ -24,11 +28,11 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
     }
     let Some(state) = state else { return PowerObservation::Unknown };
     let reading = match state.reading() {
-        PowerReading::Unspecified => evaluation::PowerReading::Unknown,
-        PowerReading::On => evaluation::PowerReading::On,
-        PowerReading::Off => evaluation::PowerReading::Off,
-        PowerReading::Undefined => evaluation::PowerReading::Undefined,
-        PowerReading::Missing => evaluation::PowerReading::Missing,
+        PowerReading::Unspecified => power::PowerReading::Unknown,
+        PowerReading::On => power::PowerReading::On,
+        PowerReading::Off => power::PowerReading::Off,
+        PowerReading::Undefined => power::PowerReading::Undefined,
+        PowerReading::Missing => power::PowerReading::Missing,
     };
     PowerObservation::of(reading, &state.error, state.generation, generation)
 }

@@ -1,6 +1,6 @@
 //! The options.
 
-use domain::options::{Options, OptionsPatch};
+use domain::boot::bos::options::{Options, OptionsPatch};
 use proto::option as wire;
 
 /// A change as it comes in; its limits are the rules' business.

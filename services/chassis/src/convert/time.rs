@@ -1,6 +1,6 @@
 //! Points in time.
 
-use domain::time::Timestamp;
+use domain::core::time::Timestamp;
 
 /// From the wire; parts of a millisecond are dropped.
 pub fn from_wire(time: prost_types::Timestamp) -> Timestamp {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use domain::{
-    evaluation::{
-        ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, ERROR_LOCKED, ERROR_POWER_MISSING,
-        ERROR_POWER_UNDEFINED, ERROR_REPORT_AWAITED, ERROR_RETRIES_EXHAUSTED,
+    boot::{
+        component::{ERROR_ABSENT, ERROR_DOUBTFUL, turns::ERROR_TURNED_TOO_OFTEN},
+        evaluation::{
+            ERROR_CONFIGURATION_MISSING, ERROR_CONFIGURATION_REFUSED, ERROR_LOCKED, ERROR_POWER_MISSING,
+            ERROR_POWER_UNDEFINED, ERROR_REPORT_AWAITED, ERROR_RETRIES_EXHAUSTED,
+        },
     },
-    presence::{ERROR_ABSENT, ERROR_DOUBTFUL},
-    trouble::{NO_RESULTS_FROM, Trouble, TroubleKind, WAITING_FOR},
-    turns::ERROR_TURNED_TOO_OFTEN,
+    core::trouble::{NO_RESULTS_FROM, Trouble, TroubleKind, WAITING_FOR},
 };
 use proto::meta as wire;
 

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
 };
 
-use domain::evaluation::PowerObservation;
+use domain::boot::power::PowerObservation;
 use proto::power::{PowerReading, PowerState};
 
 /// Something that is broken on purpose.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::inventory::NODE;
+use domain::boot::session::inventory::NODE;
 use proto::inventory::{Group, Hardware};
 use upstream::machine::{Machine, Node};
 

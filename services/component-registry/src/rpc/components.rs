@@ -9,10 +9,8 @@ use chassis::{
     resource::{Batch, Resource},
 };
 use domain::{
-    component::{Component, validate},
-    component_filter::ComponentFilter,
-    id::Tenant,
-    write,
+    boot::component::{Component, filter::ComponentFilter, validate, write},
+    core::id::Tenant,
 };
 use proto::{
     Encoded,
@@ -271,7 +269,7 @@ impl Registry {
             ids.dedup();
             return Ok(RequestPatches::Ids(patch, ids));
         }
-        domain::id::check_name("filters.session", &session)?;
+        domain::core::id::check_name("filters.session", &session)?;
         let session_tenant = session_tenant.as_deref().map(Tenant::parse).transpose()?;
         let filter = ComponentFilter { session: Some(session), session_tenant, ..ComponentFilter::default() };
         Ok(RequestPatches::Session(patch, filter))

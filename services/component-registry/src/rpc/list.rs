@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chassis::ledger::Selection;
-use domain::{component::Component, invalid::Invalid};
+use domain::{boot::component::Component, core::invalid::Invalid};
 use proto::component::ListComponentsRequest;
 
 use super::scope::VisibleScope;

@@ -13,15 +13,15 @@
 //!
 //! The writer decides about all other reports, on the newest state.
 //!
-//! The time stamp of repeated reports still has to be written from time to time ([`domain::repetition::precision`]).
-//! Such a write is durable before it is answered, but not urgent: the time stamps of one second are written together,
-//! and their senders wait for the write.
+//! The time stamp of repeated reports still has to be written from time to time
+//! ([`domain::boot::component::repetition::precision`]). Such a write is durable before it is answered, but not urgent:
+//! the time stamps of one second are written together, and their senders wait for the write.
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::clock;
-use domain::{
-    component::Component,
+use domain::boot::component::{
+    Component,
     repetition::{Repetition, repetition},
 };
 use proto::component as wire;

@@ -1,12 +1,13 @@
-//! Reports of the mesh's own services: the rules of `domain::report`, applied to the newest records.
+//! Reports of the mesh's own services: the rules of `domain::boot::component::report`, applied to the newest records.
 
 use chassis::{Fault, clock, ledger::Draft};
 use domain::{
-    boot_token::superseded,
-    component::Component,
-    presence::InventoryPresence,
-    report::{self, Stale},
-    time::Timestamp,
+    boot::component::{
+        Component, InventoryPresence,
+        boot_token::superseded,
+        report::{self, Stale},
+    },
+    core::time::Timestamp,
 };
 use proto::component::{
     ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,

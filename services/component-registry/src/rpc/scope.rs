@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{component::Component, invalid::Invalid};
+use domain::{boot::component::Component, core::invalid::Invalid};
 use proto::component as wire;
 
 /// Most ids in the text of a refusal.
@@ -58,7 +58,7 @@ impl VisibleScope {
 
 #[cfg(test)]
 mod tests {
-    use domain::id::ComponentId;
+    use domain::core::id::ComponentId;
 
     use super::*;
 

@@ -1,4 +1,5 @@
-//! Application of staged states: the rule of `domain::staging`, applied to the newest records in one transaction.
+//! Application of staged states: the rule of `domain::boot::session::staging`, applied to the newest records in one
+//! transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +8,11 @@ use chassis::{
     ledger::{Draft, Ledger},
 };
 use domain::{
-    component::{Component, SessionReference},
-    staging::{self, Standing, Terms, Verdict},
-    time::Timestamp,
-    write::KnownToken,
+    boot::{
+        component::{Component, SessionReference, write::KnownToken},
+        session::staging::{self, Standing, Terms, Verdict},
+    },
+    core::time::Timestamp,
 };
 use proto::component::{ApplyStagedRequest, ApplyStagedResponse};
 
@@ -24,7 +26,7 @@ impl Registry {
     pub(super) async fn apply(&self, request: ApplyStagedRequest) -> Result<ApplyStagedResponse, Fault> {
         let ApplyStagedRequest { ids, tenant, sessions } = request;
         let terms = Terms {
-            tenant: domain::id::Tenant::parse(&tenant)?,
+            tenant: domain::core::id::Tenant::parse(&tenant)?,
             clear_stage: self.options_in_force().clear_stage,
             compatibility: self.compatibility,
         };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use chassis::convert::Digests;
-use domain::artifacts::BootArtifacts;
+use domain::boot::component::artifacts::BootArtifacts;
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, QuerySelect, entity::prelude::*,
     sea_query::OnConflict,

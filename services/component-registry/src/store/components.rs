@@ -8,11 +8,8 @@ use chassis::{
     ledger::{Draft, Table},
     resource::Resource,
 };
-use domain::{
-    artifacts::BootArtifacts,
-    component::{Component, StagedState},
-    loss,
-    status::computed_status,
+use domain::boot::component::{
+    Component, StagedState, artifacts::BootArtifacts, loss, status::computed_status,
 };
 use prost::Message;
 use proto::component as wire;

@@ -9,7 +9,7 @@ use chassis::{
     ledger::Table,
     resource::Resource,
 };
-use domain::options::Options;
+use domain::boot::bos::options::Options;
 use prost::Message;
 use proto::option as wire;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};

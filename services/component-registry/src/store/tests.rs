@@ -6,15 +6,14 @@ use chassis::{
     ledger::{Ledger, Table},
 };
 use domain::{
-    artifacts::BootArtifacts,
-    component::{Action, ActualState, Component, DesiredState},
-    evaluation::DecisionVersion,
-    id::ComponentId,
-    options::Options,
-    presence::InventoryPresence,
-    time::Timestamp,
-    turns::PowerTurns,
-    write::newly_discovered,
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, ActualState, Component, DesiredState, InventoryPresence, PowerTurns,
+            artifacts::BootArtifacts, write::newly_discovered,
+        },
+    },
+    core::{decision::DecisionVersion, id::ComponentId, time::Timestamp},
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 

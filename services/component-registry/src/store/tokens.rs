@@ -7,7 +7,7 @@ use chassis::{
     ledger::Table,
     resource::Resource,
 };
-use domain::{artifacts::BootArtifacts, time::Timestamp};
+use domain::{boot::component::artifacts::BootArtifacts, core::time::Timestamp};
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use super::artifacts::{self, ArtifactSets};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chassis::{Context, Settings, clock, ledger::Ledger};
-use domain::{id::ComponentId, time::Timestamp};
+use domain::core::{id::ComponentId, time::Timestamp};
 use futures_util::future::join_all;
 use proto::{
     component::{
@@ -139,16 +139,17 @@ async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
         .iter()
         .map(|id| {
             let kernel = Some("k".into());
-            let boot_artifacts = domain::artifacts::BootArtifacts { kernel, ..Default::default() };
-            let actual_state = domain::component::ActualState {
+            let boot_artifacts =
+                domain::boot::component::artifacts::BootArtifacts { kernel, ..Default::default() };
+            let actual_state = domain::boot::component::ActualState {
                 boot_artifacts: Some(boot_artifacts.into()),
                 bss_token: None,
                 last_updated: Some(at),
             };
             let id = ComponentId::parse(id).unwrap();
-            domain::component::Component {
+            domain::boot::component::Component {
                 actual_state: Some(actual_state),
-                ..domain::component::Component::new(id)
+                ..domain::boot::component::Component::new(id)
             }
         })
         .collect();

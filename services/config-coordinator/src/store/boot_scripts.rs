@@ -10,7 +10,7 @@ use chassis::{
     ledger::Table,
     resource::Resource,
 };
-use domain::{artifacts::BootArtifacts, id::ComponentId};
+use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*, sea_query::Query,
 };

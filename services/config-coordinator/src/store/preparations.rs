@@ -8,7 +8,7 @@ use chassis::{
     ledger::Table,
     resource::Resource,
 };
-use domain::{id::ComponentId, time::Timestamp, trouble::Trouble};
+use domain::core::{id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::meta::TroubleKind;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chassis::{Context, Settings, database, ledger::Ledger};
-use domain::{artifacts::BootArtifacts, id::ComponentId, time::Timestamp, trouble::Trouble};
+use domain::{
+    boot::component::artifacts::BootArtifacts,
+    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
+};
 use proto::configuration::{ConfigurationReading, ConfigurationState};
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 

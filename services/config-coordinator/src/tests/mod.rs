@@ -3,10 +3,9 @@
 use std::{future::Future, time::Duration};
 
 use chassis::{Context, Settings};
-use domain::{
-    artifacts::BootArtifacts,
-    component::{ActualState, Component, DesiredState, Phase, Status},
-    options::Options,
+use domain::boot::{
+    bos::options::Options,
+    component::{ActualState, Component, DesiredState, Phase, Status, artifacts::BootArtifacts},
 };
 use futures_util::StreamExt;
 use proto::{

@@ -8,11 +8,14 @@ use chassis::{
     convert::{self, trouble},
 };
 use domain::{
-    component::{Component, EventStats, Phase},
-    id::ComponentId,
-    options::Options,
-    presence::InventoryPresence,
-    report::{self, PreparationReport},
+    boot::{
+        bos::options::Options,
+        component::{
+            Component, EventStats, InventoryPresence, Phase,
+            report::{self, PreparationReport},
+        },
+    },
+    core::id::ComponentId,
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use parking_lot::Mutex;

@@ -11,7 +11,7 @@ use chassis::{
         Bss as BssDriver, BuiltIn as BuiltInDriver, Simulated as SimulatedDriver,
     },
 };
-use domain::{artifacts::BootArtifacts, id::ComponentId};
+use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use proto::simulation::PutBootParametersRequest;
 
 use super::{Failure, FailureKind, bss::Bss, built_in::BuiltIn, simulated::Simulated};

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use ::upstream::{Peer, Request};
 use chassis::settings;
-use domain::{artifacts::BootArtifacts, id::ComponentId};
+use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use http::HeaderName;
 use serde::Serialize;
 

@@ -11,9 +11,11 @@ use chassis::{
     ledger::{Draft, Ledger},
 };
 use domain::{
-    artifacts::BootArtifacts,
-    boot_script::{self, NoScript, Recipient, Sources},
-    id::ComponentId,
+    boot::{
+        component::artifacts::BootArtifacts,
+        configuration::boot_script::{self, NoScript, Recipient, Sources},
+    },
+    core::id::ComponentId,
 };
 use uuid::Uuid;
 

@@ -18,7 +18,7 @@ use std::{
 
 use ::upstream::{Peer, Request};
 use chassis::settings;
-use domain::{evaluation::ConfigurationObservation, id::ComponentId};
+use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use http::StatusCode;

@@ -8,7 +8,7 @@ use chassis::{
     convert::observation,
     settings::ConfigurationDriver::{Cfs as CfsDriver, None as NobodyDriver, Simulated as SimulatedDriver},
 };
-use domain::{evaluation::ConfigurationObservation, id::ComponentId};
+use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use futures_util::{Stream, StreamExt, stream};
 use proto::simulation::{
     GetConfigurationsRequest, NodeConfiguration, SetConfigurationsRequest, WatchConfigurationsRequest,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::upstream::{Peer, Request};
 use chassis::settings::{CatalogueDriver, Images};
-use domain::{artifacts::BootArtifacts, image};
+use domain::boot::{component::artifacts::BootArtifacts, template::image};
 use serde_json::json;
 
 use super::{Failure, FailureKind, peer};

@@ -3,7 +3,7 @@
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
 use chassis::{Channel, channel::LARGEST_MESSAGE, clock, within};
-use domain::{bos_time, time::Timestamp};
+use domain::core::{bos_time, time::Timestamp};
 use parking_lot::Mutex;
 use proto::simulation::fleet_service_client::FleetServiceClient;
 use tonic::{Code, Response, Status};

@@ -1,11 +1,11 @@
 //! The power controller and its upstream.
 
 use domain::{
-    component::Action,
-    evaluation::{PowerObservation, PowerReading},
-    power::{self, PowerDecision},
-    report,
-    time::Timestamp,
+    boot::{
+        component::{Action, report},
+        power::{self, PowerDecision, PowerObservation, PowerReading},
+    },
+    core::time::Timestamp,
 };
 use rand::Rng;
 

@@ -1,13 +1,15 @@
 //! The config coordinator and its upstreams.
 
 use domain::{
-    artifacts::BootArtifacts,
-    configuration::{self, ConfigurationDecision},
-    evaluation::{ConfigurationObservation, PowerObservation},
-    preparation::{self, PowerEvidence, Preparation, PreparationDecision},
-    report::PreparationReport,
-    trouble::Trouble,
-    write::KnownToken,
+    boot::{
+        component::{artifacts::BootArtifacts, report::PreparationReport, write::KnownToken},
+        configuration::{
+            self, ConfigurationDecision, ConfigurationObservation,
+            preparation::{self, PowerEvidence, Preparation, PreparationDecision},
+        },
+        power::PowerObservation,
+    },
+    core::trouble::Trouble,
 };
 
 use crate::{

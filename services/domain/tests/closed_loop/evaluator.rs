@@ -1,12 +1,10 @@
 //! The status evaluator: decides where nodes stand.
 
-use domain::{
-    component::Phase,
-    evaluation::{
-        ConfigurationObservation, Decision, DecisionVersion, Evidence, PowerObservation, PowerReading,
-        evaluate,
-    },
-    status::ComponentStatus,
+use domain::boot::{
+    component::{Phase, status::ComponentStatus},
+    configuration::ConfigurationObservation,
+    evaluation::{Decision, Evidence, current_version, evaluate},
+    power::{PowerObservation, PowerReading},
 };
 
 use crate::{
@@ -39,7 +37,7 @@ impl Mesh {
             assert!(until > self.time(), "a wait ends in the future");
             self.at(node, until.0, Event::Decide(Service::Evaluator));
         }
-        if let Some(report) = decision.report(&component, DecisionVersion::current(1)) {
+        if let Some(report) = decision.report(&component, current_version(1)) {
             self.after(node, MESSAGE, Event::StatusReported(report));
         }
     }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use domain::{
-    artifacts::BootArtifacts,
-    component::Action,
-    evaluation::{ConfigurationObservation, PowerReading},
+use domain::boot::{
+    component::{Action, artifacts::BootArtifacts},
+    configuration::ConfigurationObservation,
+    power::PowerReading,
 };
 
 use crate::fault::Fault;

@@ -7,12 +7,15 @@ use std::{
 };
 
 use domain::{
-    component::Component,
-    options::Options,
-    report,
-    status::{ComponentStatus, computed_status},
-    time::Timestamp,
-    write::KnownToken,
+    boot::{
+        bos::options::Options,
+        component::{
+            Component, report,
+            status::{ComponentStatus, computed_status},
+            write::KnownToken,
+        },
+    },
+    core::time::Timestamp,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 

@@ -1,9 +1,6 @@
 //! What nodes do once their power changes.
 
-use domain::{
-    component::{ActualState, Component},
-    write,
-};
+use domain::boot::component::{ActualState, Component, write};
 
 use rand::Rng;
 

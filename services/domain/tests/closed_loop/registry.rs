@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use domain::{
-    component::{Action, Component},
-    presence::InventoryPresence,
-    report::{self, ActionReport, Assignment, PreparationReport},
-    trouble::Trouble,
+    boot::component::{
+        Action, Component, InventoryPresence,
+        report::{self, ActionReport, Assignment, PreparationReport},
+    },
+    core::trouble::Trouble,
 };
 
 use crate::{

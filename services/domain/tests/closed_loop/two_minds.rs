@@ -1,20 +1,23 @@
 //! Two evaluators that disagree take turns over one node. However long that goes on, few power actions come of it.
 
 use domain::{
-    artifacts::BootArtifacts,
-    component::{Action, ActualState, Component, DesiredState},
-    evaluation::{
-        ConfigurationObservation, DecisionVersion, Evidence, PowerObservation, RULES_VERSION, evaluate,
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, ActualState, Component, DesiredState, InventoryPresence,
+            artifacts::BootArtifacts,
+            report::{self, ActionReport, PreparationReport},
+            status::{ComponentStatus, computed_status},
+            write,
+        },
+        configuration::{
+            ConfigurationObservation,
+            preparation::{self, PowerEvidence, PreparationDecision},
+        },
+        evaluation::{Evidence, RULES_VERSION, evaluate},
+        power::{self, PowerDecision, PowerObservation},
     },
-    id::ComponentId,
-    options::Options,
-    power::{self, PowerDecision},
-    preparation::{self, PowerEvidence, PreparationDecision},
-    presence::InventoryPresence,
-    report::{self, ActionReport, PreparationReport},
-    status::{ComponentStatus, computed_status},
-    time::Timestamp,
-    write,
+    core::{decision::DecisionVersion, id::ComponentId, time::Timestamp},
 };
 
 use crate::world::image;
@@ -175,7 +178,7 @@ fn minds_of_one_version_end_in_a_hold() {
     let actions = scene.play(minds);
     assert!((2..=limit + 1).contains(&actions), "{actions}");
     assert_eq!(scene.play(minds), 0, "{:?}", scene.record);
-    assert_eq!(scene.record.error_text(), domain::turns::ERROR_TURNED_TOO_OFTEN);
+    assert_eq!(scene.record.error_text(), domain::boot::component::turns::ERROR_TURNED_TOO_OFTEN);
     assert_eq!(computed_status(&scene.record), ComponentStatus::OnHold);
     scene.wish();
     assert!(scene.play(minds) > 0, "a new wish releases the node");

@@ -3,13 +3,20 @@
 use std::{collections::HashSet, rc::Rc};
 
 use domain::{
-    artifacts::BootArtifacts,
-    component::{Action, Component},
-    evaluation::{ConfigurationObservation, PowerReading},
-    id::{ComponentId, Tenant},
-    report::{Assignment, PreparationReport, StatusReport},
-    time::Timestamp,
-    write,
+    boot::{
+        component::{
+            Action, Component,
+            artifacts::BootArtifacts,
+            report::{Assignment, PreparationReport, StatusReport},
+            write,
+        },
+        configuration::ConfigurationObservation,
+        power::PowerReading,
+    },
+    core::{
+        id::{ComponentId, Tenant},
+        time::Timestamp,
+    },
 };
 use rand::{Rng, rngs::SmallRng};
 

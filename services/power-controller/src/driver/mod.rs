@@ -7,7 +7,10 @@ use std::{collections::HashSet, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{Settings, settings::PowerDriver};
-use domain::{clock_offset::ClockOffset, component::Action, power::TASK_DEADLINE, time::Timestamp};
+use domain::{
+    boot::{component::Action, power::TASK_DEADLINE},
+    core::{clock_offset::ClockOffset, time::Timestamp},
+};
 use futures_util::Stream;
 use proto::power::PowerReading;
 use upstream::{FailureKind, machine::MachineFile};

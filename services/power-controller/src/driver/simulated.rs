@@ -3,7 +3,10 @@
 use std::{collections::HashSet, error::Error, io, sync::Arc, time::Duration};
 
 use chassis::{Channel, channel::LARGEST_MESSAGE, clock, convert::time, within};
-use domain::{bos_time, clock_offset::ClockOffset, component::Action, time::Timestamp};
+use domain::{
+    boot::component::Action,
+    core::{bos_time, clock_offset::ClockOffset, time::Timestamp},
+};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use proto::{

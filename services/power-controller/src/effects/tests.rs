@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use chassis::convert::component::action_to_wire;
-use domain::component::{ActualState, BegunBoot, EventStats, LastAction, NumberedToken};
+use domain::boot::component::{ActualState, BegunBoot, EventStats, LastAction, NumberedToken};
 use expect_test::expect;
 use proto::power::{PowerReading, TaskOutcome, TransitionMember};
 

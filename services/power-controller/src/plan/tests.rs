@@ -1,10 +1,7 @@
 use std::time::Duration;
 
 use chassis::convert::component::action_to_wire;
-use domain::{
-    component::{BootPreparation, EventStats, LastAction, Phase, Status},
-    presence::InventoryPresence,
-};
+use domain::boot::component::{BootPreparation, EventStats, InventoryPresence, LastAction, Phase, Status};
 use expect_test::expect;
 
 use super::*;

@@ -20,7 +20,7 @@ mod task;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::settings;
-use domain::component::Action;
+use domain::boot::component::Action;
 use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 use proto::power::PowerReading;

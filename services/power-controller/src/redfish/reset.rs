@@ -1,6 +1,6 @@
 //! Which reset a BMC is asked for.
 
-use domain::component::Action;
+use domain::boot::component::Action;
 
 use super::system::Power;
 

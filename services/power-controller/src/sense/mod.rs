@@ -18,10 +18,11 @@ use std::{
 use anyhow::Context as _;
 use chassis::{clock, lease::Handover, memory::leave_room};
 use domain::{
-    component::Component,
-    id::ComponentId,
-    power::{self, Shown},
-    time::Timestamp,
+    boot::{
+        component::Component,
+        power::{self, Shown},
+    },
+    core::{id::ComponentId, time::Timestamp},
 };
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::looks;
+use domain::core::looks;
 use tokio::time::Instant;
 
 /// Beats of a clock. Nodes that are asked for at about the same time come back on the same beat, and so in one

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 use tokio::time::Instant;
 
 /// How long nothing may be read before what is known counts as unknown. A restart of the upstream is over by

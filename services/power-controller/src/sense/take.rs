@@ -4,11 +4,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chassis::{clock, pause};
 use domain::{
-    id::ComponentId,
-    options::Options,
-    power::{self, Outlook},
-    time::Timestamp,
-    trouble::Trouble,
+    boot::{
+        bos::options::Options,
+        power::{self, Outlook},
+    },
+    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;

@@ -6,7 +6,13 @@ use chassis::{
     Context, Server, clock,
     convert::{component, options, trouble},
 };
-use domain::{component::Component, id::ComponentId, options::Options, report};
+use domain::{
+    boot::{
+        bos::options::Options,
+        component::{Component, report},
+    },
+    core::id::ComponentId,
+};
 use futures_util::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use proto::{

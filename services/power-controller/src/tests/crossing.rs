@@ -1,6 +1,6 @@
 //! Whether an action can go out while the upstream works on another one on the same node.
 
-use domain::component::Action;
+use domain::boot::component::Action;
 use proto::power::AbandonTransitionRequest;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Transitions that the upstream takes and works on.
 
-use domain::component::Action;
+use domain::boot::component::Action;
 use proto::power::TaskOutcome;
 
 use super::*;

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use chassis::{Context, Settings, convert::time, settings::PowerDriver};
 use domain::{
-    component::{Action, BootPreparation, Component, EventStats, LastAction, Phase, Status},
-    id::ComponentId,
-    options::Options,
-    presence::InventoryPresence,
-    time::Timestamp,
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, BootPreparation, Component, EventStats, InventoryPresence, LastAction, Phase, Status,
+        },
+    },
+    core::{id::ComponentId, time::Timestamp},
 };
 use futures_util::StreamExt;
 use proto::power::{
@@ -143,7 +145,7 @@ impl Mesh {
         let waits = |one: &Component| one.power_error().contains("it cannot be withdrawn and has not ended");
         let waiting = self.until_component(id, "shows what is waited for", waits).await;
         let open = self.transitions().await.pop().unwrap();
-        let since = domain::bos_time::text(time::from_wire(open.withdrawn_at.unwrap()));
+        let since = domain::core::bos_time::text(time::from_wire(open.withdrawn_at.unwrap()));
         let text = format!(
             "no results from transition {upstream_id} of the power upstream: its time was over at {since}Z, it cannot be \
              withdrawn and has not ended"

@@ -6,7 +6,7 @@ use axum::{
     Router,
     routing::{get, post},
 };
-use domain::component::Action;
+use domain::boot::component::Action;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;

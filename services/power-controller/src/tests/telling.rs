@@ -1,6 +1,6 @@
 //! An upstream that tells of changes by itself, or should.
 
-use domain::component::Action;
+use domain::boot::component::Action;
 
 use super::*;
 use crate::testing::fleet::SilentFleet;

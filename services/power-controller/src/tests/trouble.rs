@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use domain::{component::Action, presence::InventoryPresence, trouble::WAITING_FOR};
+use domain::{
+    boot::component::{Action, InventoryPresence},
+    core::trouble::WAITING_FOR,
+};
 
 use super::*;
 use crate::testing::pcs::Trouble;

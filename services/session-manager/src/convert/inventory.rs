@@ -2,8 +2,8 @@
 
 use chassis::convert::Interner;
 use domain::{
-    id::ComponentId,
-    inventory::{Group, Hardware, Inventory},
+    boot::session::inventory::{Group, Hardware, Inventory},
+    core::id::ComponentId,
 };
 use proto::inventory as wire;
 

@@ -2,12 +2,19 @@
 
 use chassis::convert::time;
 use domain::{
-    id::{ComponentId, Tenant},
-    invalid::Invalid,
-    membership::{LeftOut, LeftOutReason},
-    session::{NewSession, Operation, Progress, Session, SessionFilter, SessionPatch},
-    session_status::SessionStatus,
-    time::Timestamp,
+    boot::{
+        session::{
+            NewSession, Progress, Session, SessionFilter, SessionPatch,
+            membership::{LeftOut, LeftOutReason},
+            status::SessionStatus,
+        },
+        template::Operation,
+    },
+    core::{
+        id::{ComponentId, Tenant},
+        invalid::Invalid,
+        time::Timestamp,
+    },
 };
 use proto::session as wire;
 

@@ -1,6 +1,6 @@
 //! References to sessions in staged states.
 
-use domain::staging::Standing;
+use domain::boot::session::staging::Standing;
 use proto::component::{self as wire, staged_session};
 
 use super::session::operation_to_wire;

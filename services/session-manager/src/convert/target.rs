@@ -2,9 +2,14 @@
 
 use chassis::convert::component::artifacts_to_wire;
 use domain::{
-    id::ComponentId,
-    session::Session,
-    target::{ImageArtifacts, Rootfs, TargetState},
+    boot::{
+        session::Session,
+        template::{
+            image::{ImageArtifacts, Rootfs},
+            target::TargetState,
+        },
+    },
+    core::id::ComponentId,
 };
 use proto::{
     component::{AssignSessionRequest, Assignment},

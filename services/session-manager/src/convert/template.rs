@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use domain::{
-    id::Tenant,
-    invalid::Invalid,
-    template::{Arch, BootSet, Cfs, SessionTemplate, TemplatePatch},
+    boot::template::{Arch, BootSet, Cfs, SessionTemplate, TemplatePatch},
+    core::{id::Tenant, invalid::Invalid},
 };
 use proto::template as wire;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use domain::image::Location;
+use domain::boot::template::image::Location;
 use tokio::{fs::File, io::AsyncReadExt, time::timeout};
 
 use super::object::{LARGEST, ObjectError};

@@ -1,6 +1,6 @@
 //! Manifests of images: a JSON object with a list of artifacts.
 
-use domain::image::{Entry, Flaw, Manifest, Unreadable};
+use domain::boot::template::image::{Entry, Flaw, Manifest, Unreadable};
 use serde_json::Value;
 
 /// Defect of a manifest.

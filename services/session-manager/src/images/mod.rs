@@ -11,10 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chassis::{Settings, settings::ImagesDriver};
-use domain::{
-    image::{Contents, STORE_TYPE, Unreadable},
-    target::ImageArtifacts,
-};
+use domain::boot::template::image::{Contents, ImageArtifacts, STORE_TYPE, Unreadable};
 
 pub use directory::ImageDirectory;
 pub use s3::S3Images;

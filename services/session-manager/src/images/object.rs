@@ -1,6 +1,6 @@
 //! Reads of one object, whatever the store.
 
-use domain::image::LARGEST_MANIFEST;
+use domain::boot::template::image::LARGEST_MANIFEST;
 
 use crate::dependency::{DependencyError, DependencyOutage};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chassis::settings;
-use domain::image::Location;
+use domain::boot::template::image::Location;
 use http::{
     HeaderValue, Method, StatusCode,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE},

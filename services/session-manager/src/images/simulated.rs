@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use chassis::{Channel, Fault, within};
-use domain::{
-    image::{Artifact, Contents, Manifest, Unreadable},
-    target::ImageArtifacts,
-};
+use domain::boot::template::image::{Artifact, Contents, ImageArtifacts, Manifest, Unreadable};
 use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClient};
 
 use crate::{

@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use domain::{
-    image::{Artifact, Contents, Location, Manifest, Part, Unreadable},
-    target::ImageArtifacts,
+use domain::boot::template::image::{
+    Artifact, Contents, ImageArtifacts, Location, Manifest, Part, Unreadable,
 };
 use futures_util::future::{OptionFuture, join, join_all};
 

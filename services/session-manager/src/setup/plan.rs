@@ -7,13 +7,20 @@ use std::{
 };
 
 use domain::{
-    id::{ComponentId, Tenant},
-    limit::Limit,
-    membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
-    options::Options,
-    session::{Operation, Session},
-    target::{self, ImageArtifacts, TargetState},
-    template::SessionTemplate,
+    boot::{
+        bos::options::Options,
+        session::{
+            Session,
+            limit::Limit,
+            membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
+        },
+        template::{
+            Operation, SessionTemplate,
+            image::ImageArtifacts,
+            target::{self, TargetState},
+        },
+    },
+    core::id::{ComponentId, Tenant},
 };
 use futures_util::future::try_join_all;
 use proto::component::{AssignSessionRequest, Assignment};

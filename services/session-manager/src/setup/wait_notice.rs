@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{bos_time, time::Timestamp};
+use domain::core::{bos_time, time::Timestamp};
 use tokio::time::Instant;
 
 use crate::dependency::DependencyOutage;

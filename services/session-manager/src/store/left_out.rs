@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use chassis::{Fault, database};
-use domain::membership::{LeftOut, LeftOutReason};
+use domain::boot::session::membership::{LeftOut, LeftOutReason};
 use prost::Message;
 use proto::template::StringList;
 use sea_orm::{ActiveValue::Set, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*};

@@ -16,10 +16,14 @@ mod tests {
 
     use chassis::ledger::Table;
     use domain::{
-        id::{ComponentId, Tenant},
-        session::{NewSession, Operation, complete, create, run},
-        template::{BootSet, Cfs, SessionTemplate},
-        time::Timestamp,
+        boot::{
+            session::{NewSession, complete, create, run},
+            template::{BootSet, Cfs, Operation, SessionTemplate},
+        },
+        core::{
+            id::{ComponentId, Tenant},
+            time::Timestamp,
+        },
     };
     use prost::Message;
     use proto::{component::AssignSessionRequest, session::SessionStatus};

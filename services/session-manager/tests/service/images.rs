@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chassis::settings;
-use domain::image::LARGEST_MANIFEST;
+use domain::boot::template::image::LARGEST_MANIFEST;
 use expect_test::expect;
 use session_manager::{
     DependencyError,

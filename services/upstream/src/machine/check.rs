@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 
 use super::{Bmc, Machine, Node};
 use crate::{base::BaseUrl, keyring};

@@ -1,4 +1,4 @@
-use domain::component::{Action, LastAction, Status};
+use domain::boot::component::{Action, LastAction, Status};
 use expect_test::expect;
 
 use super::*;

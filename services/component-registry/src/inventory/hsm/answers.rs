@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use domain::id::ComponentId;
+use domain::core::id::ComponentId;
 use proto::inventory::{self as wire, Hardware};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The JSON of the service.
 
-use domain::{evaluation::ConfigurationObservation, id::ComponentId};
+use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

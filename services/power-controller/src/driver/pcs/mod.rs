@@ -17,10 +17,11 @@ use std::{
 
 use chassis::settings;
 use domain::{
-    clock_offset::ClockOffset,
-    component::Action,
-    power::TASK_DEADLINE,
-    refusal::{self, RefusalMemory, RefusalStep, RefusedBatch},
+    boot::{component::Action, power::TASK_DEADLINE},
+    core::{
+        clock_offset::ClockOffset,
+        refusal::{self, RefusalMemory, RefusalStep, RefusedBatch},
+    },
 };
 use http::StatusCode;
 use parking_lot::Mutex;

@@ -440,7 +440,7 @@ async fn only_transitions_that_may_be_ours_are_looked_into_the_newest_first() {
     }
     let search = Search {
         from: wire::time("2026-11-20T12:00:00Z").unwrap(),
-        until: domain::time::Timestamp(i64::MAX),
+        until: domain::core::time::Timestamp(i64::MAX),
         actions: vec![Action::PoweringOn],
         sizes: [2].into(),
         known: ["known".to_owned()].into(),

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::{bos_time, component::Action, time::Timestamp};
+use domain::{
+    boot::component::Action,
+    core::{bos_time, time::Timestamp},
+};
 use proto::power::PowerReading;
 use serde::{Deserialize, Serialize};
 

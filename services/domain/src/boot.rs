@@ -1,0 +1,12 @@
+//! Rules about machines that boot, grouped by the noun that each rule is about.
+//!
+//! A folder depends on those before it in this order, never on a later one: `bos`, `component`, `power` and
+//! `template`, `configuration`, `evaluation` and `session`.
+
+pub mod bos;
+pub mod component;
+pub mod configuration;
+pub mod evaluation;
+pub mod power;
+pub mod session;
+pub mod template;

@@ -1,0 +1,144 @@
+//! Reports of nodes that say again what is on record: nodes that run say so again and again.
+
+use std::time::Duration;
+
+use crate::{
+    boot::component::{
+        Component,
+        write::{self, KnownToken},
+    },
+    core::time::Timestamp,
+};
+
+/// What a report changes that says what is on record already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repetition {
+    /// Nothing: the time stamp on record is new enough.
+    Nothing,
+    /// The time stamp, which has become old.
+    TimeStamp,
+}
+
+/// In how many parts the age is cut at which reports are distrusted; a time stamp is right to one of them.
+const PARTS: u32 = 24;
+
+/// How old a time stamp is at most before it is written anew.
+const OLDEST: Duration = Duration::from_secs(10 * 60);
+
+/// How much older than the last report of a node its time stamp on record may be, where reports are distrusted at the
+/// age of `ttl`. The report of a node that falls silent may be forgotten so much before that age.
+pub fn precision(ttl: Duration) -> Duration {
+    (ttl / PARTS).min(OLDEST)
+}
+
+/// What `report`, which a node sends `now`, changes of `stored`; `None`: it says something new, is more than the report
+/// of a boot, or is about a component that somebody acts on, where what a report says and when decides.
+pub fn repetition(
+    stored: &Component,
+    report: &Component,
+    tokens: impl Fn(&str) -> Option<KnownToken>,
+    ttl: Duration,
+    now: Timestamp,
+) -> Option<Repetition> {
+    report.actual_state.as_ref().filter(|_| !stored.is_enabled())?;
+    let stamped = stored.actual_state.as_ref()?.last_updated;
+    let mut written = write::patch(stored, report.clone(), tokens, now);
+    let stamp = std::mem::replace(&mut written.actual_state.as_mut()?.last_updated, stamped);
+    if written != *stored {
+        return None;
+    }
+    let is_old = now.since(stamped?) >= precision(ttl);
+    Some(if stamp == stamped || !is_old { Repetition::Nothing } else { Repetition::TimeStamp })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::component::{
+        ActualState,
+        view::{artifacts, bare},
+    };
+
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    const NOW: Timestamp = Timestamp(1_000_000_000);
+
+    fn tokens(token: &str) -> Option<KnownToken> {
+        (token == "known").then(|| KnownToken { boot_artifacts: artifacts("k p i"), number: 1 })
+    }
+
+    fn state(boot: &str, token: &str) -> ActualState {
+        ActualState {
+            boot_artifacts: (!boot.is_empty()).then(|| artifacts(boot)),
+            bss_token: (!token.is_empty()).then(|| token.into()),
+            last_updated: None,
+        }
+    }
+
+    fn report(boot: &str, token: &str) -> Component {
+        Component { actual_state: Some(state(boot, token)), ..bare() }
+    }
+
+    /// A component whose report was stored that long ago.
+    fn stored(age: Duration) -> Component {
+        let at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).expect("short"));
+        let actual = ActualState { last_updated: Some(at), ..state("k p i", "known") };
+        Component { actual_state: Some(actual), enabled: Some(false), revision: 7, ..bare() }
+    }
+
+    fn judged(stored: &Component, report: &Component, ttl: Duration) -> Option<Repetition> {
+        repetition(stored, report, tokens, ttl, NOW)
+    }
+
+    #[test]
+    fn what_is_said_again_changes_nothing_until_its_time_stamp_is_old() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let (same, known) = (report("k p i", "known"), report("", "known"));
+        for (age, ttl, expected) in [
+            (Duration::ZERO, 4 * HOUR, Repetition::Nothing),
+            (minutes(10) - Duration::from_millis(1), 4 * HOUR, Repetition::Nothing),
+            (minutes(10), 4 * HOUR, Repetition::TimeStamp),
+            (minutes(10), 400 * HOUR, Repetition::TimeStamp),
+            (minutes(2), HOUR, Repetition::Nothing),
+            (minutes(3), HOUR, Repetition::TimeStamp),
+        ] {
+            for report in [&same, &known] {
+                assert_eq!(judged(&stored(age), report, ttl), Some(expected), "{age:?} of {ttl:?}");
+            }
+        }
+        let ahead = Component { actual_state: stored(HOUR).actual_state, ..stored(HOUR) };
+        assert_eq!(repetition(&ahead, &same, tokens, HOUR, Timestamp(5)), Some(Repetition::Nothing));
+    }
+
+    #[test]
+    fn a_token_that_says_nothing_has_no_time_stamp_to_be_renewed() {
+        let mut unknown = stored(9 * HOUR);
+        unknown.actual_state.as_mut().expect("there").bss_token = Some("forgotten".into());
+        assert_eq!(judged(&unknown, &report("", "forgotten"), HOUR), Some(Repetition::Nothing));
+        assert_eq!(judged(&unknown, &report("", "known"), HOUR), None);
+    }
+
+    #[test]
+    fn whatever_is_new_is_written() {
+        let (fresh, same) = (stored(Duration::ZERO), report("k p i", "known"));
+        let with = |change: fn(&mut Component)| {
+            let mut changed = same.clone();
+            change(&mut changed);
+            changed
+        };
+        for (what, report) in [
+            ("another boot", report("other p i", "")),
+            ("another token", report("k p i", "other")),
+            ("no report", bare()),
+            ("an error", with(|one| one.error = Some("e".into()))),
+            ("a wish", with(|one| one.enabled = Some(true))),
+        ] {
+            assert_eq!(judged(&fresh, &report, HOUR), None, "{what}");
+        }
+        let acted_on = Component { enabled: Some(true), ..fresh.clone() };
+        assert_eq!(judged(&acted_on, &same, HOUR), None, "somebody acts on it");
+        let mut unstamped = fresh.clone();
+        unstamped.actual_state.as_mut().expect("there").last_updated = None;
+        assert_eq!(judged(&unstamped, &same, HOUR), None, "it has no time stamp yet");
+        assert_eq!(judged(&Component { actual_state: None, ..fresh }, &same, HOUR), None, "the first report");
+    }
+}

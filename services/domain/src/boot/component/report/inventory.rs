@@ -1,0 +1,99 @@
+//! What the inventory's answers do to a component: whether it locks the node, and whether it lists it.
+
+use std::sync::Arc;
+
+use crate::{
+    boot::component::{Component, InventoryPresence},
+    core::time::Timestamp,
+};
+
+/// Records whether the inventory locks the node; `None`: the record says so already.
+pub fn lock(component: &Component, locked: bool) -> Option<Component> {
+    (component.locked != locked).then(|| Component { locked, ..component.clone() })
+}
+
+/// Records an answer about `component`, which was asked about by itself or in a round; `None`: the record says so already.
+pub fn answered(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
+    let presence = component.presence.after(is_listed, now);
+    (presence != component.presence).then(|| Component { presence, ..component.clone() })
+}
+
+/// Records a complete listing of the inventory, which was not asked for because of `component`: a node that is waiting
+/// for its own answer is not put in doubt by a listing that may have begun before.
+pub fn listed(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
+    let waits = matches!(component.presence, InventoryPresence::Unknown { .. });
+    answered(component, is_listed, now).filter(|_| is_listed || !waits)
+}
+
+/// Records the trouble of an inventory that does not answer. What it answered before stays.
+pub fn unanswered(component: &Component, trouble: &Arc<str>) -> Option<Component> {
+    let InventoryPresence::Unknown { trouble: shown } = &component.presence else { return None };
+    let presence = InventoryPresence::Unknown { trouble: Arc::clone(trouble) };
+    shown.is_empty().then(|| Component { presence, ..component.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::boot::{bos::options::Options, component::view::bare};
+
+    /// Plays answers, each as its second and `+` (listed), `-` (lacking), `!` (no answer); in upper case letters of
+    /// listings: `L+`, `L-`. Shows the presence after each and when to ask next.
+    fn play(answers: &str) -> String {
+        let mut component = Component { presence: InventoryPresence::default(), ..bare() };
+        let mut rows = String::new();
+        for answer in answers.split_whitespace() {
+            let (second, answer) = answer.split_once(':').expect("second:answer");
+            let now = Timestamp(second.parse::<i64>().expect("a number") * 1000);
+            let changed = match answer {
+                "!" => unanswered(&component, &"waiting for HSM".into()),
+                "L+" | "L-" => listed(&component, answer == "L+", now),
+                _ => answered(&component, answer == "+", now),
+            };
+            component = changed.unwrap_or(component);
+            let ask = match component.presence.ask_in(&Options::default(), now) {
+                Some(wait) => format!("ask in {wait:?}"),
+                None => "ask in rounds".to_owned(),
+            };
+            assert_eq!(
+                component.presence.is_queried_in_rounds(),
+                ask == "ask in rounds",
+                "{:?}",
+                component.presence
+            );
+            rows += &format!("{second:>3} {answer:2} {:?} {ask}\n", component.presence);
+        }
+        rows
+    }
+
+    #[test]
+    fn absence_is_confirmed_and_growth_counts_at_once() {
+        expect![[r#"
+              0 !  Unknown { trouble: "waiting for HSM" } ask in 1s
+              0 L- Unknown { trouble: "waiting for HSM" } ask in 1s
+              1 -  Doubtful { since: Timestamp(1000) } ask in 10s
+              2 !  Doubtful { since: Timestamp(1000) } ask in 9s
+             10 -  Doubtful { since: Timestamp(1000) } ask in 1s
+             11 -  Absent { since: Timestamp(1000) } ask in 15s
+             12 L- Absent { since: Timestamp(1000) } ask in 15s
+             13 +  Listed ask in rounds
+             14 !  Listed ask in rounds
+             15 L- Doubtful { since: Timestamp(15000) } ask in 10s
+             16 L+ Listed ask in rounds
+             17 -  Doubtful { since: Timestamp(17000) } ask in 10s
+             99 L- Absent { since: Timestamp(17000) } ask in 15s
+            100 L+ Listed ask in rounds
+        "#]]
+        .assert_eq(&play("0:! 0:L- 1:- 2:! 10:- 11:- 12:L- 13:+ 14:! 15:L- 16:L+ 17:- 99:L- 100:L+"));
+    }
+
+    #[test]
+    fn locks_change_nothing_else() {
+        let component = bare();
+        let locked = lock(&component, true).expect("changed");
+        assert_eq!(locked, Component { locked: true, ..component });
+        assert_eq!(lock(&locked, true), None);
+    }
+}

@@ -1,0 +1,572 @@
+use expect_test::expect;
+
+use super::*;
+use crate::boot::{
+    bos::compatibility::Compatibility,
+    component::{
+        InventoryPresence, PowerTurns,
+        view::{artifacts, bare, show, trouble},
+        write::{patch, put},
+    },
+    session::staging::{Standing, Terms, Verdict, apply},
+    template::Operation,
+};
+
+const NOW: Timestamp = Timestamp(900);
+
+fn status_of(phase: Phase, status_override: &str) -> Option<Status> {
+    Some(Status { phase: Some(phase), status_override: Some(status_override.into()) })
+}
+
+fn last(action: Action, failed: bool) -> Option<LastAction> {
+    Some(LastAction { action: Some(action), failed: Some(failed), last_updated: Some(Timestamp(200)) })
+}
+
+/// A component that an older session left enabled in `phase`.
+fn stored(phase: Phase, action: Action) -> Component {
+    let mut actual = cleared_actual_state();
+    actual.boot_artifacts = Some(artifacts("ak ap ai"));
+    actual.last_updated = Some(Timestamp(100));
+    Component {
+        actual_state: Some(actual),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(artifacts("dk dp di")),
+            configuration: Some("conf".into()),
+            bss_token: Some("dt".into()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        last_action: last(action, false),
+        event_stats: Some(EventStats {
+            power_on_attempts: Some(1),
+            power_off_graceful_attempts: Some(1),
+            power_off_forceful_attempts: Some(0),
+        }),
+        status: status_of(phase, ""),
+        enabled: Some(true),
+        error: Some("old trouble".into()),
+        session: Some("s1".into()),
+        revision: 40,
+        generation: 7,
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
+        assignment: "id-1".into(),
+        power_trouble: trouble("refused"),
+        prepared_token: Some(NumberedToken { token: "dt".into(), number: 5 }),
+        ..bare()
+    }
+}
+
+fn text(result: Result<Option<Component>, Stale>) -> String {
+    match result {
+        Ok(Some(component)) => show(&component),
+        Ok(None) => "unchanged".to_owned(),
+        Err(Stale) => "stale".to_owned(),
+    }
+}
+
+fn check(rows: &[(&str, Result<Option<Component>, Stale>)], expected: expect_test::Expect) {
+    let lines: Vec<_> =
+        rows.iter().map(|(name, result)| format!("{name}\n    {}\n", text(result.clone()))).collect();
+    expected.assert_eq(&lines.concat());
+}
+
+fn assignment() -> Assignment {
+    Assignment {
+        assignment_id: "id-2".into(),
+        session: "s2".into(),
+        tenant: Tenant::none(),
+        boot_artifacts: artifacts("nk np ni"),
+        configuration: "new".into(),
+        clear_actual_state: false,
+        clear_bss_token: false,
+        stage: false,
+    }
+}
+
+fn shutdown() -> Assignment {
+    Assignment {
+        boot_artifacts: BootArtifacts::empty().into(),
+        configuration: Arc::default(),
+        clear_bss_token: true,
+        ..assignment()
+    }
+}
+
+#[test]
+fn sessions_set_what_their_members_should_run() {
+    let component = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
+    let reboot = Assignment { clear_actual_state: true, ..assignment() };
+    let rows = [
+        ("boot", assign(&component, &assignment(), NOW)),
+        ("reboot", assign(&component, &reboot, NOW)),
+        ("shutdown", assign(&component, &shutdown(), NOW)),
+        ("boot of a bare record", assign(&bare(), &assignment(), NOW)),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+            boot
+                actual=[ak,ap,ai token: @100] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            reboot
+                actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            shutdown
+                actual=[ak,ap,ai token: @100] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            boot of a bare record
+                desired=[nk,np,ni cfg:new @900] action=[session_setup ok @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s2' of='' gen=1 assigned=id-2
+        "#]],
+    );
+}
+
+#[test]
+fn an_earlier_session_does_not_take_a_component_back() {
+    let later = Component { assignment: "id-3".into(), ..bare() };
+    assert_eq!(assign(&later, &assignment(), NOW), Err(Stale));
+}
+
+#[test]
+fn an_assignment_counts_once() {
+    let taken = assign(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
+    let namesake = Assignment { assignment_id: "id-3".into(), ..assignment() };
+    let disabled = Component { enabled: Some(false), ..taken.clone() };
+    let changes = |component: &Component, assignment: &Assignment| {
+        assign(component, assignment, NOW).expect("never stale").is_some()
+    };
+    assert!(!changes(&taken, &assignment()), "repeated");
+    assert!(!changes(&disabled, &assignment()), "finished or disabled since");
+    assert!(changes(&taken, &namesake), "another session of the same name");
+}
+
+#[test]
+fn a_session_does_not_get_back_what_was_taken_from_it() {
+    let given = |component: &Component, id: &str| {
+        let assignment = Assignment { assignment_id: id.into(), ..assignment() };
+        assign(component, &assignment, NOW)
+    };
+    let staged = Assignment { assignment_id: "id-1".into(), stage: true, ..assignment() };
+    let with_action = Component { last_action: last(Action::PoweringOn, false), ..bare() };
+    let staged = assign(&with_action, &staged, NOW).expect("never stale").expect("changed");
+    let taken = given(&staged, "id-2").expect("never stale").expect("changed");
+
+    let own = Standing::Own { id: "id-1".into(), operation: Operation::Boot };
+    let terms = Terms { tenant: Tenant::none(), clear_stage: true, compatibility: Compatibility::default() };
+    let (verdict, applied) = apply(&taken, &own, &terms, |_| None, NOW);
+    assert_eq!(verdict, Verdict::Succeeded);
+    let detached = Component { session: Some(Arc::default()), ..bare() };
+    let detached = patch(&taken, detached, |_| None, NOW);
+    let put = put(Some(&taken), bare(), |_| None, NOW);
+    for component in [applied.expect("changed"), detached, put] {
+        assert_ne!(&*component.assignment, "id-2");
+        assert_eq!(given(&component, "id-0"), Err(Stale), "{component:?}");
+        assert_eq!(given(&component, "id-2"), Err(Stale), "{component:?}");
+        assert!(given(&component, "id-3").expect("later than all").is_some(), "{component:?}");
+    }
+}
+
+#[test]
+fn staging_touches_nothing_but_the_staged_state() {
+    let component = stored(Phase::None, Action::PoweringOn);
+    let boot = Assignment { stage: true, ..assignment() };
+    let shutdown = Assignment { stage: true, ..shutdown() };
+    let staged = assign(&component, &boot, NOW).expect("never stale").expect("changed");
+    let rows = [
+        ("boot", assign(&component, &boot, NOW)),
+        ("boot again", assign(&staged, &boot, NOW)),
+        ("shutdown names its session (BUG-20)", assign(&staged, &shutdown, NOW)),
+        (
+            "of an earlier session",
+            assign(&staged, &Assignment { assignment_id: "id-0".into(), ..boot.clone() }, NOW),
+        ),
+        (
+            "of a later one",
+            assign(&staged, &Assignment { assignment_id: "id-3".into(), ..boot.clone() }, NOW),
+        ),
+        (
+            "applied already",
+            assign(&Component { assignment: "id-2".into(), ..component.clone() }, &boot, NOW),
+        ),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+            boot
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 of:'' id:id-2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            boot again
+                unchanged
+            shutdown names its session (BUG-20)
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[.,.,. cfg: session:s2 of:'' id:id-2 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            of an earlier session
+                stale
+            of a later one
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[nk,np,ni cfg:new session:s2 of:'' id:id-3 @900] action=[powering_on ok @200] stats=1/1/0 status=[phase: override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            applied already
+                unchanged
+        "#]],
+    );
+}
+
+fn status_report(phase: Phase) -> StatusReport {
+    StatusReport {
+        id: bare().id,
+        revision: 40,
+        phase,
+        status_override: std::sync::Arc::default(),
+        settled: false,
+        action_failed: false,
+        error: ErrorChange::Keep,
+        decided_by: DecisionVersion::default(),
+    }
+}
+
+#[test]
+fn statuses_have_consequences() {
+    let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
+    let on = stored(Phase::PoweringOn, Action::PoweringOn);
+    let held = Component { status: status_of(Phase::None, "on_hold"), ..on.clone() };
+    let never = Component { revision: 40, enabled: Some(true), ..bare() };
+    let failed = Component { last_action: last(Action::PoweringOn, true), ..on.clone() };
+    let finished = StatusReport { settled: true, ..status_report(Phase::None) };
+    let action_failed = StatusReport { action_failed: true, ..status_report(Phase::PoweringOn) };
+    let gave_up = StatusReport {
+        status_override: "failed".into(),
+        settled: true,
+        error: Trouble::failed("no way").into(),
+        ..status_report(Phase::PoweringOn)
+    };
+    let rows = [
+        ("leaving powering_off forgets the report", status(&off, &status_report(Phase::PoweringOn), NOW)),
+        ("off and finished", status(&off, &finished, NOW)),
+        ("on and finished", status(&on, &finished, NOW)),
+        ("on, finished and kept that way", status(&on, &status_report(Phase::None), NOW)),
+        ("released", status(&held, &status_report(Phase::PoweringOff), NOW)),
+        ("action failed", status(&on, &action_failed, NOW)),
+        ("action had failed before", status(&failed, &action_failed, NOW)),
+        ("given up", status(&on, &gave_up, NOW)),
+        ("first status of a bare record", status(&never, &finished, NOW)),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+            leaving powering_off forgets the report
+                actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            off and finished
+                actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            on and finished
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            on, finished and kept that way
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=0/0/0 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=id-1
+            released
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            action failed
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            action had failed before
+                unchanged
+            given up
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:failed] enabled=false error='no way' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            first status of a bare record
+                status=[override:] enabled=false
+        "#]],
+    );
+}
+
+#[test]
+fn statuses_of_the_past_are_refused() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOn);
+    let same =
+        StatusReport { error: Trouble::failed("old trouble").into(), ..status_report(Phase::PoweringOn) };
+    let older = StatusReport { revision: 39, ..status_report(Phase::PoweringOff) };
+    let newer = StatusReport { revision: 41, ..status_report(Phase::PoweringOff) };
+    let rows = [
+        ("nothing new", status(&component, &same, NOW)),
+        ("about an older revision", status(&component, &older, NOW)),
+        ("about a newer revision", status(&component, &newer, NOW)),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+        nothing new
+            unchanged
+        about an older revision
+            stale
+        about a newer revision
+            stale
+    "#]],
+    );
+}
+
+fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
+    ActionReport { id: bare().id, generation: 7, action, attempt, trouble: trouble(error), failed: false }
+}
+
+#[test]
+fn the_first_report_of_an_attempt_counts_it() {
+    let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
+    let on = Component {
+        last_action: last(Action::PoweringOffForcefully, false),
+        ..stored(Phase::PoweringOn, Action::PoweringOn)
+    };
+    let called = stored(Phase::PoweringOn, Action::PoweringOn);
+    let uncounted = Component { event_stats: None, ..off.clone() };
+    let rows = [
+        ("on", action(&on, &action_report(Action::PoweringOn, 2, ""), NOW)),
+        ("gracefully off", action(&off, &action_report(Action::PoweringOffGracefully, 2, ""), NOW)),
+        ("forcefully off", action(&off, &action_report(Action::PoweringOffForcefully, 1, ""), NOW)),
+        ("begun and refused at once", action(&on, &action_report(Action::PoweringOn, 2, "no"), NOW)),
+        ("without counters", action(&uncounted, &action_report(Action::PoweringOffGracefully, 1, ""), NOW)),
+        ("refused later", action(&called, &action_report(Action::PoweringOn, 1, "no power"), NOW)),
+        ("repeated", action(&called, &action_report(Action::PoweringOn, 1, "refused"), NOW)),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+            on
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] boot=[7.2 dt] assigned=id-1
+            gracefully off
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=1/2/0 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+            forcefully off
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_forcefully ok @900] stats=1/1/1 status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+            begun and refused at once
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @900] stats=2/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] boot=[7.2 dt] assigned=id-1 refused='no'
+            without counters
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @900] stats=-/1/- status=[phase:powering_off override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1
+            refused later
+                actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='no power'
+            repeated
+                unchanged
+        "#]],
+    );
+}
+
+#[test]
+fn older_rules_leave_newer_decisions_alone() {
+    let version = |rules, options| DecisionVersion { rules, options };
+    let decided = Component { decided_by: version(2, 5), ..stored(Phase::PoweringOn, Action::SessionSetup) };
+    let rows = [
+        (version(0, 0), false),
+        (version(1, 9), false),
+        (version(2, 4), false),
+        (version(2, 5), true),
+        (version(2, 6), true),
+        (version(2, 0), true),
+        (version(3, 1), true),
+    ];
+    for (decided_by, taken) in rows {
+        let report = StatusReport { decided_by, ..status_report(Phase::PoweringOff) };
+        let outcome = status(&decided, &report, NOW);
+        assert_eq!(outcome.is_ok(), taken, "{decided_by:?}");
+        let recorded = outcome.ok().flatten().map(|changed| changed.decided_by);
+        assert_eq!(recorded, taken.then_some(decided_by));
+    }
+    // Any version may decide about a new wish.
+    let assigned = assign(&decided, &assignment(), NOW).unwrap().unwrap();
+    let old = StatusReport { revision: assigned.revision, ..status_report(Phase::PoweringOff) };
+    assert!(status(&assigned, &old, NOW).is_ok());
+}
+
+#[test]
+fn turns_survive_a_finished_phase_and_end_with_a_new_wish() {
+    let called = stored(Phase::PoweringOff, Action::PoweringOn);
+    let called = Component { turns: PowerTurns { count: 4, last: Some(Action::PoweringOn) }, ..called };
+    let off = action(&called, &action_report(Action::PoweringOffGracefully, 2, ""), NOW).unwrap().unwrap();
+    assert_eq!(off.turns, PowerTurns { count: 5, last: Some(Action::PoweringOffGracefully) });
+    let stable = status(&off, &status_report(Phase::None), NOW).unwrap().unwrap();
+    assert_eq!((stable.event_stats.as_ref(), stable.turns), (Some(&EventStats::zeros()), off.turns));
+    let assigned = assign(&stable, &assignment(), NOW).unwrap().unwrap();
+    assert_eq!(assigned.turns, PowerTurns::default());
+}
+
+#[test]
+fn actions_nobody_asks_for_do_not_begin() {
+    let on = stored(Phase::PoweringOn, Action::SessionSetup);
+    let begin = |component: &Component, what| text(action(component, &action_report(what, 5, ""), NOW));
+    let rows = [
+        ("disabled", Component { enabled: Some(false), ..on.clone() }, Action::PoweringOn),
+        (
+            "not listed",
+            Component { presence: InventoryPresence::Absent { since: NOW }, ..on.clone() },
+            Action::PoweringOn,
+        ),
+        (
+            "not asked for",
+            Component { presence: InventoryPresence::default(), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        ("locked meanwhile", Component { locked: true, ..on.clone() }, Action::PoweringOn),
+        (
+            "held",
+            Component { status: status_of(Phase::PoweringOn, "on_hold"), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        (
+            "failed",
+            Component { status: status_of(Phase::PoweringOn, "failed"), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        ("the other direction", on.clone(), Action::PoweringOffForcefully),
+        (
+            "booted meanwhile",
+            Component { status: status_of(Phase::Configuring, ""), ..on.clone() },
+            Action::PoweringOn,
+        ),
+        ("older generation", Component { generation: 8, ..on.clone() }, Action::PoweringOn),
+        ("not a power action", on.clone(), Action::SessionSetup),
+    ];
+    for (name, component, what) in rows {
+        assert_eq!(begin(&component, what), "stale", "{name}");
+    }
+}
+
+#[test]
+fn attempts_that_others_followed_neither_begin_again_nor_say_anything() {
+    let forced = stored(Phase::PoweringOff, Action::PoweringOffForcefully);
+    let late = action(&forced, &action_report(Action::PoweringOffGracefully, 1, "late"), NOW);
+    assert_eq!(text(late), "stale");
+    let mut second = stored(Phase::PoweringOn, Action::PoweringOn);
+    second.event_stats = Some(EventStats { power_on_attempts: Some(2), ..EventStats::zeros() });
+    assert_eq!(text(action(&second, &action_report(Action::PoweringOn, 1, "late"), NOW)), "stale");
+}
+
+fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationReport {
+    PreparationReport {
+        id: bare().id,
+        generation: 7,
+        attempt,
+        bss_token: token.into(),
+        token_number: if token.is_empty() { 0 } else { 5 },
+        trouble: trouble(error),
+        refused: false,
+    }
+}
+
+fn counters_after(report: &PreparationReport, component: &Component) -> Option<u32> {
+    preparation(component, report, NOW).expect("current").map(|one| one.attempts(Action::PoweringOn))
+}
+
+#[test]
+fn refused_data_spend_the_attempt_once_and_silence_spends_nothing() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let spent = component.attempts(Action::PoweringOn);
+    let silent = preparation_report(spent + 1, "", "waiting for BSS");
+    let refused = PreparationReport { refused: true, ..preparation_report(spent + 1, "", "no such host") };
+    assert_eq!(counters_after(&silent, &component), Some(spent));
+    assert_eq!(counters_after(&refused, &component), Some(spent + 1));
+    let after = preparation(&component, &refused, NOW).expect("current").expect("changed");
+    assert_eq!(preparation(&after, &refused, NOW), Ok(None));
+}
+
+#[test]
+fn a_failed_attempt_is_told_once_and_shows_in_the_last_action() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let begun =
+        action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
+    let failed = ActionReport { failed: true, ..action_report(Action::PoweringOn, 9, "reserved") };
+    let after = action(&begun, &failed, NOW).expect("current").expect("changed");
+    assert_eq!((after.power_error(), after.last_action_failed()), ("reserved", true));
+    assert_eq!(after.attempts(Action::PoweringOn), 9);
+    assert_eq!(action(&after, &failed, NOW), Ok(None));
+}
+
+#[test]
+fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of_it() {
+    let at = |time: i64, component: &Component, error: &str, failed| {
+        let report = ActionReport { failed, ..action_report(Action::PoweringOn, 9, error) };
+        action(component, &report, Timestamp(time)).expect("current").unwrap_or_else(|| component.clone())
+    };
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let mut rows = String::new();
+    for steps in [
+        &[("", false), ("waiting for PCS", false), ("waiting for PCS", false), ("", false)][..],
+        &[("", false), ("waiting for PCS", false), ("reserved", true)],
+        &[("", false), ("reserved", false), ("", false)],
+        &[("", false), ("reserved", true), ("", false)],
+    ] {
+        let (mut component, mut seen) = (component.clone(), Vec::new());
+        for (step, (error, failed)) in (1_000..).step_by(1_000).zip(steps) {
+            component = at(step, &component, error, *failed);
+            let failed = if component.last_action_failed() { " failed" } else { "" };
+            let since = component.last_action_at().expect("given").0;
+            seen.push(format!("{step}: '{}'{failed} since {since}", component.power_error()));
+        }
+        rows += &format!("{}\n", seen.join("; "));
+    }
+    expect![[r#"
+        1000: '' since 1000; 2000: 'waiting for PCS' since 1000; 3000: 'waiting for PCS' since 1000; 4000: '' since 4000
+        1000: '' since 1000; 2000: 'waiting for PCS' since 1000; 3000: 'reserved' failed since 1000
+        1000: '' since 1000; 2000: 'reserved' since 1000; 3000: '' since 1000
+        1000: '' since 1000; 2000: 'reserved' failed since 1000; 3000: '' failed since 1000
+    "#]].assert_eq(&rows);
+}
+
+#[test]
+fn words_of_a_peer_begin_no_wait() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let begun =
+        action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
+    let words = Trouble::failed("waiting for the BMC").map(Into::into);
+    let refused = ActionReport { trouble: words, ..action_report(Action::PoweringOn, 9, "") };
+    let refused = action(&begun, &refused, NOW).expect("current").expect("changed");
+    assert!(!refused.waits_for_power_upstream());
+    assert_eq!(refused.attempts(Action::PoweringOn), 9);
+    let goes_on = action(&refused, &action_report(Action::PoweringOn, 9, ""), Timestamp(NOW.0 + 1));
+    assert_eq!(goes_on.expect("current").expect("changed").last_action_at(), begun.last_action_at());
+}
+
+#[test]
+fn preparations_leave_their_token_and_nothing_else() {
+    let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
+    let old = PreparationReport { generation: 6, ..preparation_report(1, "t", "") };
+    let rows = [
+        ("second attempt", preparation(&component, &preparation_report(2, "t2", ""), NOW)),
+        ("no boot data", preparation(&component, &preparation_report(2, "", ""), NOW)),
+        ("failed", preparation(&component, &preparation_report(2, "", "no boot data taken"), NOW)),
+        ("repeated", preparation(&component, &preparation_report(1, "dt", ""), NOW)),
+        ("older generation", preparation(&component, &old, NOW)),
+        ("older attempt", preparation(&component, &preparation_report(0, "t0", "late"), NOW)),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+        second attempt
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 ''] assigned=id-1 refused='refused'
+        no boot data
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 ''] assigned=id-1 refused='refused'
+        failed
+            actual=[ak,ap,ai token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.2 'no boot data taken'] assigned=id-1 refused='refused'
+        repeated
+            unchanged
+        older generation
+            stale
+        older attempt
+            unchanged
+    "#]],
+    );
+}
+
+#[test]
+fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
+    let before = Component {
+        boot: Some(BegunBoot {
+            generation: 6,
+            attempt: 3,
+            token: NumberedToken { token: "before".into(), number: 4 },
+            reported: true,
+        }),
+        ..stored(Phase::PoweringOn, Action::SessionSetup)
+    };
+    let begins = |action, component: &Component| {
+        let report = ActionReport {
+            id: bare().id,
+            generation: 7,
+            action,
+            attempt: component.attempts(action) + 1,
+            trouble: None,
+            failed: false,
+        };
+        super::action(component, &report, NOW).expect("current").expect("changed").boot
+    };
+    let token = NumberedToken { token: "dt".into(), number: 5 };
+    let begun = BegunBoot { generation: 7, attempt: 2, token, reported: false };
+    assert_eq!(begins(Action::PoweringOn, &before), Some(begun));
+    let off = Component { status: status_of(Phase::PoweringOff, ""), ..before.clone() };
+    assert_eq!(begins(Action::PoweringOffGracefully, &off), before.boot);
+    let unprepared = Component { prepared_token: None, ..before };
+    assert_eq!(begins(Action::PoweringOn, &unprepared), None, "a record of an older version");
+}

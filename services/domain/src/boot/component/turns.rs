@@ -1,0 +1,88 @@
+//! How often the power of a node was turned against its last action under one wish.
+//!
+//! Boots that fail turn a node off and on again, as often as its retry policy allows. More turns than that mean that two
+//! minds decide about the node, such as two versions with different rules, or this mesh and somebody outside it.
+
+use std::time::Duration;
+
+use crate::{
+    boot::{
+        bos::options::Options,
+        component::{Action, Component, PowerTurns},
+    },
+    core::time::Timestamp,
+};
+
+/// Turns beyond those of retried boots, three times off and on again: enough for a node that was changed by hand, loses its
+/// power, or is replaced while it is kept as wanted.
+const SPARE_TURNS: u32 = 6;
+
+/// How long after the last action its turns are forgotten. Two minds turn a node within minutes; a node that is
+/// kept as wanted for months loses its power now and then.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
+/// The node was switched off and on in turn too often.
+pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
+     wanted of it; it is held until it is enabled or given to a session again";
+
+/// The turns of `component` once `action` has begun at `now`. Those before a long pause are forgotten; a node that is
+/// held for its turns begins nothing, so it stays held.
+#[must_use]
+pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) -> PowerTurns {
+    let are_old = component.last_action_at().is_some_and(|last| now.since(last) >= FORGOTTEN_AFTER);
+    let before = if are_old { PowerTurns::default() } else { component.turns };
+    before.with(action)
+}
+
+/// Whether `action` would turn the power of the node once more than one wish can explain. Each attempt at a boot is at
+/// most one off and one on, so no policy for retries comes here by itself.
+pub(crate) fn turned_too_often(component: &Component, action: Action, options: &Options) -> bool {
+    let limit = component.retry_limit(options).saturating_mul(2).saturating_add(SPARE_TURNS);
+    component.turns.with(action).count > limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::component::{LastAction, view::bare};
+
+    const NOW: Timestamp = Timestamp(100_000_000);
+    const ON: Action = Action::PoweringOn;
+    const ASK: Action = Action::PoweringOffGracefully;
+    const CUT: Action = Action::PoweringOffForcefully;
+
+    #[test]
+    fn retried_boots_never_reach_the_limit() {
+        for policy in [0, 1, 3, 10, u32::MAX] {
+            let mut component = Component { retry_policy: Some(policy), ..bare() };
+            for attempt in 1..=policy.min(50) {
+                for action in [ASK, CUT, ON] {
+                    let held = turned_too_often(&component, action, &Options::default());
+                    assert!(!held, "{policy}: {action:?} {attempt}");
+                    component.turns = component.turns.with(action);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_turns_forbid_the_next_but_not_a_repeat() {
+        let at = |count| Component { turns: PowerTurns { count, last: Some(ON) }, ..bare() };
+        let options = Options { default_retry_policy: 3, ..Options::default() };
+        assert!(!turned_too_often(&at(11), ASK, &options));
+        assert!(turned_too_often(&at(12), ASK, &options));
+        assert!(turned_too_often(&at(12), CUT, &options));
+        assert!(!turned_too_often(&at(12), ON, &options));
+    }
+
+    #[test]
+    fn old_turns_are_forgotten() {
+        for (age, count) in [(3_599, 13), (3_600, 0)] {
+            let last_updated = Some(Timestamp(NOW.0 - age * 1000));
+            let last_action = Some(LastAction { last_updated, ..LastAction::default() });
+            let component =
+                Component { last_action, turns: PowerTurns { count: 12, last: Some(ON) }, ..bare() };
+            assert_eq!(turns_with(&component, ASK, NOW).count, count, "{age}");
+        }
+    }
+}

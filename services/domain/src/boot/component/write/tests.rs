@@ -1,0 +1,581 @@
+use expect_test::expect;
+
+use super::*;
+use crate::boot::component::{
+    BegunBoot, BootPreparation, NumberedToken, Phase,
+    view::{artifacts, bare, show, stamped, trouble},
+};
+
+const NOW: Timestamp = Timestamp(900);
+
+fn tokens(token: &str) -> Option<KnownToken> {
+    let number = ["known", "earlier", "begun", "later"].iter().position(|known| *known == token)? as u64;
+    Some(KnownToken { boot_artifacts: stamped("tk tp ti", Timestamp(5)), number })
+}
+
+/// An enabled component in the middle of a boot, as the registry holds it.
+fn stored() -> Component {
+    Component {
+        actual_state: Some(ActualState {
+            boot_artifacts: Some(stamped("ak ap ai", Timestamp(1))),
+            bss_token: Some("old".into()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        desired_state: Some(DesiredState {
+            boot_artifacts: Some(artifacts("dk dp di")),
+            configuration: Some("conf".into()),
+            bss_token: Some("dt".into()),
+            last_updated: Some(Timestamp(100)),
+        }),
+        last_action: Some(LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(false),
+            last_updated: Some(Timestamp(200)),
+        }),
+        event_stats: Some(EventStats {
+            power_on_attempts: Some(1),
+            power_off_graceful_attempts: Some(2),
+            power_off_forceful_attempts: Some(3),
+        }),
+        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
+        enabled: Some(true),
+        error: Some("old trouble".into()),
+        session: Some("s1".into()),
+        revision: 40,
+        generation: 7,
+        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
+        assignment: "uuid".into(),
+        power_trouble: trouble("refused"),
+        ..bare()
+    }
+}
+
+fn patched(change: impl FnOnce(&mut Component)) -> String {
+    let mut incoming = bare();
+    change(&mut incoming);
+    show(&patch(&stored(), incoming, tokens, NOW))
+}
+
+fn actual(token: Option<&str>, texts: Option<&str>) -> Option<ActualState> {
+    Some(ActualState {
+        boot_artifacts: texts.map(artifacts),
+        bss_token: token.map(Into::into),
+        last_updated: None,
+    })
+}
+
+fn check(rows: &[(&str, String)], expected: expect_test::Expect) {
+    let lines: Vec<_> = rows.iter().map(|(name, line)| format!("{name}\n    {line}\n")).collect();
+    expected.assert_eq(&lines.concat());
+}
+
+#[test]
+fn tokens_in_reports_are_looked_up() {
+    let rows = [
+        ("known token", patched(|c| c.actual_state = actual(Some("known"), None))),
+        (
+            "known token beside other artifacts",
+            patched(|c| c.actual_state = actual(Some("known"), Some("x y z"))),
+        ),
+        ("unknown token", patched(|c| c.actual_state = actual(Some("strange"), None))),
+        (
+            "unknown token beside artifacts",
+            patched(|c| c.actual_state = actual(Some("strange"), Some("x y z"))),
+        ),
+        ("empty token", patched(|c| c.actual_state = actual(Some(""), None))),
+        ("artifacts alone", patched(|c| c.actual_state = actual(None, Some("x - -")))),
+        ("nothing", patched(|c| c.actual_state = actual(None, None))),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+        known token
+            actual=[tk,tp,ti~5 token:known @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        known token beside other artifacts
+            actual=[tk,tp,ti~5 token:known @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        unknown token
+            actual=[ak,ap,ai~1 token:strange @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        unknown token beside artifacts
+            actual=[x,y,z~1 token:strange @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        empty token
+            actual=[ak,ap,ai~1 token: @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        artifacts alone
+            actual=[x,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        nothing
+            actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+    "#]],
+    );
+}
+
+#[test]
+fn enabling_holds_whatever_else_is_said() {
+    let with_override = |text: &str| Some(Status { phase: None, status_override: Some(text.into()) });
+    let rows = [
+        ("enabled again", patched(|c| c.enabled = Some(true))),
+        (
+            "enabled with an override",
+            patched(|c| {
+                c.enabled = Some(true);
+                c.status = with_override("mine");
+            }),
+        ),
+        ("disabled", patched(|c| c.enabled = Some(false))),
+        ("an override alone", patched(|c| c.status = with_override("mine"))),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+        enabled again
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        enabled with an override
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+        disabled
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        an override alone
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:mine] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+    "#]],
+    );
+}
+
+#[test]
+fn a_disabled_component_keeps_its_hold() {
+    let mut held = stored();
+    held.status = Some(Status { phase: None, status_override: Some("on_hold".into()) });
+    let disabled = patch(&held, Component { enabled: Some(false), ..bare() }, tokens, NOW);
+    assert_eq!(computed_status(&disabled), ComponentStatus::OnHold);
+    assert_eq!(disabled.generation, held.generation);
+}
+
+#[test]
+fn whoever_is_disabled_waits_for_nobody() {
+    const WAITING: TroubleKind = TroubleKind::Waiting;
+    let rows = [
+        (WAITING, "waiting for PCS", Some(false), None, ""),
+        (WAITING, "waiting for PCS", Some(false), Some("mended by hand"), "mended by hand"),
+        (WAITING, "waiting for PCS", Some(false), Some("waiting for spare parts"), "waiting for spare parts"),
+        (WAITING, "waiting for PCS", Some(false), Some("waiting for PCS"), ""),
+        (WAITING, "waiting for PCS", None, None, "waiting for PCS"),
+        (TroubleKind::Failed, "waiting for the BMC", Some(false), None, "waiting for the BMC"),
+        (TroubleKind::Failed, "cfs configuration failed", Some(false), None, "cfs configuration failed"),
+    ];
+    for (error_kind, before, enabled, error, expected) in rows {
+        let stored = Component { error: Some(before.into()), error_kind, ..stored() };
+        let change = Component { enabled, error: error.map(Into::into), ..bare() };
+        let merged = patch(&stored, change, tokens, NOW);
+        assert_eq!(merged.error_text(), expected, "{before} {enabled:?} {error:?}");
+    }
+}
+
+#[test]
+fn a_new_desired_state_detaches_and_counts_anew() {
+    let desired = |texts: Option<&str>, configuration: Option<&str>, token: Option<&str>| {
+        Some(DesiredState {
+            boot_artifacts: texts.map(artifacts),
+            configuration: configuration.map(Into::into),
+            bss_token: token.map(Into::into),
+            last_updated: None,
+        })
+    };
+    let rows = [
+        ("configuration", patched(|c| c.desired_state = desired(None, Some("c2"), None))),
+        ("part of the artifacts", patched(|c| c.desired_state = desired(Some("- - i2"), None, None))),
+        (
+            "configuration with supplied stats",
+            patched(|c| {
+                c.desired_state = desired(None, Some("c2"), None);
+                c.event_stats = Some(EventStats { power_on_attempts: Some(9), ..EventStats::default() });
+            }),
+        ),
+        ("empty desired state", patched(|c| c.desired_state = desired(None, None, None))),
+        (
+            "token with the session",
+            patched(|c| {
+                c.desired_state = desired(None, None, Some("t2"));
+                c.session = Some("s1".into());
+            }),
+        ),
+        ("token without the session", patched(|c| c.desired_state = desired(None, None, Some("t2")))),
+        (
+            "configuration for another session",
+            patched(|c| {
+                c.desired_state = desired(None, Some("c2"), None);
+                c.session = Some("s2".into());
+            }),
+        ),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+        configuration
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
+        part of the artifacts
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,i2 cfg:conf token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
+        configuration with supplied stats
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=8
+        empty desired state
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=7 prepared=[7.1 ''] refused='refused'
+        token with the session
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] refused='refused'
+        token without the session
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:t2 @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='' gen=7 prepared=[7.1 ''] refused='refused'
+        configuration for another session
+            actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:c2 token:dt @900] action=[powering_on ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s2' gen=8
+    "#]],
+    );
+}
+
+#[test]
+fn other_members_are_merged_or_replaced() {
+    let rows = [
+        ("nothing", patched(|_| ())),
+        (
+            "scalars",
+            patched(|c| {
+                c.error = Some("e".into());
+                c.session = Some("anything".into());
+                c.retry_policy = Some(4);
+            }),
+        ),
+        ("the session as it is", patched(|c| c.session = Some("s1".into()))),
+        (
+            "last action member",
+            patched(|c| {
+                c.last_action = Some(LastAction { failed: Some(true), ..LastAction::default() });
+            }),
+        ),
+        (
+            "stats member",
+            patched(|c| {
+                c.event_stats =
+                    Some(EventStats { power_off_graceful_attempts: Some(0), ..EventStats::default() });
+            }),
+        ),
+        (
+            "status member",
+            patched(|c| {
+                c.status = Some(Status { phase: Some(Phase::None), status_override: None });
+            }),
+        ),
+        (
+            "staged state that was missing",
+            patched(|c| {
+                let session = Some("s3".to_owned());
+                c.staged_state =
+                    Some(StagedState { session: session.map(Into::into), ..StagedState::default() }.into());
+            }),
+        ),
+        (
+            "what the registry owns",
+            patched(|c| {
+                c.revision = 1;
+                c.generation = 1;
+                c.assignment = "other".into();
+                c.latest_assignment = "other".into();
+                c.power_trouble = trouble("other");
+            }),
+        ),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+            nothing
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            scalars
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='e' session='anything' policy=4 gen=7 prepared=[7.1 ''] refused='refused'
+            the session as it is
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            last action member
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on failed @900] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+            stats member
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/0/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+            status member
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
+            staged state that was missing
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[session:s3 @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            what the registry owns
+                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+        "#]],
+    );
+}
+
+#[test]
+fn parts_that_are_missing_are_taken_as_they_come() {
+    let incoming = Component {
+        actual_state: actual(Some("strange"), None),
+        status: Some(Status { phase: None, status_override: Some("mine".into()) }),
+        event_stats: Some(EventStats { power_on_attempts: Some(2), ..EventStats::default() }),
+        ..bare()
+    };
+    expect!["actual=[token:strange] stats=2/-/- status=[override:mine] gen=1"].assert_eq(&show(&patch(
+        &bare(),
+        incoming,
+        tokens,
+        NOW,
+    )));
+}
+
+#[test]
+fn putting_replaces_the_record_and_begins_a_generation() {
+    let enabled = Component { enabled: Some(true), ..bare() };
+    let full = Component { assignment: "mine".into(), generation: 99, revision: 99, ..stored() };
+    let rows = [
+        ("enabled only, new", show(&put(None, enabled.clone(), tokens, NOW))),
+        ("enabled only, known", show(&put(Some(&stored()), enabled, tokens, NOW))),
+        ("empty, known", show(&put(Some(&stored()), bare(), tokens, NOW))),
+        ("everything, known", show(&put(Some(&stored()), full.clone(), tokens, NOW))),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+        enabled only, new
+            status=[override:on_hold] enabled=true gen=1
+        enabled only, known
+            status=[override:on_hold] enabled=true gen=8
+        empty, known
+            gen=8
+        everything, known
+            actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @900] action=[powering_on ok @900] stats=0/0/0 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8
+    "#]],
+    );
+    assert_eq!(put(Some(&stored()), full, tokens, NOW).revision, 40);
+}
+
+#[test]
+fn discovered_nodes_start_disabled() {
+    let component = newly_discovered(ComponentId::parse("x1").expect("valid"), NOW);
+    expect!["actual=[.,.,. token: @900] desired=[.,.,. cfg: token: @900] staged=[@900] action=[newly_discovered ok @900] stats=0/0/0 enabled=false error='' session='' gen=1"].assert_eq(&show(&component));
+    assert_eq!(computed_status(&component), ComponentStatus::STABLE);
+}
+
+#[test]
+fn reports_are_refused_while_the_node_is_being_changed() {
+    let at = |enabled, phase, status_override: &str, action| Component {
+        enabled,
+        status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
+        last_action: Some(LastAction { action, ..LastAction::default() }),
+        ..bare()
+    };
+    let (yes, no) = (Some(true), Some(false));
+    let rows = [
+        ("disabled", at(no, Phase::PoweringOff, "", None), true),
+        ("disabled and failed", at(no, Phase::None, "failed", Some(Action::PoweringOn)), true),
+        ("without enabled (BUG-05)", at(None, Phase::PoweringOff, "", None), true),
+        ("stable", at(yes, Phase::None, "", None), true),
+        ("power-on called", at(yes, Phase::PoweringOn, "", Some(Action::PoweringOn)), true),
+        ("configuring after power-on", at(yes, Phase::Configuring, "", Some(Action::PoweringOn)), true),
+        ("held after power-on", at(yes, Phase::None, "on_hold", Some(Action::PoweringOn)), true),
+        ("held after set-up", at(yes, Phase::None, "on_hold", Some(Action::SessionSetup)), false),
+        (
+            "power-on pending after power-off",
+            at(yes, Phase::PoweringOn, "", Some(Action::PoweringOffForcefully)),
+            false,
+        ),
+        ("being switched off", at(yes, Phase::PoweringOff, "", Some(Action::PoweringOffGracefully)), false),
+        ("configuring after set-up", at(yes, Phase::Configuring, "", Some(Action::SessionSetup)), false),
+        ("enabled and failed", at(yes, Phase::None, "failed", Some(Action::SessionSetup)), false),
+        ("without an action (BUG-05)", at(yes, Phase::PoweringOn, "", None), false),
+    ];
+    for (name, component, allowed) in rows {
+        assert_eq!(guard_actual_state(&component).is_ok(), allowed, "{name}");
+    }
+    let error = guard_actual_state(&at(yes, Phase::None, "on_hold", None)).expect_err("held");
+    assert_eq!(error.to_string(), "actual state cannot be written while the status is 'on_hold'");
+}
+
+#[test]
+fn old_reports_are_forgotten() {
+    let ttl = Duration::from_millis(50);
+    let expired_as = |strict_bos, component: &Component, now| {
+        let left = expire_actual_state(component, ttl, Compatibility { strict_bos }, Timestamp(now));
+        left.map_or("kept".to_owned(), |left| show(&left))
+    };
+    let expired = |component: &Component, now| expired_as(false, component, now);
+    let disabled = Component { enabled: Some(false), ..stored() };
+    let unstamped = Component { actual_state: actual(None, Some("k - -")), ..bare() };
+    let rows = [
+        ("as old as allowed", expired(&disabled, 150)),
+        ("older, disabled", expired(&disabled, 151)),
+        ("older, enabled", expired(&stored(), 151)),
+        ("older, disabled, strictly", expired_as(true, &disabled, 151)),
+        ("older, enabled, strictly", expired_as(true, &stored(), 151)),
+        ("as old as allowed, strictly", expired_as(true, &stored(), 150)),
+        ("without a time stamp", expired(&unstamped, 1)),
+        ("without a report", expired(&bare(), 1)),
+        ("with an empty report", expired(&newly_discovered(bare().id, Timestamp(0)), 1000)),
+    ];
+    check(
+        &rows,
+        expect![[r#"
+            as old as allowed
+                kept
+            older, disabled
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            older, enabled
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            older, disabled, strictly
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=false error='' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            older, enabled, strictly
+                actual=[.,.,.~1 token: @151] desired=[dk,dp,di cfg:conf token:dt @100] action=[actual_state_cleanup ok @151] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
+            as old as allowed, strictly
+                kept
+            without a time stamp
+                actual=[.,.,. token: @1] action=[actual_state_cleanup ok @1]
+            without a report
+                kept
+            with an empty report
+                kept
+        "#]],
+    );
+}
+
+/// A component whose session and staged session are tenant a's.
+fn of_a() -> Component {
+    let tenant = Tenant::parse("a").ok();
+    let staged = StagedState {
+        session: Some("s2".into()),
+        tenant: tenant.clone(),
+        assignment: "id-2".into(),
+        applied: true,
+        ..StagedState::default()
+    };
+    Component { session_tenant: tenant, staged_state: Some(staged.into()), ..stored() }
+}
+
+fn names(component: &Component) -> String {
+    let of =
+        |tenant: Option<&Tenant>| tenant.map_or("?".to_owned(), |tenant| format!("'{}'", tenant.as_str()));
+    let staged = component.staged_state.clone().unwrap_or_default();
+    format!(
+        "{} of {} id '{}', staged {} of {} id '{}' applied {}",
+        component.session_name(),
+        of(component.session_tenant.as_ref()),
+        component.assignment,
+        component.staged_session_name(),
+        of(staged.tenant.as_ref()),
+        staged.assignment,
+        staged.applied,
+    )
+}
+
+#[test]
+fn sessions_that_are_named_by_hand_are_the_writers() {
+    let incoming = |writer: &str, session: &str, staged: Option<&str>| Component {
+        session_tenant: Tenant::parse(writer).ok(),
+        session: Some(session.into()),
+        staged_state: staged
+            .map(|name| StagedState { session: Some(name.into()), ..StagedState::default() }.into()),
+        ..bare()
+    };
+    let mut rows = String::new();
+    for (name, change) in [
+        ("nothing", Component { session_tenant: Tenant::parse("b").ok(), ..bare() }),
+        ("the same names", incoming("b", "s1", Some("s2"))),
+        ("other names", incoming("b", "s2", Some("s1"))),
+        ("no names", incoming("b", "", Some(""))),
+        ("another session only", incoming("", "s9", None)),
+        ("for nobody in particular", Component { session_tenant: None, ..incoming("", "s9", Some("s9")) }),
+    ] {
+        let (patched, put) =
+            (patch(&of_a(), change.clone(), tokens, NOW), put(Some(&of_a()), change.clone(), tokens, NOW));
+        let created = write_new(change);
+        rows += &format!("{name}\n    patched: {}\n", names(&patched));
+        rows += &format!("    put: {}\n    created: {}\n", names(&put), names(&created));
+    }
+    expect![[r#"
+        nothing
+            patched: s1 of 'a' id 'uuid', staged s2 of 'a' id 'id-2' applied true
+            put:  of ? id '', staged  of ? id '' applied false
+            created:  of ? id '', staged  of ? id '' applied false
+        the same names
+            patched: s1 of 'a' id 'uuid', staged s2 of 'a' id 'id-2' applied false
+            put: s1 of 'a' id '', staged s2 of 'a' id '' applied false
+            created: s1 of 'b' id '', staged s2 of 'b' id '' applied false
+        other names
+            patched: s2 of 'b' id '', staged s1 of 'b' id '' applied false
+            put: s2 of 'b' id '', staged s1 of 'b' id '' applied false
+            created: s2 of 'b' id '', staged s1 of 'b' id '' applied false
+        no names
+            patched:  of ? id '', staged  of ? id '' applied false
+            put:  of ? id '', staged  of ? id '' applied false
+            created:  of ? id '', staged  of ? id '' applied false
+        another session only
+            patched: s9 of '' id '', staged s2 of 'a' id 'id-2' applied true
+            put: s9 of '' id '', staged  of ? id '' applied false
+            created: s9 of '' id '', staged  of ? id '' applied false
+        for nobody in particular
+            patched: s9 of ? id '', staged s9 of ? id '' applied false
+            put: s9 of ? id '', staged s9 of ? id '' applied false
+            created: s9 of ? id '', staged s9 of ? id '' applied false
+    "#]]
+    .assert_eq(&rows);
+}
+
+fn write_new(record: Component) -> Component {
+    put(None, record, tokens, NOW)
+}
+
+/// A component whose boot under the token `begun` began, and whose actual state is of the boot before.
+fn begun(reported: bool) -> Component {
+    let token = NumberedToken { token: "begun".into(), number: 2 };
+    let boot = Some(BegunBoot { generation: 7, attempt: 1, token, reported });
+    Component { boot, ..stored() }
+}
+
+fn report_of(token: &str, boot_artifacts: Option<Arc<BootArtifacts>>) -> Component {
+    let bss_token = (!token.is_empty()).then(|| token.into());
+    let actual_state = Some(ActualState { boot_artifacts, bss_token, last_updated: None });
+    Component { actual_state, ..bare() }
+}
+
+#[test]
+fn reports_are_ordered_by_the_boot_of_their_token() {
+    let rows = [
+        ("the boot that began last", report_of("begun", None)),
+        ("a boot prepared later", report_of("later", None)),
+        ("the boot before", report_of("earlier", None)),
+        ("a token that is not known", report_of("foreign", None)),
+        ("by hand", report_of("", Some(artifacts("hk hp hi")))),
+        ("by hand, with a token that is not known", report_of("foreign", Some(artifacts("hk hp hi")))),
+        ("no report", Component { error: Some("e".into()), ..bare() }),
+    ];
+    let mut seen = String::new();
+    for (name, report) in rows {
+        for reported in [false, true] {
+            let before = begun(reported);
+            let after = patch(&before, report.clone(), tokens, NOW);
+            let again = patch(&after, report.clone(), tokens, NOW.plus(Duration::from_secs(9)));
+            assert_eq!(again.late_report, after.late_report, "{name}: noted once");
+            let counts = after.boot.as_ref().is_some_and(|boot| boot.reported);
+            let same = after.actual_state == before.actual_state;
+            let late = after.late_report.as_ref().map_or("-", |late| &*late.token);
+            seen += &format!("{name}, reported {reported}: {counts}, same state {same}, late {late}\n");
+            assert_eq!(after.generation, before.generation, "{name}");
+        }
+    }
+    expect![[r#"
+        the boot that began last, reported false: true, same state false, late -
+        the boot that began last, reported true: true, same state false, late -
+        a boot prepared later, reported false: true, same state false, late -
+        a boot prepared later, reported true: true, same state false, late -
+        the boot before, reported false: false, same state true, late earlier
+        the boot before, reported true: true, same state true, late earlier
+        a token that is not known, reported false: false, same state false, late -
+        a token that is not known, reported true: true, same state false, late -
+        by hand, reported false: true, same state false, late -
+        by hand, reported true: true, same state false, late -
+        by hand, with a token that is not known, reported false: true, same state false, late -
+        by hand, with a token that is not known, reported true: true, same state false, late -
+        no report, reported false: false, same state true, late -
+        no report, reported true: true, same state true, late -
+    "#]]
+    .assert_eq(&seen);
+}
+
+#[test]
+fn a_put_keeps_the_boot_and_a_late_report_in_it_does_not_count() {
+    for (token, counts) in [("begun", true), ("later", true), ("earlier", false)] {
+        let record = put(Some(&begun(true)), report_of(token, None), tokens, NOW);
+        assert_eq!(record.boot.map(|boot| boot.reported), Some(counts), "{token}");
+    }
+    assert_eq!(put(Some(&begun(false)), bare(), tokens, NOW).boot, begun(false).boot);
+}

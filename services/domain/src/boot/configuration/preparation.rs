@@ -1,0 +1,391 @@
+//! What has to be in place before a node is switched on (BOS reference 5.5, steps 2 to 5).
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, Component, InventoryPresence,
+            artifacts::BootArtifacts,
+            status::{ComponentProgress, computed_progress},
+        },
+        power::{PowerObservation, off_is_doubted_until},
+    },
+    core::time::Timestamp,
+};
+
+/// Pause after an upstream refused the data of a node, for each attempt that is spent. What it refuses, somebody
+/// has to mend first.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
+
+/// Age up to which a step of a preparation is not repeated. An upstream that nobody calls may restart or be written to by
+/// others unseen, so the step is repeated now and then while another upstream is waited for.
+const STEP_STANDS: Duration = Duration::from_secs(5 * 60);
+
+/// A step of a preparation that its upstream took, while the preparation waits for another upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepTaken {
+    /// Generation of the component that it was taken for.
+    pub generation: u64,
+    /// Power-on attempt that it was taken for, counted from 1.
+    pub attempt: u32,
+    /// Boot data that it was about.
+    pub artifacts: Arc<BootArtifacts>,
+    /// Time since.
+    pub age: Duration,
+    /// Whether an outage of the upstream began since then: it may have restarted without what it took. Further failures of
+    /// an outage that had begun before tell nothing new.
+    pub disturbed: bool,
+}
+
+/// Whether a step need not be repeated for this `preparation` of a component in that `generation`. A step of another
+/// attempt is repeated, because others may have written in between.
+#[must_use]
+pub fn stands(step: &StepTaken, generation: u64, preparation: &Preparation) -> bool {
+    let StepTaken { age, disturbed, artifacts, .. } = step;
+    (step.generation, step.attempt) == (generation, preparation.attempt)
+        && *artifacts == preparation.artifacts
+        && !disturbed
+        && *age < STEP_STANDS
+}
+
+/// What to do about the coming power-on of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PreparationDecision {
+    /// Put boot data and configuration in place, then report.
+    Prepare(Preparation),
+    /// Not yet; decide again then.
+    Wait {
+        /// First moment at which to prepare.
+        until: Timestamp,
+    },
+    /// Leave it alone until the record changes.
+    Nothing {
+        /// Why.
+        reason: PreparationIdle,
+    },
+}
+
+/// One preparation of one power-on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preparation {
+    /// The power-on attempt to prepare, counted from 1.
+    pub attempt: u32,
+    /// Boot data to give to the boot script server.
+    pub artifacts: Arc<BootArtifacts>,
+    /// Configuration to set, disabled and with its state cleared; empty: none.
+    pub configuration: Arc<str>,
+    /// Name of the session to note beside the configuration; empty: none.
+    pub session: Arc<str>,
+}
+
+/// Why nothing is prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PreparationIdle {
+    /// The component is not enabled.
+    NotEnabled,
+    /// The component does not wait to be switched on.
+    NotPending,
+    /// The desired state has nothing to boot, so the node is wanted off. An evaluator of another version may still have
+    /// called it pending.
+    NothingToBoot,
+    /// The inventory does not list the node, or has not answered yet whether it does.
+    NotListed,
+    /// Everything is in place.
+    Prepared,
+    /// No attempt is left (BOS reference 5.15).
+    Exhausted,
+    /// Nothing shows that the node is off and stays so: the attempt before may still have its effect.
+    AwaitingPower,
+}
+
+/// Evidence about the power of a node that is to be prepared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PowerEvidence {
+    /// Power in the generation of the component.
+    pub observation: PowerObservation,
+    /// Power-on attempts of that generation that were over when the upstream was asked.
+    pub spent_power_ons: u32,
+}
+
+impl PowerEvidence {
+    /// No evidence at all.
+    pub const UNKNOWN: Self = Self { observation: PowerObservation::Unknown, spent_power_ons: 0 };
+
+    /// Whether the node was seen off after every attempt so far was over. A reading from before may show the moment in
+    /// which the last attempt had not had its effect yet.
+    fn shows_off(&self, component: &Component) -> bool {
+        self.observation == PowerObservation::Off && self.spent_power_ons == component.spent_power_ons()
+    }
+}
+
+/// Decides whether the coming power-on of `component` has to be prepared.
+///
+/// Every attempt is prepared anew: between two attempts the boot script server may have lost the boot data,
+/// and the configuration state of the last boot must not count for the next. One that failed is prepared
+/// again; the caller spaces such repeats by a growing pause.
+///
+/// To prepare is to act: the configuration service forgets what it knew of the boot before, so a node that runs must not
+/// be prepared. Only `power` that was read after the last attempt was over shows that it does not.
+///
+/// `refused` is when an upstream refused the data of the last attempt that was spent, if that is how it was spent:
+/// the next one is prepared after a pause, whatever the upstream says to other nodes meanwhile.
+pub fn decide(
+    component: &Component,
+    power: &PowerEvidence,
+    refused: Option<Timestamp>,
+    options: &Options,
+    now: Timestamp,
+) -> PreparationDecision {
+    if !component.is_enabled() {
+        return nothing(PreparationIdle::NotEnabled);
+    }
+    let is_pending = computed_progress(component) == ComponentProgress::PowerOnPending;
+    if !component.status_override().is_empty() || !is_pending {
+        return nothing(PreparationIdle::NotPending);
+    }
+    let Some(desired) = component.desired_state.as_ref() else {
+        return nothing(PreparationIdle::NothingToBoot);
+    };
+    let Some(artifacts) = desired.boot_artifacts.clone().filter(|artifacts| !artifacts.is_empty()) else {
+        return nothing(PreparationIdle::NothingToBoot);
+    };
+    if component.presence != InventoryPresence::Listed {
+        return nothing(PreparationIdle::NotListed);
+    }
+    let spent = component.attempts(Action::PoweringOn);
+    if spent >= component.retry_limit(options) {
+        return nothing(PreparationIdle::Exhausted);
+    }
+    let attempt = spent + 1;
+    if component.preparation_of(attempt).is_some_and(|done| done.trouble.is_none()) {
+        return nothing(PreparationIdle::Prepared);
+    }
+    if let Some(until) = off_is_doubted_until(component, now) {
+        return PreparationDecision::Wait { until };
+    }
+    if !power.shows_off(component) {
+        return nothing(PreparationIdle::AwaitingPower);
+    }
+    let pause = RETRY_PAUSE.saturating_mul(spent.max(1)).min(options.power_on_wait());
+    if let Some(until) = refused.map(|refused| refused.plus(pause)).filter(|until| now < *until) {
+        return PreparationDecision::Wait { until };
+    }
+    PreparationDecision::Prepare(Preparation {
+        attempt,
+        artifacts,
+        configuration: desired.configuration.clone().unwrap_or_default(),
+        session: component.session.clone().unwrap_or_default(),
+    })
+}
+
+fn nothing(reason: PreparationIdle) -> PreparationDecision {
+    PreparationDecision::Nothing { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::component::{
+        ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken, Phase,
+        Status,
+        view::{artifacts, bare, trouble},
+    };
+
+    fn pending() -> Component {
+        Component {
+            enabled: Some(true),
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts("k p i")),
+                configuration: Some("conf".into()),
+                ..DesiredState::default()
+            }),
+            session: Some("s1".into()),
+            status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
+            event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
+            generation: 7,
+            presence: InventoryPresence::Listed,
+            ..bare()
+        }
+    }
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    /// Off, and read after every attempt was over.
+    fn off(component: &Component) -> PowerEvidence {
+        PowerEvidence { observation: PowerObservation::Off, spent_power_ons: component.spent_power_ons() }
+    }
+
+    fn unlisted() -> InventoryPresence {
+        InventoryPresence::Absent { since: NOW }
+    }
+
+    fn decided(component: &Component) -> PreparationDecision {
+        decide(component, &off(component), None, &Options::default(), NOW)
+    }
+
+    fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
+        let preparation = Some(BootPreparation { generation, attempt, trouble: trouble(error) });
+        Component { preparation, ..pending() }
+    }
+
+    #[test]
+    fn every_power_on_is_prepared_once() {
+        let first = Preparation {
+            attempt: 2,
+            artifacts: artifacts("k p i"),
+            configuration: "conf".into(),
+            session: "s1".into(),
+        };
+        let rows = [
+            ("never prepared", pending(), PreparationDecision::Prepare(first.clone())),
+            ("an older generation", prepared(6, 2, ""), PreparationDecision::Prepare(first.clone())),
+            ("the attempt before", prepared(7, 1, ""), PreparationDecision::Prepare(first.clone())),
+            ("refused before", prepared(7, 2, "no"), PreparationDecision::Prepare(first)),
+            ("prepared", prepared(7, 2, ""), nothing(PreparationIdle::Prepared)),
+        ];
+        for (name, component, expected) in rows {
+            assert_eq!(decided(&component), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_repeated_once_something_may_have_undone_it() {
+        let preparation = Preparation {
+            attempt: 2,
+            artifacts: artifacts("k p i"),
+            configuration: "conf".into(),
+            session: "s1".into(),
+        };
+        let taken = StepTaken {
+            generation: 7,
+            attempt: 2,
+            artifacts: artifacts("k p i"),
+            age: Duration::from_secs(50),
+            disturbed: false,
+        };
+        let rows = [
+            ("another step waits", taken.clone(), true),
+            ("another generation", StepTaken { generation: 6, ..taken.clone() }, false),
+            ("another attempt", StepTaken { attempt: 1, ..taken.clone() }, false),
+            ("other boot data", StepTaken { artifacts: artifacts("k q i"), ..taken.clone() }, false),
+            ("trouble of its upstream", StepTaken { disturbed: true, ..taken.clone() }, false),
+            ("about to be old", StepTaken { age: Duration::from_millis(299_999), ..taken.clone() }, true),
+            ("old", StepTaken { age: Duration::from_secs(300), ..taken }, false),
+        ];
+        for (name, step, expected) in rows {
+            assert_eq!(stands(&step, 7, &preparation), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_anything_to_boot_is_not_prepared() {
+        let empty =
+            DesiredState { boot_artifacts: Some(BootArtifacts::empty().into()), ..DesiredState::default() };
+        for desired_state in [Some(empty), Some(DesiredState::default()), None] {
+            let component = Component { desired_state, ..pending() };
+            assert_eq!(decided(&component), nothing(PreparationIdle::NothingToBoot));
+        }
+    }
+
+    #[test]
+    fn only_nodes_that_wait_to_be_switched_on_are_prepared() {
+        let at = |phase, word: &str| Component {
+            status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
+            ..pending()
+        };
+        let rows = [
+            ("disabled", Component { enabled: Some(false), ..pending() }, PreparationIdle::NotEnabled),
+            ("held", at(Phase::PoweringOn, "on_hold"), PreparationIdle::NotPending),
+            ("misleading", at(Phase::None, "power_on_pending"), PreparationIdle::NotPending),
+            ("being switched off", at(Phase::PoweringOff, ""), PreparationIdle::NotPending),
+            ("stable", at(Phase::None, ""), PreparationIdle::NotPending),
+            ("not listed", Component { presence: unlisted(), ..pending() }, PreparationIdle::NotListed),
+            (
+                "not asked for",
+                Component { presence: InventoryPresence::default(), ..pending() },
+                PreparationIdle::NotListed,
+            ),
+        ];
+        for (name, component, reason) in rows {
+            assert_eq!(decided(&component), nothing(reason), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_node_seen_off_after_the_last_attempt_is_prepared() {
+        let seen = |observation, spent_power_ons| PowerEvidence { observation, spent_power_ons };
+        let undefined = PowerObservation::Undefined { error: String::new() };
+        let rows = [
+            ("off since the last attempt", seen(PowerObservation::Off, 1), true),
+            ("off before the last attempt", seen(PowerObservation::Off, 0), false),
+            ("on", seen(PowerObservation::On, 1), false),
+            ("not known", PowerEvidence::UNKNOWN, false),
+            ("not known since the last attempt", seen(PowerObservation::Unknown, 1), false),
+            ("missing", seen(PowerObservation::Missing, 1), false),
+            ("undefined", seen(undefined, 1), false),
+        ];
+        for (name, power, prepares) in rows {
+            let decision = decide(&pending(), &power, None, &Options::default(), NOW);
+            let waits = decision == nothing(PreparationIdle::AwaitingPower);
+            assert_eq!(!waits, prepares, "{name}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_just_reported_is_not_prepared() {
+        let token = NumberedToken { token: "t".into(), number: 1 };
+        let failed = LastAction {
+            action: Some(Action::PoweringOn),
+            failed: Some(true),
+            last_updated: Some(Timestamp(NOW.0 - 1)),
+        };
+        let reported = |ago: i64, reported| Component {
+            actual_state: Some(ActualState {
+                bss_token: Some("t".into()),
+                last_updated: Some(Timestamp(NOW.0 - ago)),
+                ..ActualState::default()
+            }),
+            last_action: Some(failed.clone()),
+            boot: Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported }),
+            ..pending()
+        };
+        let until = PreparationDecision::Wait { until: Timestamp(NOW.0 + 119_000) };
+        assert_eq!(decided(&reported(1_000, true)), until);
+        for later in [reported(120_000, true), reported(1_000, false)] {
+            assert!(matches!(decided(&later), PreparationDecision::Prepare(_)));
+        }
+    }
+
+    #[test]
+    fn an_attempt_after_a_refusal_waits_and_the_last_one_was_the_last() {
+        let spent = |attempts: u32, policy: Option<u32>| Component {
+            event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::zeros() }),
+            retry_policy: policy,
+            ..pending()
+        };
+        let rows = [
+            (spent(1, None), Some(9_999), Some(1)),
+            (spent(1, None), Some(10_000), None),
+            (spent(2, None), Some(10_000), Some(10_000)),
+            (spent(2, None), Some(20_000), None),
+            (spent(30, Some(99)), Some(119_999), Some(1)),
+            (spent(30, Some(99)), Some(120_000), None),
+            (spent(2, None), None, None),
+        ];
+        for (component, ago, waits) in rows {
+            let refused = ago.map(|ago| Timestamp(NOW.0 - ago));
+            let decision = decide(&component, &off(&component), refused, &Options::default(), NOW);
+            let expected = waits.map(|waits| Timestamp(NOW.0 + waits));
+            match decision {
+                PreparationDecision::Wait { until } => assert_eq!(Some(until), expected, "{ago:?}"),
+                PreparationDecision::Prepare(_) => assert_eq!(None, expected, "{ago:?}"),
+                PreparationDecision::Nothing { .. } => panic!("{ago:?}"),
+            }
+        }
+        for component in [spent(3, None), spent(0, Some(0)), spent(9, Some(1))] {
+            assert_eq!(decided(&component), nothing(PreparationIdle::Exhausted));
+        }
+    }
+}

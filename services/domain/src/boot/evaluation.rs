@@ -1,0 +1,341 @@
+//! Where a component stands, judged from its record and from what the upstreams said about it
+//! (BOS reference 5.3, with the faults of BUG-11 and BUG-32 mended).
+//!
+//! What is not known never decides anything: without a reading of the current generation a component stays
+//! where it is. A node that an upstream left out of its answer is held until it is seen again; it keeps its
+//! phase and stays enabled.
+
+use crate::{
+    boot::{
+        bos::{compatibility::Compatibility, options::Options},
+        component::{
+            Action, Component, Phase,
+            report::StatusReport,
+            status::{ComponentProgress, ComponentStatus, computed_status},
+            turns::{ERROR_TURNED_TOO_OFTEN, turned_too_often},
+        },
+        configuration::ConfigurationObservation,
+        power::PowerObservation,
+    },
+    core::{
+        decision::DecisionVersion,
+        text::text,
+        time::Timestamp,
+        trouble::{ErrorChange, Trouble, TroubleKind},
+    },
+};
+
+mod reason;
+mod rows;
+mod version;
+
+pub use reason::Reason;
+pub use rows::awaits_configuration;
+pub use version::{RULES_VERSION, current_version};
+
+/// The power upstream answered and left the node out.
+pub const ERROR_POWER_MISSING: &str = "Component information was not returned by pcs";
+/// The configuration upstream answered and left the node out.
+pub const ERROR_CONFIGURATION_MISSING: &str = "Component information was not returned by cfs";
+/// The configuration upstream gave up on the node.
+pub const ERROR_CONFIGURATION_FAILED: &str = "cfs configuration failed";
+/// The configuration upstream used a word that is not known; the word follows.
+pub const ERROR_CONFIGURATION_UNKNOWN: &str =
+    "cfs is not reporting a valid configuration status for this component: ";
+/// The power upstream knows the node but not its power state, and did not say why.
+pub const ERROR_POWER_UNDEFINED: &str = "the power state of the component is undefined";
+/// The inventory locks the node, so its power is left alone.
+pub const ERROR_LOCKED: &str =
+    "the inventory locks the node against power operations; it goes on once the node is unlocked";
+/// How every text begins that says why the configuration upstream does not take a configuration; its words follow.
+pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
+/// A boot that began in an earlier generation is awaited. Its report may be among commits that the database has lost, and
+/// a node reports a boot once.
+pub const ERROR_REPORT_AWAITED: &str = "waiting for the node to report the boot that its last action began; the \
+     report may have been lost, so the wait ends max_boot_wait_time after that action";
+/// Every attempt was used up and nothing upstream said what is wrong.
+pub const ERROR_RETRIES_EXHAUSTED: &str =
+    "the retry limit was reached and no service gave a reason for the failure";
+/// [`ERROR_RETRIES_EXHAUSTED`] in the words of BOS.
+const BOS_RETRIES_EXHAUSTED: &str =
+    "The retry limit has been hit for this component, but no services have reported specific errors";
+/// The beginning of the text of BOS about a power-on that the power upstream refused; its words follow.
+const BOS_POWER_ON_REFUSED: &str = "Error encountered calling CAPMC to power on: ";
+
+/// Everything that is known about a node besides its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Power.
+    pub power: PowerObservation,
+    /// Power actions of the generation that had begun when the power was requested.
+    pub begun_actions: u32,
+    /// Configuration.
+    pub configuration: ConfigurationObservation,
+    /// Trouble of the peer that is to tell the power, with the beginning of its outage and its last error; `None`: power is
+    /// known, or was only just asked for.
+    pub power_trouble: Option<Trouble>,
+    /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
+    pub configuration_trouble: Option<Trouble>,
+}
+
+impl Evidence {
+    /// Returns whether the power was requested after the last action had begun. Before that, no reading tells that the
+    /// action had no effect.
+    fn is_after_last_action(&self, component: &Component) -> bool {
+        component.last_action_failed() || self.begun_actions >= component.begun_actions()
+    }
+}
+
+/// Where a component stands, why, and until when that holds while nothing else changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What is to be done.
+    pub phase: Phase,
+    /// Word that stands in for the computed status; empty: none.
+    pub status_override: String,
+    /// Finished or failed: stop acting on the component.
+    pub settled: bool,
+    /// The last action is known not to have had its effect.
+    pub action_failed: bool,
+    /// Change of the error that the component shows.
+    pub error: ErrorChange,
+    /// The rule that decided.
+    pub reason: Reason,
+    /// First moment at which the same evidence leads to another decision; `None`: never.
+    pub until: Option<Timestamp>,
+}
+
+impl Decision {
+    /// The decision about `component` as BOS makes and words it where it is followed strictly: a node that an upstream
+    /// left out is given up, on hold, and nothing but a person looks at it again (BOS reference 12, BUG-32).
+    #[must_use]
+    pub fn followed(self, component: &Component, compatibility: Compatibility) -> Self {
+        if !compatibility.strict_bos {
+            return self;
+        }
+        let error = self.bos_error(component).map_or_else(|| self.error.clone(), ErrorChange::Show);
+        Self { settled: self.settled || self.reason.is_held(), error, ..self }
+    }
+
+    /// The error in the words of BOS, where BOS has words of its own (BOS reference, appendix A.3).
+    fn bos_error(&self, component: &Component) -> Option<Trouble> {
+        let trouble = self.error.trouble()?;
+        if trouble.kind() == TroubleKind::Exhausted {
+            return Some(Trouble::own(TroubleKind::Exhausted, BOS_RETRIES_EXHAUSTED));
+        }
+        let refused = progress(self, component) == ComponentProgress::PowerOnPending
+            && component.last_action() == Some(Action::PoweringOn)
+            && !component.waits_for_power_upstream()
+            && component.power_trouble.as_deref() == Some(trouble);
+        let text = format!("{BOS_POWER_ON_REFUSED}{}", trouble.text());
+        refused.then(|| Trouble::own(trouble.kind(), &text))
+    }
+
+    /// The report to the registry about `component`, on which the decision was made with what `decided_by` says;
+    /// `None`: its record says all of it.
+    pub fn report(&self, component: &Component, decided_by: DecisionVersion) -> Option<StatusReport> {
+        let report = StatusReport {
+            id: component.id.clone(),
+            revision: component.revision,
+            phase: self.phase,
+            status_override: text(&self.status_override),
+            settled: self.settled,
+            action_failed: self.action_failed,
+            error: self.error.clone(),
+            decided_by,
+        };
+        Some(report).filter(|report| report.changes(component))
+    }
+}
+
+/// Decides where `component` stands.
+///
+/// Power is looked at first and configuration only where the answer depends on it, except that a node that
+/// the configuration upstream left out is always held. A component that is not enabled is left alone.
+pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
+    let mut decision = rows::judge(component, evidence, options, now);
+    if decision.reason.is_waiting() {
+        return decision;
+    }
+    if computed_status(component) == ComponentStatus::Failed {
+        fail(&mut decision, Reason::AlreadyFailed);
+        return decision;
+    }
+    if decision.reason.is_held() {
+        return decision;
+    }
+    show_trouble(&mut decision, component);
+    give_up_when_exhausted(&mut decision, component, evidence, options, now);
+    hold_when_turned_too_often(&mut decision, component, options);
+    if decision.reason.is_success() && !options.disable_components_on_completion {
+        // It stays enabled, and whatever it does from now on is judged again.
+        decision.settled = false;
+    }
+    decision
+}
+
+/// Ends the work on a component without success.
+fn fail(decision: &mut Decision, reason: Reason) {
+    decision.status_override = ComponentStatus::Failed.word().to_owned();
+    decision.settled = true;
+    decision.reason = reason;
+    decision.until = None;
+}
+
+/// Chooses the error text of a decision that has none of its own.
+///
+/// While the power is being changed, what an upstream refused is shown: the preparation of the coming
+/// power-on, else the last power action. Once an action has begun and was not refused, older texts go, as
+/// BOS clears them when it acts. A text of our own about missing evidence goes as soon as the evidence is
+/// there. Every other text stays, so a finished node still shows what was wrong on the way.
+fn show_trouble(decision: &mut Decision, component: &Component) {
+    if decision.error != ErrorChange::Keep {
+        return;
+    }
+    let unlisted = component.presence.trouble().filter(|_| !decision.settled);
+    decision.error = match unlisted {
+        Some(trouble) => ErrorChange::Show(trouble),
+        None => shown_power_trouble(decision, component),
+    };
+    if decision.error == ErrorChange::Keep && component.error_passes() {
+        decision.error = ErrorChange::Clear;
+    }
+}
+
+/// Returns the trouble of the power action that comes next, or that is under way.
+fn shown_power_trouble(decision: &Decision, component: &Component) -> ErrorChange {
+    let power_trouble = component.power_trouble.as_deref();
+    match progress(decision, component) {
+        ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
+            held_by_lock()
+        }
+        ComponentProgress::PowerOnPending => preparation_trouble(component).or(power_trouble).cloned().into(),
+        ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled => {
+            // The upstream may be back by now, so the action waits for the lock.
+            if component.locked && component.waits_for_power_upstream() {
+                return held_by_lock();
+            }
+            let trouble = power_trouble.cloned().or_else(|| report_awaited(decision, component));
+            trouble.map_or(ErrorChange::Clear, ErrorChange::Show)
+        }
+        ComponentProgress::Configuring | ComponentProgress::Stable => ErrorChange::Keep,
+    }
+}
+
+/// Returns the trouble of a component that awaits a boot of an earlier generation, such as one that ended when commits were
+/// lost.
+fn report_awaited(decision: &Decision, component: &Component) -> Option<Trouble> {
+    let is_earlier = component.boot.as_ref().is_some_and(|boot| boot.generation < component.generation);
+    let is_awaited = decision.reason == Reason::BootAwaited && is_earlier;
+    is_awaited.then(|| Trouble::own(TroubleKind::NoResults, ERROR_REPORT_AWAITED))
+}
+
+fn held_by_lock() -> ErrorChange {
+    ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_LOCKED))
+}
+
+/// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.
+fn preparation_trouble(component: &Component) -> Option<&Trouble> {
+    let spent = component.attempts(Action::PoweringOn);
+    let preparation = component.preparation_of(spent + 1).or(component.preparation_of(spent))?;
+    preparation.trouble.as_deref()
+}
+
+/// Fails a component that waits for an action of which no attempt is left (BOS reference 5.15).
+///
+/// BOS finds this out when it is about to act; here it belongs to the decision, so a component never waits
+/// for an action that will not come.
+fn give_up_when_exhausted(
+    decision: &mut Decision,
+    component: &Component,
+    evidence: &Evidence,
+    options: &Options,
+    now: Timestamp,
+) {
+    let exhausted = |action| component.attempts(action) >= component.retry_limit(options);
+    let out_of_attempts = match progress(decision, component) {
+        ComponentProgress::PowerOnPending => exhausted(Action::PoweringOn),
+        ComponentProgress::PowerOffPending => exhausted(Action::PoweringOffGracefully),
+        // Force follows only a shutdown that the node was asked for.
+        ComponentProgress::PowerOffGracefullyCalled if component.last_action_failed() => {
+            exhausted(Action::PoweringOffGracefully)
+        }
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
+            match last_force(component, evidence, options, now) {
+                LastForce::NotYet => false,
+                LastForce::Pending { until } => {
+                    decision.until = Some(until);
+                    false
+                }
+                LastForce::Unread => {
+                    decision.until = None;
+                    false
+                }
+                LastForce::InVain => true,
+            }
+        }
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
+            false
+        }
+    };
+    if !out_of_attempts {
+        return;
+    }
+    fail(decision, Reason::RetriesExhausted);
+    if decision.error.text().unwrap_or(component.error_text()).is_empty() {
+        decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Exhausted, ERROR_RETRIES_EXHAUSTED));
+    }
+}
+
+/// Outcome of the last attempt to force a component off.
+enum LastForce {
+    /// An attempt is left, or the last one waits for its upstream.
+    NotYet,
+    /// The last one has its time.
+    Pending { until: Timestamp },
+    /// Its time is over, and the power was not read since.
+    Unread,
+    /// Its time is over, and the power was read since.
+    InVain,
+}
+
+fn last_force(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> LastForce {
+    let is_last = component.attempts(Action::PoweringOffForcefully) >= component.retry_limit(options);
+    if !is_last || component.waits_for_power_upstream() {
+        return LastForce::NotYet;
+    }
+    match component.last_action_wait_ends(options.power_off_wait()) {
+        Some(until) if now < until => LastForce::Pending { until },
+        Some(_) | None if evidence.is_after_last_action(component) => LastForce::InVain,
+        Some(_) | None => LastForce::Unread,
+    }
+}
+
+/// Holds a component whose power would be turned once more than one wish can explain. It stays enabled, and goes on when
+/// an operator or a session says anew what is wanted.
+fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, options: &Options) {
+    let coming = match progress(decision, component) {
+        ComponentProgress::PowerOnPending => Action::PoweringOn,
+        ComponentProgress::PowerOffPending => Action::PoweringOffGracefully,
+        ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled
+        | ComponentProgress::Configuring
+        | ComponentProgress::Stable => return,
+    };
+    if !decision.settled && turned_too_often(component, coming, options) {
+        *decision = rows::hold(component, Reason::TurnedTooOften, ERROR_TURNED_TOO_OFTEN);
+    }
+}
+
+/// Returns the progress of the component by phase and last action once the decision is written.
+fn progress(decision: &Decision, component: &Component) -> ComponentProgress {
+    let failed = decision.action_failed || component.last_action_failed();
+    ComponentProgress::of(decision.phase, component.last_action(), failed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! When to act on the power of a node (BOS reference 5.5 to 5.7, 5.15).
+
+use std::time::Duration;
+
+use crate::{
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, Component, InventoryPresence,
+            status::{ComponentProgress, computed_progress},
+            turns::turned_too_often,
+        },
+    },
+    core::time::Timestamp,
+};
+
+mod reading;
+
+pub(crate) use reading::off_is_doubted_until;
+pub use reading::{PowerObservation, PowerReading, Shown, is_newer, is_outdated};
+
+/// What to do about the power of a component now. Whether an earlier action is still unresolved is not part
+/// of the record: the caller looks at its own transitions before it acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PowerDecision {
+    /// Begin this attempt.
+    Act {
+        /// One of the three powering actions.
+        action: Action,
+        /// Which attempt it is in this generation, counted from 1.
+        attempt: u32,
+    },
+    /// Decide again then: the last power-off still has time to work.
+    Wait {
+        /// First moment at which the decision differs.
+        until: Timestamp,
+    },
+    /// Leave it alone until the record changes.
+    Nothing {
+        /// Why.
+        reason: PowerIdle,
+    },
+}
+
+/// Why nothing is done about the power of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PowerIdle {
+    /// The component is not enabled.
+    NotEnabled,
+    /// An override such as `on_hold` or `failed` stands in the way.
+    Overridden,
+    /// Nothing about its power is wanted, or it was done.
+    NotWanted,
+    /// Boot data and configuration of the coming power-on are not in place yet.
+    NotPrepared,
+    /// Boot data or configuration of the coming power-on were refused.
+    PreparationFailed,
+    /// No attempt is left.
+    Exhausted,
+    /// An action is due, and its power is not known or not what the action would change.
+    AwaitingPower,
+    /// The inventory locks the node against power operations.
+    Locked,
+    /// The inventory does not list the node, or has not answered yet whether it does.
+    NotListed,
+    /// The power was switched off and on in turn too often for one wish.
+    TurnedTooOften,
+}
+
+/// Pause before a power-on that follows one which was refused or failed, for each attempt that was made. What
+/// stood in the way, such as somebody else's reservation, needs a while to go.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
+
+/// Decides whether an action on the power of `component` is due. `power` is what is known about it in its
+/// generation: what is not known is never acted on.
+pub fn decide(
+    component: &Component,
+    power: &PowerObservation,
+    options: &Options,
+    now: Timestamp,
+) -> PowerDecision {
+    match due(component, options, now) {
+        PowerDecision::Act { action, .. } if !would_change(action, power) => {
+            nothing(PowerIdle::AwaitingPower)
+        }
+        decision @ (PowerDecision::Act { .. }
+        | PowerDecision::Wait { .. }
+        | PowerDecision::Nothing { .. }) => decision,
+    }
+}
+
+/// Whether `action` would change the power of a node of which `power` is known. Nothing that is not known
+/// can be changed on purpose.
+pub fn would_change(action: Action, power: &PowerObservation) -> bool {
+    match action {
+        Action::PoweringOn => *power == PowerObservation::Off,
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => *power == PowerObservation::On,
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            false
+        }
+    }
+}
+
+/// Whether an action may still change the power of a node. While it may, a reading says nothing to a newer
+/// generation: "off" is no evidence for "off as wanted" when a power-on is still on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// The power is as it will be: the effect has come, or its time has passed.
+    Settled,
+    /// The effect may still come.
+    Pending {
+        /// First moment at which it is not waited for any longer; `None`: the time does not run yet.
+        until: Option<Timestamp>,
+    },
+}
+
+/// How far the upstream is with an action on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// It may take it at any time, or is working on it.
+    Open,
+    /// It took it then, and tells no more of it.
+    Taken(Timestamp),
+    /// It was done with it then, and did not tell what became of the node.
+    Ended(Timestamp),
+}
+
+/// How long hardware may take to do what it was told at once. What an upstream was done with and did not show by
+/// then does not come any more.
+const REACTION: Duration = Duration::from_secs(10);
+
+/// Who made a call of which no answer is on record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// This process, which saw the call end, or an earlier one that is over.
+    Gone,
+    /// Another replica, or this one before it lost its lease: until the work was handed over it may have begun the
+    /// call, and may still be waiting for the answer.
+    Elsewhere,
+}
+
+/// How long a call may still take effect in the upstream after its caller left it. A call is handled within
+/// milliseconds of its arrival, and one that is still on its way by then was lost with its connection.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long to wait before the upstream is looked at again for a call that it did not show; `None`: it did not arrive
+/// and may be made again. The call is `in_doubt` since its caller left it, or since the work of the `caller` was handed
+/// over; no caller waits longer than `longest_call` for an answer.
+///
+/// What shows up at all mostly does so at once, so that the first look comes early also when the last comes late.
+pub fn next_look(caller: Caller, longest_call: Duration, in_doubt: Duration) -> Option<Duration> {
+    let last = last_look(caller, longest_call);
+    [QUIET, last].into_iter().find(|look| in_doubt < *look).map(|look| look - in_doubt)
+}
+
+/// How long after its caller left it, or its work was handed over, a call may still take effect.
+pub fn last_look(caller: Caller, longest_call: Duration) -> Duration {
+    match caller {
+        Caller::Gone => QUIET,
+        Caller::Elsewhere => longest_call + QUIET,
+    }
+}
+
+/// Judges by the newest reading whether `action` may still have its effect. It has the time that the options
+/// give it (BOS reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`); when the upstream is done
+/// with it, only an operating system that was asked to shut down still may take as long.
+pub fn outlook(
+    action: Action,
+    course: Course,
+    power: &PowerObservation,
+    options: &Options,
+    now: Timestamp,
+) -> Outlook {
+    let (effect, wait) = match action {
+        Action::PoweringOn => (PowerObservation::On, options.power_on_wait()),
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => {
+            (PowerObservation::Off, options.power_off_wait())
+        }
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            return Outlook::Settled;
+        }
+    };
+    let until = match course {
+        Course::Open => None,
+        Course::Ended(at) if action != Action::PoweringOffGracefully => Some(at.plus(wait.min(REACTION))),
+        Course::Taken(at) | Course::Ended(at) => Some(at.plus(wait)),
+    };
+    if *power == effect || until.is_some_and(|until| now >= until) {
+        return Outlook::Settled;
+    }
+    Outlook::Pending { until }
+}
+
+/// How far an attempt came that the upstream began and ended without the effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The node was not asked, as far as is known: its BMC refused, failed or was not there.
+    Bmc,
+    /// The node was asked, and did not follow in its time.
+    Node,
+}
+
+/// Whether an attempt has failed that the upstream ended without the effect. A node that was asked to shut down may still
+/// do so: its attempt is over when its time is, and then it is forced off. One that was not asked is asked again.
+pub fn has_failed(action: Action, reach: Reach) -> bool {
+    match reach {
+        Reach::Bmc => true,
+        Reach::Node => action != Action::PoweringOffGracefully,
+    }
+}
+
+/// How long the upstream works on a node before it gives it up (BOS reference 6.3, `taskDeadlineMinutes`).
+pub const TASK_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How much longer than its nodes a transition may take. Power services confirm in steps of 15 seconds, and
+/// prepare and clean up before and after.
+const FOLLOW_MARGIN: Duration = Duration::from_secs(30);
+
+/// Whether a transition has outlasted the time that it was given, and is to be withdrawn upstream. It had `task_deadline`
+/// per node from `sent_at`. A withdrawn transition is still open: only the upstream ends it.
+pub fn outlasts(sent_at: Timestamp, task_deadline: Duration, now: Timestamp) -> bool {
+    now.since(sent_at) >= task_deadline.saturating_add(FOLLOW_MARGIN)
+}
+
+/// How long after the upstream was asked to end a transition it is asked once more, if it still works on it: a worker of
+/// its that has died may have taken the signal with it.
+pub const WITHDRAW_AGAIN: Duration = Duration::from_secs(60);
+
+/// First moment at which the last action is older than the options give it for its effect; `None`: there is none that
+/// changes the power, or it is older at any time.
+pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp> {
+    let wait = match component.last_action()? {
+        Action::PoweringOn => options.power_on_wait(),
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => options.power_off_wait(),
+        Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
+            return None;
+        }
+    };
+    component.last_action_wait_ends(wait)
+}
+
+/// What is due by the record alone.
+fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+    if !component.is_enabled() {
+        return nothing(PowerIdle::NotEnabled);
+    }
+    if !component.status_override().is_empty() {
+        return nothing(PowerIdle::Overridden);
+    }
+    if component.locked {
+        return nothing(PowerIdle::Locked);
+    }
+    if component.presence != InventoryPresence::Listed {
+        return nothing(PowerIdle::NotListed);
+    }
+    match computed_progress(component) {
+        ComponentProgress::PowerOnPending => power_on(component, options, now),
+        ComponentProgress::PowerOffPending => again(component, Action::PoweringOffGracefully, options, now),
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
+            force_off(component, options, now)
+        }
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
+            nothing(PowerIdle::NotWanted)
+        }
+    }
+}
+
+/// A power-on needs boot data and configuration that were accepted for exactly this attempt (BUG-23).
+fn power_on(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+    let preparation = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
+    match (attempt(component, Action::PoweringOn, options), preparation) {
+        (PowerDecision::Act { .. }, None) => nothing(PowerIdle::NotPrepared),
+        (PowerDecision::Act { .. }, Some(done)) if done.trouble.is_some() => {
+            nothing(PowerIdle::PreparationFailed)
+        }
+        (PowerDecision::Act { .. }, Some(_)) => again(component, Action::PoweringOn, options, now),
+        (decision, _) => decision,
+    }
+}
+
+/// The next attempt at `action`, after a pause where the upstream refused the last one or failed at it.
+fn again(component: &Component, action: Action, options: &Options, now: Timestamp) -> PowerDecision {
+    match (attempt(component, action, options), retry_at(component, action, options)) {
+        (PowerDecision::Act { .. }, Some(until)) if now < until => PowerDecision::Wait { until },
+        (decision, _) => decision,
+    }
+}
+
+/// When `action` may be tried again after an attempt that the upstream refused or that failed there; `None`: at once. An
+/// attempt that only had no effect in its time has been waited for already.
+fn retry_at(component: &Component, action: Action, options: &Options) -> Option<Timestamp> {
+    if component.power_trouble.is_none() || component.last_action() != Some(action) {
+        return None;
+    }
+    let wait = if action == Action::PoweringOn { options.power_on_wait() } else { options.power_off_wait() };
+    let pause = RETRY_PAUSE.saturating_mul(component.attempts(action));
+    Some(component.last_action_at()?.plus(pause.min(wait)))
+}
+
+/// A power-off that has had its time without effect is forced, again and again. One that nobody asked for since the
+/// node was as wanted belongs to the past: a node that runs again is asked first, where BOS cuts it off. So is one that
+/// was not asked, because the upstream refused to or [failed](has_failed) at it.
+fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+    let asked =
+        [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| component.attempts(one));
+    if asked == [0, 0] {
+        return attempt(component, Action::PoweringOffGracefully, options);
+    }
+    let not_asked =
+        component.last_action() == Some(Action::PoweringOffGracefully) && component.last_action_failed();
+    if not_asked {
+        return again(component, Action::PoweringOffGracefully, options, now);
+    }
+    let act = attempt(component, Action::PoweringOffForcefully, options);
+    match (act, component.last_action_wait_ends(options.power_off_wait())) {
+        (PowerDecision::Act { .. }, Some(until)) if now < until => PowerDecision::Wait { until },
+        _ => act,
+    }
+}
+
+/// The next attempt at `action`, if one is left.
+fn attempt(component: &Component, action: Action, options: &Options) -> PowerDecision {
+    let done = component.attempts(action);
+    if done >= component.retry_limit(options) {
+        return nothing(PowerIdle::Exhausted);
+    }
+    if turned_too_often(component, action, options) {
+        return nothing(PowerIdle::TurnedTooOften);
+    }
+    PowerDecision::Act { action, attempt: done + 1 }
+}
+
+fn nothing(reason: PowerIdle) -> PowerDecision {
+    PowerDecision::Nothing { reason }
+}
+
+#[cfg(test)]
+mod tests;

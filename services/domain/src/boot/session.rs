@@ -1,0 +1,297 @@
+//! Sessions: one operation on a set of nodes (BOS reference 2.9, 3.6).
+
+pub mod completion;
+mod create;
+mod expiry;
+mod filter;
+pub mod inventory;
+pub mod limit;
+pub mod membership;
+pub mod staging;
+pub mod status;
+
+pub use create::{NewSession, create};
+pub use expiry::{expires_at, is_expired, next_expiry, surplus};
+pub use filter::SessionFilter;
+
+use crate::{
+    boot::template::Operation,
+    core::{
+        bos_time,
+        id::{ComponentId, Tenant},
+        invalid::{Invalid, check_length},
+        limits::{LONGEST_ERROR, LONGEST_LIMIT, LONGEST_TIME},
+        time::Timestamp,
+    },
+};
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// Its members are not known yet.
+    #[default]
+    Pending,
+    /// Its members are on their way.
+    Running,
+    /// It is over, well or not.
+    Complete,
+}
+
+impl Progress {
+    /// The word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+/// One operation on a set of nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Name, unique within the tenant as long as the session is kept.
+    pub name: String,
+    /// Who owns the session.
+    pub tenant: Tenant,
+    /// What it does.
+    pub operation: Operation,
+    /// Name of the template of the same tenant; it is read when the session is set up, not before.
+    pub template_name: String,
+    /// Which of the template's nodes to take; empty: all.
+    pub limit: String,
+    /// Whether members are only told what to run once the session is applied to them.
+    pub stage: bool,
+    /// Whether nodes that the inventory does not let be used are taken too.
+    pub include_disabled: bool,
+    /// Members; empty until the session runs, then sorted, unless they were patched.
+    pub components: Vec<ComponentId>,
+    /// How far it is.
+    pub progress: Progress,
+    /// When it was created, as people see it; may be patched to any text.
+    pub start_time: String,
+    /// When it became complete, as people see it; may be patched to any text.
+    pub end_time: Option<String>,
+    /// What went wrong with the session itself.
+    pub error: Option<String>,
+    /// Unique id, as names may be used again.
+    pub id: String,
+    /// Revision of the last change; the store sets it.
+    pub revision: u64,
+    /// Revision of the registry that includes the assignment of the members; 0: not assigned.
+    pub assigned_revision: u64,
+    /// Why a pending session is still pending; empty: it is next.
+    pub waiting_for: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl Session {
+    /// When the session started: what its start time says, or when it was created if that cannot be read.
+    pub fn started_at(&self) -> Timestamp {
+        bos_time::read(&self.start_time).unwrap_or(self.created_at)
+    }
+}
+
+/// The session with its members on their way.
+#[must_use]
+pub fn run(session: Session, mut members: Vec<ComponentId>, assigned_revision: u64) -> Session {
+    members.sort_unstable();
+    members.dedup();
+    let components = members;
+    let progress = Progress::Running;
+    Session { components, progress, assigned_revision, waiting_for: String::new(), ..session }
+}
+
+/// The running session once it cannot do its work any more. The `error` says why, is cut at the limit of the contract, and
+/// stays when the session ends.
+#[must_use]
+pub fn with_error(session: Session, error: &str) -> Session {
+    Session { error: Some(error.chars().take(LONGEST_ERROR).collect()), ..session }
+}
+
+/// The session as it ends at `now`. An `error` says why it could not do its work and is cut at the limit of
+/// the contract; without one, an earlier error stays.
+#[must_use]
+pub fn complete(session: Session, now: Timestamp, error: Option<String>) -> Session {
+    let error = error.map(|text| text.chars().take(LONGEST_ERROR).collect()).or(session.error);
+    let progress = Progress::Complete;
+    let end_time = Some(bos_time::text(now));
+    Session { progress, end_time, error, waiting_for: String::new(), ..session }
+}
+
+/// A change of some members of a session; what is `None` stays (BOS reference 2.9.3).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionPatch {
+    /// Comma-separated ids, which are kept in their order; empty items are left out.
+    pub components: Option<String>,
+    /// Any progress may follow any other.
+    pub progress: Option<Progress>,
+    /// Any text.
+    pub start_time: Option<String>,
+    /// Any text; `Some(None)` removes it.
+    pub end_time: Option<Option<String>>,
+    /// Any text; `Some(None)` removes it.
+    pub error: Option<Option<String>>,
+}
+
+/// The session with `patch` applied, all of it or none.
+///
+/// # Errors
+/// Names the first member of the patch that breaks its limit.
+pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> {
+    let components = patch.components.as_deref().map(read_components).transpose()?;
+    let start_time = patch.start_time.unwrap_or(session.start_time);
+    check_length("status.start_time", &start_time, 0, LONGEST_TIME)?;
+    let end_time = patch.end_time.unwrap_or(session.end_time);
+    check_length("status.end_time", end_time.as_deref().unwrap_or_default(), 0, LONGEST_TIME)?;
+    let error = patch.error.unwrap_or(session.error);
+    check_length("status.error", error.as_deref().unwrap_or_default(), 0, LONGEST_ERROR)?;
+    // What it waited for was about the progress that it had.
+    let waiting_for = if patch.progress.is_some() { String::new() } else { session.waiting_for };
+    Ok(Session {
+        components: components.unwrap_or(session.components),
+        progress: patch.progress.unwrap_or(session.progress),
+        start_time,
+        end_time,
+        error,
+        waiting_for,
+        ..session
+    })
+}
+
+fn read_components(text: &str) -> Result<Vec<ComponentId>, Invalid> {
+    check_length("components", text, 0, LONGEST_LIMIT)?;
+    let parsed = text.split(',').filter(|id| !id.is_empty()).map(ComponentId::parse);
+    parsed.collect::<Result<_, _>>().map_err(|e| Invalid::new("components", e.reason))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use inventory::tests::ids;
+
+    /// 2024-11-20T16:10:12Z and a bit.
+    pub(crate) const NOW: Timestamp = Timestamp(1_732_119_012_345);
+
+    /// A pending boot session that was created now.
+    pub(crate) fn session(name: &str) -> Session {
+        Session {
+            name: name.to_owned(),
+            tenant: Tenant::none(),
+            operation: Operation::Boot,
+            template_name: "t".to_owned(),
+            limit: String::new(),
+            stage: false,
+            include_disabled: false,
+            components: vec![],
+            progress: Progress::Pending,
+            start_time: bos_time::text(NOW),
+            end_time: None,
+            error: None,
+            id: format!("{name}-id"),
+            revision: 0,
+            assigned_revision: 0,
+            waiting_for: String::new(),
+            created_at: NOW,
+        }
+    }
+
+    #[test]
+    fn a_session_runs_and_ends() {
+        let waiting = Session { waiting_for: "the inventory".to_owned(), ..session("s") };
+        let running = run(waiting.clone(), ids("n1 n0 n1"), 7);
+        assert_eq!(
+            running,
+            Session {
+                components: ids("n0 n1"),
+                progress: Progress::Running,
+                assigned_revision: 7,
+                ..session("s")
+            }
+        );
+        let ended = Session {
+            progress: Progress::Complete,
+            end_time: Some("2024-11-20T16:10:12".to_owned()),
+            ..running.clone()
+        };
+        assert_eq!(complete(running, NOW, None), ended);
+        let failed = complete(waiting, NOW, Some("ä".repeat(LONGEST_ERROR + 1)));
+        assert_eq!(failed.error, Some("ä".repeat(LONGEST_ERROR)));
+        assert_eq!(failed.waiting_for, "");
+    }
+
+    #[test]
+    fn error_of_a_running_session_stays_when_it_ends() {
+        let running = run(session("s"), ids("n0"), 7);
+        for (error, kept) in
+            [("gone", "gone".to_owned()), (&"ä".repeat(LONGEST_ERROR + 1), "ä".repeat(LONGEST_ERROR))]
+        {
+            let failed = with_error(running.clone(), error);
+            assert_eq!(failed, Session { error: Some(kept.clone()), ..running.clone() });
+            assert_eq!(complete(failed, NOW, None).error, Some(kept));
+        }
+    }
+
+    #[test]
+    fn a_session_has_any_number_of_members() {
+        let members: Vec<_> =
+            (0..40_000).map(|n| ComponentId::parse(&format!("x{n:014}")).expect("valid")).collect();
+        let running = run(session("s"), members.iter().rev().cloned().collect(), 7);
+        assert_eq!(running.components, members);
+        // Other members can be changed although nobody could send those: they would be too long a text.
+        let ended = SessionPatch { progress: Some(Progress::Complete), ..SessionPatch::default() };
+        assert_eq!(patch(running, ended).map(|ended| ended.components), Ok(members));
+        let text = |length| SessionPatch { components: Some(",".repeat(length)), ..SessionPatch::default() };
+        assert!(patch(session("s"), text(LONGEST_LIMIT)).is_ok());
+        assert!(patch(session("s"), text(LONGEST_LIMIT + 1)).is_err());
+    }
+
+    #[test]
+    fn every_progress_may_follow_every_other() {
+        for from in [Progress::Pending, Progress::Running, Progress::Complete] {
+            for to in [Progress::Pending, Progress::Running, Progress::Complete] {
+                let before = Session { progress: from, ..session("s") };
+                let change = SessionPatch { progress: Some(to), ..SessionPatch::default() };
+                let expected = Session { progress: to, ..session("s") };
+                assert_eq!(patch(before, change), Ok(expected), "{from:?} {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn patches_replace_members_without_questions() {
+        let before = complete(run(session("s"), ids("n0"), 3), NOW, Some("bad".to_owned()));
+        assert_eq!(patch(before.clone(), SessionPatch::default()), Ok(before.clone()));
+        let change = SessionPatch {
+            components: Some("n2,n1,,n2".to_owned()),
+            progress: Some(Progress::Running),
+            start_time: Some("long ago".to_owned()),
+            end_time: Some(None),
+            error: Some(Some(String::new())),
+        };
+        let expected = Session {
+            components: ids("n2 n1 n2"),
+            progress: Progress::Running,
+            start_time: "long ago".to_owned(),
+            end_time: None,
+            error: Some(String::new()),
+            ..before.clone()
+        };
+        assert_eq!(patch(before.clone(), change), Ok(expected.clone()));
+        assert_eq!(expected.started_at(), NOW);
+        let waiting = Session { waiting_for: "the inventory".to_owned(), ..session("s") };
+        assert_eq!(patch(waiting.clone(), SessionPatch::default()), Ok(waiting.clone()));
+        let again = SessionPatch { progress: Some(Progress::Pending), ..SessionPatch::default() };
+        assert_eq!(patch(waiting, again), Ok(session("s")));
+        let fields = [
+            SessionPatch { components: Some("x".repeat(128)), ..SessionPatch::default() },
+            SessionPatch { start_time: Some("x".repeat(128)), ..SessionPatch::default() },
+            SessionPatch { end_time: Some(Some("x".repeat(128))), ..SessionPatch::default() },
+            SessionPatch { error: Some(Some("x".repeat(65_537))), ..SessionPatch::default() },
+        ]
+        .map(|change| patch(before.clone(), change).expect_err("too long").field);
+        assert_eq!(fields, ["components", "status.start_time", "status.end_time", "status.error"]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Rules and values that know nothing of booting: ids, time, texts, troubles, and how upstreams are asked.
+
+pub mod bos_time;
+pub mod capacity;
+pub mod clock_offset;
+pub mod confirmed_set;
+pub mod decision;
+pub mod id;
+pub mod invalid;
+pub mod limits;
+pub mod looks;
+pub mod pace;
+pub mod refusal;
+pub mod text;
+pub mod time;
+pub mod trouble;

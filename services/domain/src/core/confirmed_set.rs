@@ -1,0 +1,261 @@
+//! Belief about a set that another system keeps, such as the nodes of a tenant.
+//!
+//! A system in trouble may answer with half of a set or with none of it, and nothing in the answer tells that from a set
+//! that really shrank. So growth is believed at once, and an absence only when it is confirmed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::core::time::Timestamp;
+
+/// How far the first and the last answer that lack an element must be apart before its absence is believed. A system
+/// that restarts or fails over answers oddly for seconds; sets change by hand, where another ten seconds do not matter.
+pub const CONFIRMATION: Duration = Duration::from_secs(10);
+
+/// The answer of the system that keeps the set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetAnswer<T> {
+    /// The elements that the set is said to have.
+    Elements(BTreeSet<T>),
+    /// There is no such set. All elements are absent, which is confirmed like any absence.
+    NoSuchSet,
+}
+
+/// The set as far as it is confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfirmedSet<T> {
+    /// The elements that count: those of the newest answer, and those in doubt.
+    pub elements: BTreeSet<T>,
+    /// Elements that the newest answers lack without confirmation, each with the time of the first such answer.
+    pub in_doubt: BTreeMap<T, Timestamp>,
+    /// Elements that were expected and whose absence is confirmed.
+    pub gone: BTreeSet<T>,
+    /// Whether the newest answer says that there is no such set.
+    pub is_denied: bool,
+}
+
+impl<T> Default for ConfirmedSet<T> {
+    fn default() -> Self {
+        Self { elements: BTreeSet::new(), in_doubt: BTreeMap::new(), gone: BTreeSet::new(), is_denied: false }
+    }
+}
+
+impl<T: Ord + Clone> ConfirmedSet<T> {
+    /// Returns the set to believe in after an `answer` at `now`; `self` is what was believed before. An outage is no
+    /// answer and leaves the set as it is.
+    ///
+    /// `expected` are elements that other records say the set had, such as the nodes of a running session. They are
+    /// looked for like those that were seen in the set itself, which a process that has just started has not seen.
+    #[must_use]
+    pub fn believe(
+        &self,
+        answer: SetAnswer<T>,
+        expected: impl IntoIterator<Item = T>,
+        now: Timestamp,
+    ) -> Self {
+        let expected: BTreeSet<T> = expected.into_iter().collect();
+        let is_denied = answer == SetAnswer::NoSuchSet;
+        let mut elements = match answer {
+            SetAnswer::Elements(elements) => elements,
+            SetAnswer::NoSuchSet => BTreeSet::new(),
+        };
+        let mut believed = Self { is_denied, ..Self::default() };
+        for element in self.elements.union(&expected).filter(|element| !elements.contains(element)) {
+            let since = self.in_doubt.get(element).copied().unwrap_or(now);
+            let is_confirmed = self.gone.contains(element) || now.since(since) >= CONFIRMATION;
+            match is_confirmed {
+                false => drop(believed.in_doubt.insert(element.clone(), since)),
+                true if expected.contains(element) => drop(believed.gone.insert(element.clone())),
+                true => {}
+            }
+        }
+        elements.extend(believed.in_doubt.keys().cloned());
+        Self { elements, ..believed }
+    }
+
+    /// Whether there is no such set: the newest answer says so, and no element is left that it would need to confirm. Of
+    /// a set that nobody knew anything of, one answer suffices.
+    pub fn is_missing(&self) -> bool {
+        self.is_denied && self.elements.is_empty()
+    }
+
+    /// Whether nothing is known that the next answer has to be compared with.
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.gone.is_empty()
+    }
+
+    /// Since when the newest answers lack elements that still count; `None`: nothing is in doubt.
+    pub fn in_doubt_since(&self) -> Option<Timestamp> {
+        self.in_doubt.values().min().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn set(letters: &str) -> BTreeSet<char> {
+        letters.chars().filter(|letter| *letter != '-').collect()
+    }
+
+    /// Believes one answer after another. Each is given as its second, its elements (`!`: there is no such set) and the
+    /// elements that are expected.
+    fn check(answers: &[(i64, &str, &str)]) -> String {
+        let mut believed = ConfirmedSet::default();
+        let mut rows = String::new();
+        for &(second, answer, expected) in answers {
+            let elements = match answer {
+                "!" => SetAnswer::NoSuchSet,
+                letters => SetAnswer::Elements(set(letters)),
+            };
+            believed = believed.believe(elements, set(expected), Timestamp(second * 1000));
+            let text = |letters: Vec<&char>| match letters.len() {
+                0 => "-".to_owned(),
+                _ => letters.into_iter().collect(),
+            };
+            let since =
+                believed.in_doubt_since().map_or("-".to_owned(), |since| (since.0 / 1000).to_string());
+            rows += &format!(
+                "{second} s: {answer:4} {expected:3} | {:4} in doubt {:3} since {since:2} gone {}{}\n",
+                text(believed.elements.iter().collect()),
+                text(believed.in_doubt.keys().collect()),
+                text(believed.gone.iter().collect()),
+                if believed.is_missing() { ", no such set" } else { "" },
+            );
+        }
+        rows
+    }
+
+    #[test]
+    fn absence_counts_only_when_confirmed() {
+        expect![[r#"
+            0 s: abc  -   | abc  in doubt -   since -  gone -
+            1 s: abcd -   | abcd in doubt -   since -  gone -
+            2 s: -    -   | abcd in doubt abcd since 2  gone -
+            3 s: cd   -   | abcd in doubt ab  since 2  gone -
+            4 s: c    -   | abcd in doubt abd since 2  gone -
+            11 s: c    -   | abcd in doubt abd since 2  gone -
+            12 s: c    -   | cd   in doubt d   since 4  gone -
+            13 s: c    -   | cd   in doubt d   since 4  gone -
+            14 s: c    -   | c    in doubt -   since -  gone -
+            15 s: ac   -   | ac   in doubt -   since -  gone -
+        "#]]
+        .assert_eq(&check(&[
+            (0, "abc", "-"),
+            (1, "abcd", "-"),
+            (2, "-", "-"),
+            (3, "cd", "-"),
+            (4, "c", "-"),
+            (11, "c", "-"),
+            (12, "c", "-"),
+            (13, "c", "-"),
+            (14, "c", "-"),
+            (15, "ac", "-"),
+        ]));
+    }
+
+    #[test]
+    fn long_pause_between_answers_confirms_nothing() {
+        expect![[r#"
+            0 s: ab   -   | ab   in doubt -   since -  gone -
+            900 s: a    -   | ab   in doubt b   since 900 gone -
+            901 s: a    -   | ab   in doubt b   since 900 gone -
+            999 s: a    -   | a    in doubt -   since -  gone -
+        "#]]
+        .assert_eq(&check(&[(0, "ab", "-"), (900, "a", "-"), (901, "a", "-"), (999, "a", "-")]));
+    }
+
+    #[test]
+    fn expected_elements_are_missed_from_the_first_answer() {
+        expect![[r#"
+            0 s: a    ab  | ab   in doubt b   since 0  gone -
+            5 s: a    abc | abc  in doubt bc  since 0  gone -
+            10 s: a    abc | ac   in doubt c   since 5  gone b
+            11 s: a    abc | ac   in doubt c   since 5  gone b
+            15 s: a    abc | a    in doubt -   since -  gone bc
+            16 s: a    ab  | a    in doubt -   since -  gone b
+            17 s: ab   ab  | ab   in doubt -   since -  gone -
+            18 s: a    ab  | ab   in doubt b   since 18 gone -
+        "#]]
+        .assert_eq(&check(&[
+            (0, "a", "ab"),
+            (5, "a", "abc"),
+            (10, "a", "abc"),
+            (11, "a", "abc"),
+            (15, "a", "abc"),
+            (16, "a", "ab"),
+            (17, "ab", "ab"),
+            (18, "a", "ab"),
+        ]));
+    }
+
+    #[test]
+    fn end_of_the_set_is_confirmed_like_any_absence() {
+        expect![[r#"
+            0 s: abc  -   | abc  in doubt -   since -  gone -
+            1 s: !    ab  | abc  in doubt abc since 1  gone -
+            2 s: abc  ab  | abc  in doubt -   since -  gone -
+            3 s: !    ab  | abc  in doubt abc since 3  gone -
+            12 s: !    ab  | abc  in doubt abc since 3  gone -
+            13 s: !    ab  | -    in doubt -   since -  gone ab, no such set
+            14 s: !    ab  | -    in doubt -   since -  gone ab, no such set
+            15 s: -    ab  | -    in doubt -   since -  gone ab
+            16 s: !    abd | d    in doubt d   since 16 gone ab
+            17 s: ab   ab  | abd  in doubt d   since 16 gone -
+        "#]]
+        .assert_eq(&check(&[
+            (0, "abc", "-"),
+            (1, "!", "ab"),
+            (2, "abc", "ab"),
+            (3, "!", "ab"),
+            (12, "!", "ab"),
+            (13, "!", "ab"),
+            (14, "!", "ab"),
+            (15, "-", "ab"),
+            (16, "!", "abd"),
+            (17, "ab", "ab"),
+        ]));
+    }
+
+    #[test]
+    fn end_of_a_set_of_which_nothing_is_known_needs_no_confirmation() {
+        expect![[r#"
+            0 s: !    -   | -    in doubt -   since -  gone -, no such set
+            1 s: -    -   | -    in doubt -   since -  gone -
+            2 s: !    -   | -    in doubt -   since -  gone -, no such set
+            3 s: !    a   | a    in doubt a   since 3  gone -
+            12 s: !    a   | a    in doubt a   since 3  gone -
+            13 s: !    a   | -    in doubt -   since -  gone a, no such set
+        "#]]
+        .assert_eq(&check(&[
+            (0, "!", "-"),
+            (1, "-", "-"),
+            (2, "!", "-"),
+            (3, "!", "a"),
+            (12, "!", "a"),
+            (13, "!", "a"),
+        ]));
+    }
+
+    #[test]
+    fn shrinking_and_ending_confirm_one_another() {
+        expect![[r#"
+            0 s: abc  -   | abc  in doubt -   since -  gone -
+            1 s: ab   ab  | abc  in doubt c   since 1  gone -
+            5 s: !    ab  | abc  in doubt abc since 1  gone -
+            11 s: !    ab  | ab   in doubt ab  since 5  gone -
+            15 s: -    ab  | -    in doubt -   since -  gone ab
+        "#]]
+        .assert_eq(&check(&[
+            (0, "abc", "-"),
+            (1, "ab", "ab"),
+            (5, "!", "ab"),
+            (11, "!", "ab"),
+            (15, "-", "ab"),
+        ]));
+    }
+}
