@@ -14,12 +14,13 @@ use chassis::{
     resource::{Batch, Resource},
     simulation::Commit,
 };
-use domain::boot::component::Component;
+use domain::boot::{component::Component, session::Progress};
 use parking_lot::Mutex;
 use proto::{
     component::Action,
     power::{Delivery, PowerReading, PowerState, Transition},
 };
+use session_manager::SessionRecord;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -66,6 +67,8 @@ struct State {
     /// The foreign transitions of which it was written down that they hold a node.
     holders: BTreeMap<String, BTreeSet<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
+    /// Completion times of sessions by id, as long as they are complete.
+    completed: BTreeMap<Arc<str>, Instant>,
     /// Those whose database has lost commits.
     set_back: BTreeSet<Part>,
     violations: Vec<Violation>,
@@ -159,6 +162,9 @@ impl Journal {
             state.told(part, batch);
             state.options = batch.changed.last().cloned();
         } else {
+            if let Some(batch) = batch.downcast_ref::<Batch<SessionRecord>>() {
+                batch.changed.iter().for_each(|record| state.note_completion(record));
+            }
             trace::note(|| format!("{} keeps some {kind}", part.name()));
         }
         self.tell(&state);
@@ -260,7 +266,8 @@ impl Journal {
         let mut state = self.state.lock();
         let there = state.components.iter().filter(|(_, history)| history.last().is_some());
         let readable = there.filter(|(key, _)| !unreadable.contains(key));
-        let histories = readable.map(|(_, history)| history.recent()).collect::<Vec<_>>();
+        let ended = state.completed.get(id).copied();
+        let histories = readable.map(|(key, _)| state.records(key, ended)).collect::<Vec<_>>();
         for history in histories {
             state.judge("I9", invariants::completed_without_nodes(name, id, &history));
         }
@@ -348,10 +355,21 @@ impl State {
         self.senders.get(&asked.id).copied().filter(|_| Shard::of(&asked.id) == Shard::of(node))
     }
 
+    /// Remembers when the session completed.
+    fn note_completion(&mut self, record: &SessionRecord) {
+        let id = &record.session.id;
+        if record.session.progress == Progress::Complete {
+            self.completed.entry(id.as_str().into()).or_insert_with(Instant::now);
+        } else {
+            self.completed.remove(id.as_str());
+        }
+    }
+
     /// States of a component within the grace, oldest first. A call that is on its way while a backup is restored rests on
-    /// what was before.
-    fn records(&self, node: &str) -> Vec<Arc<Component>> {
-        let before = self.before_restore.as_ref().filter(|(at, _)| at.elapsed() < ON_ITS_WAY);
+    /// the states of before, and so does a decision that was `made` before.
+    fn records(&self, node: &str, made: Option<Instant>) -> Vec<Arc<Component>> {
+        let counts = |at: Instant| at.elapsed() < ON_ITS_WAY || made.is_some_and(|made| made <= at);
+        let before = self.before_restore.as_ref().filter(|(at, _)| counts(*at));
         let before = before.and_then(|(_, components)| components.get(node)).cloned();
         let since = self.components.get(node).map(History::recent).unwrap_or_default();
         before.into_iter().chain(since).collect()
@@ -369,7 +387,7 @@ impl State {
             action,
             asked: asked.map(|open| open.asked(node)),
             open,
-            records: self.records(node),
+            records: self.records(node, None),
             powers: self.powers.get(node).map(History::recent).unwrap_or_default(),
             boot: recent(self.boot.get(node)),
             configured: recent(self.configured.get(node)),

@@ -48,6 +48,7 @@ use proto::{
 };
 
 pub use dependency::{DependencyError, DependencyOutage};
+pub use record::SessionRecord;
 
 use crate::{
     confirmation::RegistryConfirmation,

@@ -34,11 +34,11 @@ pub(crate) fn wanted_key(kind: &str, tenant: &str, name: &str) -> Result<Arc<str
 /// A session, with the intent of its assignment and its saved status. All three are one record: a completion or
 /// deletion of the session covers them whatever crashes, and a later session of the same name never inherits them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SessionRecord {
+pub struct SessionRecord {
     /// Key within the kind.
     pub(crate) key: Arc<str>,
     /// The session.
-    pub(crate) session: Session,
+    pub session: Session,
     /// Assignment of a pending session, once it is planned; it may have been sent already.
     pub(crate) intent: Option<Arc<AssignSessionRequest>>,
     /// Extended status as last saved, if ever.
