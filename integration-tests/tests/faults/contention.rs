@@ -1,4 +1,4 @@
-//! Many who write the same at the same time.
+//! Concurrent writes of the same components.
 
 use integration_tests::{bos::Bos, mesh::Mesh};
 use reqwest::Method;

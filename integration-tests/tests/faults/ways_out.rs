@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use expect_test::expect;
 
-/// What code says that connects to something.
+/// Code that opens a connection.
 const WAYS: [&str; 8] = [
     "reqwest::",
     "reqwest;",

@@ -109,7 +109,7 @@ async fn nodes_that_ignore_a_request_to_shut_down_are_forced() {
     mesh.stop().await;
 }
 
-/// What the slowest node takes to come on at [`SLOW`], and some more.
+/// Time of the slowest node to come on at [`SLOW`], with some margin.
 const SLOWEST_POWER_ON: Duration = Duration::from_millis(1_500);
 
 /// Slow enough for a session to overtake the power-on of the one before.

@@ -8,7 +8,7 @@ use std::{
 
 use integration_tests::{
     PATIENCE,
-    processes::{Ended, PARTS, binaries, run},
+    processes::{PARTS, ProgramExit, binaries, run},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -66,12 +66,12 @@ async fn the_demo_tells_injected_faults_from_real_trouble() {
 }
 
 /// Runs the demo to its end.
-async fn demo(directory: &Path, flags: &str) -> Ended {
+async fn demo(directory: &Path, flags: &str) -> ProgramExit {
     reveille(&format!("demo {flags}"), directory).await
 }
 
-/// Runs a command line to its end, on free ports and with data in `directory` unless it says otherwise.
-async fn reveille(line: &str, directory: &Path) -> Ended {
+/// Runs a command line to its end, on free ports and with data in `directory` unless the line overrides them.
+async fn reveille(line: &str, directory: &Path) -> ProgramExit {
     let words = apart(line, directory);
     run("reveille", &words.iter().map(String::as_str).collect::<Vec<_>>()).await
 }

@@ -70,7 +70,7 @@ async fn explain(client: &mut Client, id: &str) -> ExplainResponse {
     client.explain(ExplainRequest { component_id: id.to_owned() }).await.unwrap().into_inner()
 }
 
-/// The decisions that variations of what is known about a node lead to, a second before its boot is late.
+/// Decisions for variations of a node's observations, a second before its boot is late.
 async fn what_if(client: &mut Client, explained: &ExplainResponse) -> String {
     let ExplainResponse { component, power_state, configuration_state, decision } = explained.clone();
     let mut now = decision.unwrap().until.expect("the end of a wait");

@@ -1,4 +1,4 @@
-//! Requests that nobody should send: each is refused with a problem that says what is wrong, and changes nothing.
+//! Hostile requests: each is refused with a problem that names the mistake, and changes nothing.
 
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-/// What a gateway answers to `bytes` before it closes the connection, whatever is still unsent by then.
+/// The gateway's answer to `bytes` before it closes the connection, however much is unsent by then.
 async fn raw(gateway: SocketAddr, bytes: &[u8]) -> String {
     let stream = TcpStream::connect(gateway).await.unwrap();
     let (mut reader, mut writer) = stream.into_split();
@@ -278,7 +278,7 @@ async fn bodies_that_are_too_large_are_refused() {
             problem(&answer),
             "413 Content Too Large: the request body is larger than this path accepts"
         );
-        // Nobody who asks first need send so much.
+        // With `expect: 100-continue` the client learns of the refusal before it sends the body.
         let asked = request("PATCH", target, &format!("{JSON}expect: 100-continue\r\n"), &huge[..length]);
         let head = asked.len() - length;
         let answer = raw(gateway, &asked[..head]).await;

@@ -1,4 +1,4 @@
-//! Parts that are asked to end while somebody listens to them.
+//! Parts that stop while clients watch them.
 
 use chassis::Channel;
 use futures_util::{StreamExt, stream::BoxStream};
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tonic::{Response, Status, Streaming};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-/// Components whose list is larger than what sockets and buffers on the way hold.
+/// Components whose list exceeds the sockets and buffers on the way.
 const LONG_LIST: usize = 400;
 
 /// The longest error text of a component.
@@ -122,7 +122,7 @@ async fn clients_that_listen_no_more_do_not_keep_a_part_from_ending() {
     }
 }
 
-/// Makes the list of components long and says how many there are.
+/// Makes the list of components long and returns its length.
 async fn long_list(bos: &Bos) -> usize {
     let text = "e".repeat(LONG_TEXT);
     let record = |index: usize| json!({"id": format!("c{index}"), "enabled": false, "error": text});

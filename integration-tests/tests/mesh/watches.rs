@@ -130,7 +130,7 @@ async fn set<R>(watch: &mut Watch<R>) -> Vec<Batch<R>> {
     batches
 }
 
-/// As [`kind`], for the kind that nobody mirrors.
+/// As [`kind`], for sessions, which no part mirrors.
 async fn sessions(url: &str) -> String {
     let mut client = SessionServiceClient::new(channel(url).unwrap());
     let mut watch =

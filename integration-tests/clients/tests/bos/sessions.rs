@@ -13,7 +13,7 @@ use crate::{
     templates::template,
 };
 
-/// How long to wait for what takes a second on an idle machine.
+/// Limit of a wait that takes a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The wish for a session, with nothing that need not be said.
