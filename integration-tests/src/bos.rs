@@ -167,18 +167,18 @@ impl Bos {
         self.expect(Method::PUT, &format!("/v2/sessiontemplates/{name}"), Some(&template)).await;
     }
 
-    /// Creates a session and gives its name.
+    /// Creates a session and returns its name.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the session is refused.
     pub async fn session(&self, template: &str, operation: &str) -> String {
         self.session_with(&json!({"template_name": template, "operation": operation})).await
     }
 
-    /// Creates a session for some of the nodes of a template and gives its name.
+    /// Creates a session for some of the nodes of a template and returns its name.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the session is refused.
     pub async fn session_of(&self, template: &str, operation: &str, ids: &[String]) -> String {
         let limit = ids.join(",");
         self.session_with(&json!({"template_name": template, "operation": operation, "limit": limit})).await
@@ -189,7 +189,7 @@ impl Bos {
         session["name"].as_str().expect("a name").to_owned()
     }
 
-    /// Waits until a session is complete and gives its record.
+    /// Waits until a session is complete and returns its record.
     pub async fn complete(&self, session: &str) -> Value {
         let complete = async || {
             let path = format!("/v2/sessions/{session}");

@@ -22,7 +22,7 @@ const COPY: &str = "copy";
 /// The account as which the server runs where the test is root, as which it refuses to.
 const ACCOUNT: &str = "postgres";
 
-/// A server on the loopback interface, which syncs to disk as a real one does. It is killed when this is dropped.
+/// A server on the loopback interface, which syncs to disk as a real one does, and is killed on drop.
 pub struct Postgres {
     /// Removed with the value.
     directory: TempDir,

@@ -54,7 +54,7 @@ const ABORTED: i32 = 6;
 /// Lines of a log that are shown when a test fails.
 const LAST_LINES: usize = 5;
 
-/// A mesh of processes. They are killed when it is dropped.
+/// A mesh of processes, killed on drop.
 pub struct Processes {
     /// The REST contract.
     pub bos: Bos,
@@ -127,10 +127,10 @@ impl Processes {
         Self { bos, directory, ports, profile: "simulated", environment, wrapper, running, logged_before }
     }
 
-    /// Adds `text`, a part of a settings file, to the settings. It may begin sections that are there already.
+    /// Merges `text`, a part of a settings file, into the settings, also into existing sections.
     ///
     /// # Panics
-    /// When the two are no settings together.
+    /// When the result is not valid.
     pub fn set(&mut self, text: &str) {
         let file = self.directory.path().join(SETTINGS);
         let held = std::fs::read_to_string(&file).expect("settings");
@@ -139,7 +139,7 @@ impl Processes {
         std::fs::write(file, all.to_string()).expect("a writable directory");
     }
 
-    /// Gives every part that is started from now on an environment variable.
+    /// Sets an environment variable for every part that is started from now on.
     pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
         self.environment.push((name.to_owned(), value.into()));
     }

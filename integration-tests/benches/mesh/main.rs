@@ -1,8 +1,8 @@
 //! Measures the mesh on this machine against its targets.
 //!
-//! `cargo bench -p integration-tests` measures for some minutes on SQLite; options after `--` choose more: `--database
-//! both --scale full` everything, `--only T5,T7` single rows, and `--merge` adds the results of earlier runs. `--help`
-//! lists all. Most rows measure the program `reveille` as a process of its own, which shares the machine with its
+//! `cargo bench -p integration-tests` measures for some minutes on SQLite; options after `--` choose more:
+//! `--database both --scale full` everything, `--only T5,T7` single rows, and `--merge` adds the results of earlier
+//! runs. `--help` lists all. Most rows measure the program `reveille` as a process of its own, which shares the machine with its
 //! database, with the systems around it and with this program.
 //!
 //! - `targets`: the table of rows and their goals

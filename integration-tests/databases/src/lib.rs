@@ -38,8 +38,8 @@ pub async fn every_kind() -> Vec<EmptyDatabase> {
     [sqlite].into_iter().chain(postgres).collect()
 }
 
-/// Address of a new database on the PostgreSQL server of the environment; none when there is no server. It
-/// stays until the server goes, which for tests is a throw-away one.
+/// Address of a new database on the PostgreSQL server of the environment; none without a server. The database stays as
+/// long as the server, which is a throw-away one in tests.
 ///
 /// # Panics
 /// When the server cannot be used.

@@ -52,8 +52,8 @@ pub struct RedfishEmulator {
 }
 
 impl RedfishEmulator {
-    /// Starts `program` with `systems` that are off, and a certificate of `authority`. Those of `deaf` do not
-    /// heed requests to shut down. A system is on so many seconds after it was asked to be.
+    /// Starts `program` with `systems`, all off, and a certificate of `authority`. Systems in `deaf` ignore graceful
+    /// shutdowns. A system turns on `on_after` seconds after the request.
     ///
     /// # Panics
     /// When it does not start.

@@ -22,8 +22,8 @@ pub struct RedfishNodes {
 }
 
 impl RedfishNodes {
-    /// Boots the first `count` nodes of a site, which are the systems of `emulator` in the same order, whenever
-    /// they are switched on. They report so long after that.
+    /// Boots the first `count` nodes of a site, which are the systems of `emulator` in the same order, whenever they
+    /// are switched on. Each reports after the delay `boot`.
     pub fn boot(emulator: std::sync::Arc<RedfishEmulator>, bos: &Bos, count: u32, boot: Duration) -> Self {
         let bos = bos.clone();
         let booting = tokio::spawn(async move {
@@ -55,7 +55,7 @@ impl Drop for RedfishNodes {
     }
 }
 
-/// A node that comes up finds its script at once, since it is not switched on before there is one.
+/// Reports a boot. The script exists already, since no node is switched on without one.
 async fn report(bos: &Bos, node: u32) {
     let request = reqwest::Client::new().get(format!("{}/boot/v1/bootscript", bos.url()));
     let answer = request.query(&[("mac", mac(node))]).timeout(PATIENCE).send().await.expect("an answer");

@@ -66,7 +66,7 @@ impl RedfishSite {
             .expect("a text");
     }
 
-    /// Adds a node and gives its id.
+    /// Adds a node and returns its id.
     pub fn add_node(&mut self, place: &RedfishPlace<'_>) -> String {
         let (id, mac) = (id(self.nodes), mac(self.nodes));
         let (bmc, system) = (place.bmc, path(place.system));

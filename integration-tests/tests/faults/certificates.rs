@@ -137,7 +137,7 @@ async fn unanswered(mesh: &Processes) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_that_are_replaced_while_nodes_boot_cost_nothing_and_an_expired_one_is_named() {
+async fn certificate_rotation_is_seamless_and_an_expired_certificate_is_named() {
     let mut mesh = Processes::prepare();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
     let upstreams = mesh.among(MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) }).await;

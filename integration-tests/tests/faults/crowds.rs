@@ -64,7 +64,7 @@ async fn read(watch: &mut Streaming<WatchComponentsResponse>) -> Result<(usize, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unread_watches_stay_within_their_budget_and_hold_up_nobody() {
+async fn unread_watches_stay_within_budget_and_delay_no_client() {
     let mut mesh = Processes::prepare();
     mesh.set(&format!("[simulator]\nnodes = 1\n[limits]\nstream_bytes = {STREAM_BYTES}\n"));
     mesh.begin().await;

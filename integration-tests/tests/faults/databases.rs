@@ -77,17 +77,17 @@ async fn is_survived(end: impl AsyncFn(&mut Postgres)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_restarted_while_nodes_boot_costs_nothing() {
+async fn database_restart_during_boots_costs_nothing() {
     is_survived(Postgres::stop).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_while_nodes_boot_costs_nothing() {
+async fn database_kill_during_boots_costs_nothing() {
     is_survived(Postgres::kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does() {
+async fn read_only_database_refuses_writes_until_it_is_writable() {
     let Some(server) = Postgres::start().await else { return };
     let (mesh, upstreams) = prepared(&server).await;
     let writer = SteadyWriter::start(&mesh.bos);
@@ -206,7 +206,7 @@ async fn newest(server: &Postgres) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stand_in_without_the_last_commits_takes_over_while_everybody_who_knew_them_dies() {
+async fn failover_that_loses_commits_recovers_without_their_witnesses() {
     let Some(mut server) = Postgres::start().await else { return };
     let (mut mesh, _upstreams) = prepared(&server).await;
     see_through(&mesh.bos, "reboot", "kept").await;

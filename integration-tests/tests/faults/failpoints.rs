@@ -242,7 +242,7 @@ async fn a_crash_at_any_point_repeats_nothing_last_third() {
 /// Where power changes at once, a poll after the crash shows the result. On slow hardware only the power service's
 /// transitions show that the action was requested.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_after_a_slow_power_action_was_taken_repeats_nothing() {
+async fn crash_after_an_accepted_slow_power_action_repeats_nothing() {
     let mut scene = FailpointScene::prepare();
     let pace = Pace { soft_off: SLOW, power_on: SLOW, ..Pace::default() };
     let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) };
@@ -255,7 +255,7 @@ async fn a_crash_after_a_slow_power_action_was_taken_repeats_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_at_any_call_of_simulated_upstreams_repeats_nothing() {
+async fn crash_at_any_simulated_upstream_call_repeats_nothing() {
     let mut scene = FailpointScene::prepare();
     scene.mesh.set(&format!("[simulator]\nnodes = {NODES}\nspeed = 0.0\n"));
     scene.begin(NODES as usize).await;

@@ -19,7 +19,7 @@ const STEP: Duration = Duration::from_millis(500);
 const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_writes_and_all_goes_on_when_there_is_room() {
+async fn full_disk_refuses_writes_until_there_is_room() {
     let mut mesh = Processes::prepare();
     mesh.survive_full_disks();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };

@@ -91,7 +91,7 @@ async fn kill(mesh: &mut Processes, kills: u64, mut random: SeededNumbers) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_that_are_killed_at_random_repeat_nothing_and_lose_nothing() {
+async fn processes_killed_at_random_repeat_and_lose_nothing() {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let seed = number(SEED_VARIABLE, since_epoch.as_nanos() as u64);
     let kills = number(KILLS_VARIABLE, KILLS);
@@ -121,7 +121,7 @@ async fn processes_that_are_killed_at_random_repeat_nothing_and_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_of_every_part_is_no_trouble_for_clients_that_try_again() {
+async fn rolling_restart_is_hidden_from_clients_that_retry() {
     let (mut mesh, upstreams) = prepared().await;
     let bos = mesh.bos.clone();
     let (mark, writer) = (HistoryMark::now(&upstreams), SteadyWriter::start(&bos));

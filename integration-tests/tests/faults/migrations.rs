@@ -70,7 +70,7 @@ async fn survives(part: &'static str, server: Option<Arc<Postgres>>, step: usize
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_at_any_statement_of_a_first_start_leaves_a_database_that_can_be_used() {
+async fn crash_at_any_statement_of_first_start_leaves_database_usable() {
     let mut parts = JoinSet::new();
     for part in OWNERS {
         parts.spawn(survives(part, None, 1));
@@ -90,7 +90,7 @@ async fn the_same_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_none_is_refused_and_left_alone() {
+async fn file_that_is_no_database_is_refused_and_left_alone() {
     let mut start = FirstStart::new("component_registry", None);
     let file = start.mesh.directory.path().join("component-registry.sqlite");
     fs::write(&file, "this is no database, and longer than the header of one. ".repeat(20)).unwrap();

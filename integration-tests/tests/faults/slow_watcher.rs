@@ -20,7 +20,7 @@ const ROUNDS: usize = 50;
 const MOST: u64 = 150;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watcher_that_reads_nothing_is_not_queued_for_and_holds_up_nobody() {
+async fn unread_watch_costs_no_queue_and_delays_no_client() {
     let mesh = Processes::start(1, 0.0).await;
     let mut client = ComponentServiceClient::new(chassis::channel(&mesh.url("component_registry")).unwrap())
         .max_decoding_message_size(chassis::channel::LARGEST_MESSAGE);

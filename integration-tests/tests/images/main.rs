@@ -93,7 +93,7 @@ async fn nodes_boot_what_the_manifest_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_refused_whose_image_cannot_be() {
+async fn session_with_an_unusable_image_is_refused() {
     let objects = [
         ("large/manifest.json".to_owned(), " ".repeat(1_048_577)),
         ("odd/manifest.json".to_owned(), "no manifest".to_owned()),
@@ -124,7 +124,7 @@ async fn a_session_is_refused_whose_image_cannot_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_refused_as_long_as_the_store_does_not_take_the_key() {
+async fn session_is_refused_while_the_store_rejects_the_key() {
     let Some(store) = ObjectStore::start(&store::image("image", "quiet")).await else { return };
     store.tell_key("s3cret-of-yesterday");
     let mesh = mesh(&store).await;
@@ -143,7 +143,7 @@ async fn a_session_is_refused_as_long_as_the_store_does_not_take_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_refused_as_long_as_the_store_is_away() {
+async fn session_is_refused_while_the_store_is_away() {
     let Some(mut store) = ObjectStore::start(&store::image("image", "quiet")).await else { return };
     let mesh = mesh(&store).await;
     template(&mesh.bos, "away", &s3("image", "manifest.json")).await;

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 type Client = EvaluationServiceClient<chassis::Channel>;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_under_way_is_explained_and_what_if_is_answered() {
+async fn booting_node_is_explained_and_hypotheses_are_evaluated() {
     let mesh = Mesh::start(async |settings| settings.simulator.faults = "never-reports=1".into()).await;
     let silent = silent_node(&mesh.settings.simulator.url).await;
     let mut client = Client::new(chassis::channel(&mesh.settings.status_evaluator.url).unwrap());

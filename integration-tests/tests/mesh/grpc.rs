@@ -31,7 +31,7 @@ use tonic_types::StatusExt;
 const COMMON: [&str; 2] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_part_lists_its_services_and_says_that_they_serve() {
+async fn every_part_lists_its_services_as_serving() {
     let mesh = Mesh::start(async |_| {}).await;
     let settings = &mesh.settings;
     let mut told = String::new();
@@ -104,7 +104,7 @@ async fn health(url: &str, service: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_wrong_is_told_in_words_for_programs() {
+async fn refusals_carry_reasons_for_programs() {
     let mesh = Mesh::start(async |_| {}).await;
     let mut told = String::new();
     for (name, refused) in refusals(&mesh).await {

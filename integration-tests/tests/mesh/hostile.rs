@@ -219,7 +219,7 @@ async fn bad_requests_are_refused_by_name_and_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused() {
+async fn malformed_requests_are_refused() {
     let mesh = Mesh::start(async |_| {}).await;
     let gateway = address(&mesh);
     let large = format!("x: {}\r\n", "y".repeat(1 << 20));
@@ -375,7 +375,7 @@ async fn a_bulk_patch_may_name_a_hundred_thousand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_takes_too_long_is_cut_off() {
+async fn slow_clients_are_cut_off() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.patience_seconds = 1;
         settings.gateway.stall_seconds = 1;
@@ -477,7 +477,7 @@ async fn probes_are_answered_when_every_connection_is_at_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_ask_nothing_make_room_for_those_that_do() {
+async fn idle_connections_make_room_for_active_ones() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.patience_seconds = 3600;
         settings.gateway.connections = 4;

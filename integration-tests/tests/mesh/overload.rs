@@ -50,7 +50,7 @@ async fn works(bos: &Bos) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_do_not_read_keep_nobody_else_waiting() {
+async fn clients_that_do_not_read_delay_no_other() {
     let mesh = Mesh::start(async |_| {}).await;
     long_lists(&mesh.bos).await;
     let mut readers = Vec::new();
@@ -70,7 +70,7 @@ async fn clients_that_do_not_read_keep_nobody_else_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_beyond_the_limit_wait_and_are_told_when_to_come_back() {
+async fn lists_beyond_the_limit_wait_or_get_retry_after() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.lists = 2;
         settings.gateway.queue_seconds = 1;
@@ -149,7 +149,7 @@ async fn drip(gateway: SocketAddr, method: &str, path: &str) -> String {
 
 /// More bodies than there are places come by the byte. They have no place until they are complete, and are cut off.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_shut_nobody_out() {
+async fn slow_bodies_shut_no_client_out() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.operators = 16;
         settings.gateway.reports = 16;
@@ -186,7 +186,7 @@ fn all_at_once(reporters: Vec<NodeReporter>, rounds: Range<u32>) -> JoinSet<Node
 
 /// Ten times as many callers as are admitted, each retrying at once when refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
+async fn storm_of_reports_loses_no_acknowledged_report() {
     const NODES: usize = 80;
     const PLACES: u32 = 8;
     const ROUNDS: u32 = 50;
@@ -237,7 +237,7 @@ async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
 
 /// A registry that admits no people and nodes still serves the mesh and its health checks.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_parts_of_the_mesh_are_not_kept_out_by_others() {
+async fn people_and_nodes_never_starve_the_mesh_s_own_calls() {
     let mesh = Mesh::start(async |settings: &mut Settings| {
         settings.limits.reports = 1;
         settings.limits.operators = 1;

@@ -107,7 +107,7 @@ async fn the_gateway_finishes_a_list_that_it_has_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_listen_no_more_do_not_keep_a_part_from_ending() {
+async fn clients_that_stopped_reading_do_not_delay_shutdown() {
     let mut mesh = Processes::start(1, 0.0).await;
     long_list(&mesh.bos).await;
     let _list = reqwest::get(format!("{}/v2/components", mesh.bos.url())).await.unwrap();

@@ -21,7 +21,7 @@ async fn a_port_in_use_is_named_with_its_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_cannot_be_written_is_named_with_its_setting() {
+async fn unwritable_directory_is_named_with_its_setting() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -34,7 +34,7 @@ async fn a_directory_that_cannot_be_written_is_named_with_its_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_key_in_the_settings_is_named_with_its_file() {
+async fn unknown_setting_is_named_with_its_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.toml");
     std::fs::write(&file, "[gateway]\nlissen = \"127.0.0.1:0\"\n").unwrap();

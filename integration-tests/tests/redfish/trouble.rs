@@ -16,7 +16,7 @@ use serde_json::Value;
 const WRONG: &str = "wr0ng-for-the-bmc";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_trouble_is_shown_on_its_node_and_keeps_no_other() {
+async fn each_kind_of_trouble_shows_on_its_node_only() {
     let Some(program) = program() else { return };
     let (ours, foreign) = (CertificateAuthority::new(), CertificateAuthority::new());
     let (fine, stranger) = (id(0), id(1));

@@ -33,7 +33,7 @@ async fn three_sets(scene: &MeshScene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_whose_boot_data_are_refused_are_not_turned_on_and_the_others_are() {
+async fn refused_boot_data_keep_only_their_nodes_off() {
     let scene = MeshScene::new(3 * SET as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 2, "max_power_on_wait_time": 2})).await;
     three_sets(&scene).await;
@@ -58,7 +58,7 @@ async fn nodes_whose_boot_data_are_refused_are_not_turned_on_and_the_others_are(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_node_whose_boot_data_are_refused_costs_the_others_nothing() {
+async fn one_refused_boot_record_costs_other_nodes_nothing() {
     let scene = MeshScene::new(SET as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
@@ -75,7 +75,7 @@ async fn one_node_whose_boot_data_are_refused_costs_the_others_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_turned_on_while_no_boot_data_are_taken() {
+async fn no_node_turns_on_while_boot_data_are_refused() {
     for code in [500, 503] {
         let scene = MeshScene::of(MachinePlan::quick(SET as u32), brisk).await;
         scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;

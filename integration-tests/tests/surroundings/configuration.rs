@@ -15,7 +15,7 @@ const NODES: usize = 8;
 const PLAIN: &str = "plain";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_to_be_configured_is_not_turned_on_while_nobody_takes_that_and_others_are() {
+async fn node_stays_off_while_its_configuration_cannot_be_set() {
     let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
     let bos = &scene.mesh.bos;
     bos.options(&json!({"default_retry_policy": 1})).await;
@@ -37,7 +37,7 @@ async fn who_is_to_be_configured_is_not_turned_on_while_nobody_takes_that_and_ot
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_runs_shows_why_its_new_configuration_is_not_taken_until_it_is() {
+async fn running_node_shows_why_its_configuration_is_not_accepted() {
     let scene = MeshScene::new(NODES as u32).await;
     let bos = &scene.mesh.bos;
     let ids = scene.upstreams.ids();
@@ -57,7 +57,7 @@ async fn a_node_that_runs_shows_why_its_new_configuration_is_not_taken_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_word_of_the_peer_decides_and_no_word_is_waited_for() {
+async fn reported_configuration_status_decides_and_a_missing_one_is_awaited() {
     let scene = MeshScene::new(NODES as u32).await;
     let ids = scene.upstreams.ids();
     let [failed, baffled, silent, fine] = [&ids[..2], &ids[2..4], &ids[4..6], &ids[6..]];
@@ -79,7 +79,7 @@ async fn the_word_of_the_peer_decides_and_no_word_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_configuration_is_refused_is_not_turned_on_and_the_others_are() {
+async fn refused_configuration_keeps_only_its_node_off() {
     let scene = MeshScene::new(NODES as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
@@ -96,7 +96,7 @@ async fn a_node_whose_configuration_is_refused_is_not_turned_on_and_the_others_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_falls_silent_while_it_configures_is_named_and_waited_for() {
+async fn peer_silent_during_configuration_is_named_and_awaited() {
     let pace = Pace { configuration: Duration::from_secs(1), ..Pace::default() };
     let plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES as u32) };
     let scene = MeshScene::of(plan, brisk).await;
@@ -113,7 +113,7 @@ async fn a_peer_that_falls_silent_while_it_configures_is_named_and_waited_for() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_template_without_configuration_asks_nobody_to_configure() {
+async fn template_without_configuration_configures_no_node() {
     let scene = MeshScene::new(NODES as u32).await;
     scene.mesh.bos.template_with(TEMPLATE, |template| template["enable_cfs"] = json!(false)).await;
     let name = scene.boot().await;

@@ -78,27 +78,27 @@ async fn a_transition_is_followed_again_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transition_whose_answer_is_lost_in_a_crash_is_found() {
+async fn transition_with_answer_lost_in_a_crash_is_adopted() {
     is_survived(Pcs, "POST /transitions", Some(TroubleEffect::HangAfter)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transition_that_is_lost_in_a_crash_is_sent_again() {
+async fn transition_lost_in_a_crash_is_sent_again() {
     is_survived(Pcs, "POST /transitions", Some(TroubleEffect::Hang)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn boot_data_whose_answer_is_lost_in_a_crash_are_given_again() {
+async fn boot_data_with_answer_lost_in_a_crash_are_resent() {
     is_survived(Bss, "PUT /bootparameters", Some(TroubleEffect::HangAfter)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn configurations_whose_answer_is_lost_in_a_crash_are_set_again() {
+async fn configuration_with_answer_lost_in_a_crash_is_set_again() {
     is_survived(Cfs, "PATCH /components", Some(TroubleEffect::HangAfter)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_boot_while_the_mesh_is_down_are_not_prepared_again() {
+async fn nodes_booting_while_the_mesh_is_down_are_not_reprepared() {
     let pace = Pace { power_on: STEP, ..Pace::default() };
     let mut mesh =
         MeshProcess::prepare(MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) }, "t", "s").await;

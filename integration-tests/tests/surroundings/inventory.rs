@@ -65,7 +65,7 @@ fn locked(locked: bool) -> NodeChange {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_is_unlocked() {
+async fn node_locked_during_a_session_waits_with_a_reason() {
     let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
     // All nodes are held up before the power-on, which leaves time to lock one.
     scene.upstreams.trouble(ServiceTrouble::status(Bss, 503));
@@ -88,7 +88,7 @@ async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_keeps_an_action_from_a_node_that_was_to_be_sent_again() {
+async fn lock_stops_a_pending_retry() {
     let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, brisk).await;
     scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only("POST /transitions"));
     let ids = scene.upstreams.ids();
@@ -122,7 +122,7 @@ async fn listening() -> MeshScene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_the_inventory_tells_of_is_discovered_at_once() {
+async fn notification_discovers_a_node_at_once() {
     let scene = listening().await;
     let node = scene.first(1);
     let path = format!("/v2/components/{}", node[0]);
@@ -137,7 +137,7 @@ async fn a_node_that_the_inventory_tells_of_is_discovered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_that_the_inventory_tells_of_is_shown_at_once() {
+async fn notification_shows_a_lock_at_once() {
     let scene = listening().await;
     scene.upstreams.trouble(ServiceTrouble::status(Bss, 503));
     let name = scene.boot().await;
@@ -186,7 +186,7 @@ async fn node_enabled_by_hand_is_not_switched_unless_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_removed_during_a_session_says_so_until_it_is_back() {
+async fn node_removed_during_a_session_shows_it_until_back() {
     let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
     scene.upstreams.trouble(ServiceTrouble::status(Bss, 503));
     let name = scene.boot().await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::scene::{MeshScene, TEMPLATE};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_tells_whom_it_leaves_alone() {
+async fn session_lists_the_nodes_it_excludes() {
     let scene = MeshScene::new(4).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     bos.template_with(TEMPLATE, |template| {

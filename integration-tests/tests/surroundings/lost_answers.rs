@@ -24,7 +24,7 @@ async fn was_asked_once(scene: &MeshScene, effect: &TroubleEffect, operation: &s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
+async fn lost_power_on_is_resent_and_lost_answer_is_adopted() {
     for (effect, calls) in [
         (TroubleEffect::HangAfter, 1),
         (TroubleEffect::DropAfter, 1),
@@ -41,7 +41,7 @@ async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_ag
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
+async fn lost_power_off_is_resent_and_lost_answer_is_adopted() {
     for (effect, calls) in [(TroubleEffect::DropAfter, 1), (TroubleEffect::Hang, 2)] {
         let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES) }, brisk).await;
         scene.upstreams.trouble(ServiceTrouble::new(Pcs, effect.clone()).only(POST).times(1));
@@ -53,7 +53,7 @@ async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_is_not_known_what_became_of_a_transition_nothing_else_is_asked_for() {
+async fn transition_in_doubt_blocks_further_requests() {
     let pace = Pace { power_on: SLOW, ..Pace::default() };
     let mut plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) };
     // PCS has more patience than slow nodes need.

@@ -77,7 +77,7 @@ async fn trouble(scene: &MeshScene, services: &[Service], pause: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_mixture_of_trouble_is_survived_without_a_needless_action() {
+async fn any_mixture_of_trouble_causes_no_needless_action() {
     let scene = scene().await;
     // No trouble of a system is the fault of a node.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
@@ -120,7 +120,7 @@ async fn take_nodes_from_one_another(scene: &MeshScene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_take_nodes_from_one_another_ask_for_one_thing_at_a_time() {
+async fn competing_sessions_request_one_action_at_a_time() {
     let scene = scene().await;
     tokio::join!(take_nodes_from_one_another(&scene), trouble(&scene, &[Pcs], 5 * PAUSE));
     eventually("no pending sessions", async || {

@@ -14,7 +14,7 @@ use crate::scene::MeshScene;
 const DISBELIEF: Duration = Duration::from_secs(100);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
+async fn shorter_waits_and_fewer_attempts_apply_to_nodes_under_way() {
     let scene = MeshScene::of(MachinePlan::quick(4), |_| {}).await;
     let ids = scene.upstreams.ids();
     scene.faults(&ids, NodeFaults::hardware(Some(Fault::NeverReports)));
@@ -31,7 +31,7 @@ async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_call_is_about_more_nodes_than_the_option_says() {
+async fn no_call_exceeds_the_batch_option() {
     let scene = MeshScene::new(10).await;
     scene.mesh.bos.options(&json!({"max_component_batch_size": 3})).await;
     let name = scene.boot().await;
@@ -52,7 +52,7 @@ async fn no_call_is_about_more_nodes_than_the_option_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_are_kept_as_wanted_are_brought_back_until_they_are_let_go_of() {
+async fn retained_nodes_are_brought_back_until_released() {
     let scene = MeshScene::new(4).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     assert!(bos.get("/v2/options").await.get("disable_components_on_completion").is_none());
@@ -82,7 +82,7 @@ async fn nodes_that_are_kept_as_wanted_are_brought_back_until_they_are_let_go_of
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_kept_off_and_runs_again_is_asked_to_shut_down() {
+async fn node_retained_off_is_shut_down_when_it_runs() {
     let scene = MeshScene::new(2).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     bos.options(&json!({"disable_components_on_completion": false})).await;
@@ -103,7 +103,7 @@ async fn a_node_that_is_kept_off_and_runs_again_is_asked_to_shut_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strictly_the_twenty_options_of_bos_are_all_there_are() {
+async fn strict_mode_has_only_the_twenty_options_of_bos() {
     let strict = |settings: &mut Settings| settings.compat.strict_bos = true;
     let scene = MeshScene::of(MachinePlan::quick(2), strict).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
@@ -118,7 +118,7 @@ async fn strictly_the_twenty_options_of_bos_are_all_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_back_is_found_as_soon_as_the_option_says() {
+async fn returned_node_is_found_within_the_option_s_period() {
     let scene = MeshScene::new(2).await;
     scene.mesh.bos.options(&json!({"polling_frequency": 3600})).await;
     let ids = scene.upstreams.ids();

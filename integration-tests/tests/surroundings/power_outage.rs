@@ -38,12 +38,12 @@ async fn is_waited_out(trouble: ServiceTrouble, asked: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_that_takes_no_transitions_spends_no_attempts() {
+async fn power_service_refusing_transitions_spends_no_attempts() {
     is_waited_out(ServiceTrouble::status(Pcs, 503).only(POST), POST).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_that_does_not_work_at_all_spends_no_attempts() {
+async fn power_service_outage_spends_no_attempts() {
     is_waited_out(ServiceTrouble::status(Pcs, 503), STATUS).await;
 }
 
@@ -86,12 +86,12 @@ async fn was_had(scene: &MeshScene, session: &str, operations: &[(Service, &str)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inventory_that_is_asked_for_a_session_and_wants_patience_gets_it() {
+async fn inventory_s_retry_after_is_respected_for_sessions() {
     patience_is_had(&[(Hsm, "GET /State/Components")]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_asked_for_a_session_and_wants_patience_gets_it() {
+async fn store_s_retry_after_is_respected_for_sessions() {
     let scene = MeshScene::new(8).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     // The session is taken, and its setup has to wait for the inventory.
@@ -106,6 +106,6 @@ async fn a_store_that_is_asked_for_a_session_and_wants_patience_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_are_asked_for_nodes_and_want_patience_get_it_and_no_attempt_is_spent() {
+async fn retry_after_is_respected_for_nodes_without_spending_attempts() {
     patience_is_had(&[(Bss, "PUT /bootparameters"), (Cfs, "PATCH /components"), (Pcs, POST)]).await;
 }

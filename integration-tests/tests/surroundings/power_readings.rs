@@ -26,7 +26,7 @@ async fn were_left_alone(scene: &MeshScene, ids: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_an_answer_leaves_out_are_held_and_the_others_go_on() {
+async fn nodes_missing_in_an_answer_wait_while_others_continue() {
     let scene = MeshScene::new(40).await;
     scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Omit { fraction: 0.3 }).only(STATUS));
     scene.boot().await;
@@ -54,7 +54,7 @@ async fn nodes_that_an_answer_leaves_out_are_held_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn power_that_is_not_known_is_neither_on_nor_off() {
+async fn unknown_power_is_neither_on_nor_off() {
     for operation in ["boot", "shutdown"] {
         let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(6) }, |_| {}).await;
         let ids = scene.upstreams.ids();

@@ -28,7 +28,7 @@ async fn ends_with_failures(scene: &MeshScene, session: &str, percent: f64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_whose_task_fails_show_the_words_of_the_peer_and_the_others_are_not_concerned() {
+async fn failed_task_shows_the_peer_s_words_on_its_node() {
     let scene = MeshScene::new(NODES as u32).await;
     impatient(&scene).await;
     let ids = scene.upstreams.ids();
@@ -52,7 +52,7 @@ async fn nodes_whose_task_fails_show_the_words_of_the_peer_and_the_others_are_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_fails_once_costs_one_attempt_and_its_words_go() {
+async fn task_failing_once_costs_one_attempt_and_its_error_clears() {
     let scene = MeshScene::new(NODES as u32).await;
     impatient(&scene).await;
     let bad = scene.first(1);
@@ -66,7 +66,7 @@ async fn a_task_that_fails_once_costs_one_attempt_and_its_words_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_its_bmc_did_not_ask_to_shut_down_is_not_forced_off() {
+async fn node_with_a_failed_shutdown_request_is_not_forced_off() {
     let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, |_| {}).await;
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2, "default_retry_policy": 2})).await;
     let ids = scene.upstreams.ids();
@@ -83,7 +83,7 @@ async fn a_node_that_its_bmc_did_not_ask_to_shut_down_is_not_forced_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
+async fn node_that_spoils_a_batch_is_found_and_others_continue() {
     let scene = MeshScene::new(NODES as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
@@ -104,7 +104,7 @@ async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
+async fn batch_too_large_for_the_peer_is_split() {
     let mut plan = MachinePlan::quick(FLEET);
     plan.power.most_nodes = FLEET as usize / 2;
     let scene = MeshScene::of(plan, |_| {}).await;
@@ -123,7 +123,7 @@ async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() {
+async fn node_reserved_elsewhere_is_awaited_and_retried() {
     let scene = MeshScene::new(NODES as u32).await;
     // One refusal more than this would fail the session.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
@@ -144,7 +144,7 @@ async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_until_it_does() {
+async fn results_count_before_the_transition_ends_and_new_requests_wait() {
     let mut plan = MachinePlan::quick(NODES as u32);
     // A minute of patience with the node that never comes on never ends.
     plan.power.minute = Duration::from_secs(3600);
@@ -171,7 +171,7 @@ async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_unt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_off_that_takes_too_long_is_called_off_before_it_is_forced() {
+async fn late_power_off_is_aborted_before_the_forced_one() {
     let mut plan = MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) };
     plan.power.minute = Duration::from_secs(3600);
     let scene = MeshScene::of(plan, |_| {}).await;

@@ -37,7 +37,7 @@ async fn happened(scene: &MeshScene, what: &str, is: impl Fn(&EventKind) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_becomes_of_a_node_is_noticed_within_seconds() {
+async fn node_changes_are_noticed_within_seconds() {
     let pace = Pace { soft_off: STEP, power_on: STEP, configuration: STEP, ..Pace::default() };
     let scene = MeshScene::of(MachinePlan { pace: Some(pace), ..MachinePlan::quick(1) }, usual_pauses).await;
     let ids = scene.first(1);

@@ -37,7 +37,7 @@ fn require(mesh: &MeshProcess, token: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_changes_is_taken_up_and_none_is_seen_anywhere() {
+async fn changed_token_takes_effect_and_none_leaks() {
     let mut mesh = MeshProcess::prepare(MachinePlan::quick(8), FIRST, KEY).await;
     require(&mesh, FIRST);
     mesh.start().await;

@@ -54,7 +54,7 @@ async fn contract_is_swift(scene: &MeshScene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_needs_none_of_the_silent_ones_is_as_fast_as_ever() {
+async fn silent_peers_delay_only_their_own_work() {
     let scene = scene().await;
     let ids = scene.upstreams.ids();
     let (held_up, others) = ids.split_at(NODES / 2);
@@ -97,7 +97,7 @@ async fn sessions_that_run_do_not_need_the_inventory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_set_up_and_nodes_report_and_are_discovered_without_the_power_service() {
+async fn silent_power_service_blocks_neither_setup_nor_reports_nor_discovery() {
     let scene = scene().await;
     silence(&scene, &[Pcs]);
     let ids = scene.upstreams.ids();

@@ -137,21 +137,21 @@ async fn are_contained(effect: TroubleEffect, rows: &[Row]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_that_do_not_answer_are_named_when_their_time_is_up() {
+async fn silent_systems_are_named_at_their_timeout() {
     let late = Some("no whole answer within 1s");
     let rows = [(Hsm, late), (Tapms, late), (S3, late), (Ims, late), (Bss, late), (Cfs, late)];
     are_contained(TroubleEffect::Hang, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_that_send_a_byte_a_second_are_named_when_their_time_is_up() {
+async fn trickling_systems_are_named_at_their_timeout() {
     let late = Some("no whole answer within 1s");
     let rows = [(Hsm, late), (S3, late), (Bss, None), (Cfs, late)];
     are_contained(TroubleEffect::Slow { bytes_per_second: 1 }, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_whose_answers_do_not_end_take_little_memory() {
+async fn endless_answers_take_little_memory() {
     let large = Some("larger than ");
     let rows = [(Hsm, large), (Tapms, large), (S3, large), (Ims, large), (Bss, large), (Cfs, large)];
     are_contained(TroubleEffect::Oversized { megabytes: 500 }, &rows).await;
@@ -165,7 +165,7 @@ async fn systems_that_send_broken_json_are_quoted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_that_send_what_is_no_text_are_quoted() {
+async fn non_text_answers_are_quoted() {
     let odd = Some("not the JSON that was expected");
     // The odd part of the tenants' answer is in a member that the mesh does not read.
     let rows = [(Hsm, odd), (Tapms, None), (S3, Some("not UTF-8")), (Ims, None), (Bss, None), (Cfs, odd)];
@@ -173,11 +173,11 @@ async fn systems_that_send_what_is_no_text_are_quoted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_that_does_not_answer_is_named_when_its_time_is_up() {
+async fn silent_power_service_is_named_at_its_timeout() {
     are_contained(TroubleEffect::Hang, &[(Pcs, Some("no whole answer within 1s"))]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_whose_answers_do_not_end_takes_little_memory() {
+async fn endless_answers_of_power_service_take_little_memory() {
     are_contained(TroubleEffect::Oversized { megabytes: 500 }, &[(Pcs, Some("larger than "))]).await;
 }

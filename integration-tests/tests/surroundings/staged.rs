@@ -59,7 +59,7 @@ fn outcome(succeeded: &[String], failed: &[String], ignored: &[String]) -> Value
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_run_what_was_staged_when_somebody_wants_it() {
+async fn staged_sessions_run_when_applied() {
     let scene = MeshScene::new(NODES).await;
     scene.clear_stage(true).await;
     let all = scene.mesh.bos.get("/v2/components").await;
@@ -106,7 +106,7 @@ async fn nodes_run_what_was_staged_when_somebody_wants_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stays_staged_can_be_applied_again() {
+async fn session_that_stays_staged_can_be_applied_again() {
     for complete_applied in [false, true] {
         let scene = MeshScene::of(MachinePlan::quick(NODES), |settings| {
             settings.sessions.complete_applied = complete_applied;
@@ -137,7 +137,7 @@ async fn what_stays_staged_can_be_applied_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_applied_says_why() {
+async fn failed_apply_names_its_reason() {
     for strict in [false, true] {
         let plan = MachinePlan::quick(NODES);
         let node = plan.hardware.iter().find(|one| one.role == "Compute").unwrap().id.clone();
@@ -257,7 +257,7 @@ async fn sessions_of_the_same_name_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_boot_once_although_the_mesh_is_killed_after_they_were_told_to() {
+async fn nodes_boot_once_though_the_mesh_is_killed_midway() {
     let mut mesh = MeshProcess::prepare(MachinePlan::quick(NODES), "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"clear_stage": true, "default_retry_policy": 1})).await;

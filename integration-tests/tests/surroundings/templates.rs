@@ -68,7 +68,7 @@ async fn is_well_again(scene: &MeshScene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn images_are_judged_by_what_the_store_has() {
+async fn images_are_judged_by_the_store_s_content() {
     let scene = MeshScene::new(2).await;
     let usual = StoredImage::default();
     let kernel =
@@ -124,7 +124,7 @@ async fn images_are_judged_by_what_the_store_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_image_is_looked_at_once_however_many_boot_sets_share_it() {
+async fn shared_image_is_checked_once() {
     let scene = MeshScene::new(2).await;
     let looks = async |times: u64| {
         let requests = [(S3, GET), (S3, HEAD), (Ims, "GET /images/{id}")];
@@ -184,7 +184,7 @@ async fn a_store_in_trouble_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_catalogue_in_trouble_is_as_bad_as_the_options_say() {
+async fn options_decide_how_bad_a_catalogue_in_trouble_is() {
     let scene = MeshScene::new(2).await;
     let bos = &scene.mesh.bos;
     let mut rows = String::new();
@@ -247,7 +247,7 @@ async fn written(bos: &Bos) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_bos_does_not_find_is_not_found_where_it_is_followed_strictly() {
+async fn strict_mode_accepts_images_as_bos_does() {
     let plan = MachinePlan::quick(2);
     let scene = MeshScene::of(plan, |settings| settings.compat.strict_bos = true).await;
     let long = image(|image| image.boot_parameters = "p".repeat(4096));

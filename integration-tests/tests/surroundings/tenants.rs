@@ -211,7 +211,7 @@ async fn to_a_tenant_only_its_own_nodes_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_endpoint_says_what_an_unknown_tenant_is_to_it() {
+async fn each_endpoint_defines_its_answer_to_an_unknown_tenant() {
     let scene = scene(|_| {}).await;
     let template =
         json!({"boot_sets": {"c": {"path": "s3://b/i/manifest.json", "type": "s3", "node_list": ["n0"]}}});
@@ -408,7 +408,7 @@ async fn sessions_of_one_name_are_of_three_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_administrator_deletes_the_sessions_that_match_and_no_namesakes() {
+async fn administrator_deletes_matching_sessions_without_namesakes() {
     let scene = scene(|_| {}).await;
     // The administrator's own session never completes.
     let stuck = scene.upstreams.ids()[6..].to_vec();
@@ -490,7 +490,7 @@ async fn until(scene: &MeshScene, asked: (&str, &str, &str, &str), begins: &str)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_needs_a_tenant_service_in_trouble_is_told_so() {
+async fn requests_that_need_a_troubled_tenant_service_report_it() {
     let scene = scene(brisk).await;
     let template =
         json!({"boot_sets": {"c": {"path": "s3://b/i/manifest.json", "type": "s3", "node_list": ["n0"]}}});
@@ -539,7 +539,7 @@ async fn who_needs_a_tenant_service_in_trouble_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_about_tenants_are_shared_and_only_asked_for_tenants() {
+async fn tenant_queries_are_shared_and_made_only_for_tenants() {
     let scene = scene(|_| {}).await;
     let asked = || scene.upstreams.requests(Tapms, "GET /tenants/{name}");
     scene
@@ -554,7 +554,7 @@ async fn questions_about_tenants_are_shared_and_only_asked_for_tenants() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_change_hands_are_seen_by_their_new_tenant_only() {
+async fn nodes_that_change_hands_show_to_the_new_tenant_only() {
     let scene = scene(|_| {}).await;
     scene.mesh.bos.options(&json!({"polling_frequency": 1, "max_power_on_wait_time": 86_400})).await;
     let blue = scene.bos_of("blue");

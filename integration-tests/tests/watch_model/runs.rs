@@ -89,7 +89,7 @@ async fn watches_keep_their_contract_while_registries_are_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_resumes_from_what_is_forgotten_starts_over() {
+async fn resume_from_forgotten_deletions_starts_over() {
     let mut databases = test_databases::every_kind().await;
     // So many deletions take a minute and more on a server, which only a long run has.
     if from_environment::<f64>(SECONDS).is_none() {

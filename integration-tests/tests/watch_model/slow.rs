@@ -21,7 +21,7 @@ const SIZE: usize = 32_000;
 const UNDER_WAY: usize = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_read_is_told_the_newest_and_keeps_nobody_else() {
+async fn unread_watch_skips_to_the_newest_without_delaying_others() {
     let database = test_databases::every_kind().await.swap_remove(0);
     let site = RegistrySite::start(&database.url, 1, RegistryEnd::Orderly).await;
     let url = &site.urls()[0];

@@ -23,7 +23,7 @@ pub(crate) const OPERATIONS: &[&str] = &[
     "PUT /components/{id}",
 ];
 
-/// Components on a page when the request does not say.
+/// Default number of components on a page.
 const PAGE: usize = 1000;
 
 /// How often the service tries to configure a component.

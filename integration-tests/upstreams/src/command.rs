@@ -108,8 +108,8 @@ pub enum PowerEvent {
         /// How long it is down.
         seconds: f64,
     },
-    /// All that perform a transition die, as with one of several replicas, and the service answers on. It resumes the
-    /// transitions as after a restart.
+    /// The workers of all transitions die, as with one of several replicas, while the service keeps answering. It
+    /// resumes the transitions as after a restart.
     WorkersDie,
     /// Hardware is not sampled, so that power states lag.
     NoSampling {

@@ -45,7 +45,7 @@ struct ButtonPress {
     command: String,
 }
 
-/// Answers one request. `path` comes without `/control`.
+/// Answers one request at `path`, without its prefix `/control`.
 pub(crate) fn answer(
     world: &LiveMachine,
     method: &Method,

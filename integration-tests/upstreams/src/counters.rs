@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_what_was_asked_and_forgets_the_oldest_requests() {
+    fn counts_calls_and_forgets_the_oldest_requests() {
         let mut counters = CallCounters::default();
         for index in 0..LONGEST_LOG + 5 {
             let status = if index % 2 == 0 { 200 } else { 0 };

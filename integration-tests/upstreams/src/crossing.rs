@@ -21,8 +21,8 @@ pub(crate) struct AnswerCrossing {
 }
 
 impl AnswerCrossing {
-    /// Gives an answer to the request that waits for one to be swapped, and the answer to that one in return. Without
-    /// such a request this one waits.
+    /// Swaps this answer with that of another request, which may be waiting here. Without such a request this one
+    /// waits.
     pub(crate) async fn swap(&self, place: Place, answer: SystemAnswer) -> SystemAnswer {
         let (give, given) = oneshot::channel();
         let other = {
@@ -45,7 +45,7 @@ impl AnswerCrossing {
         }
     }
 
-    /// The first answer that came here, for this request and all later ones.
+    /// The first answer for the place, for this request and all later ones.
     pub(crate) fn repeat(&self, place: Place, answer: SystemAnswer) -> SystemAnswer {
         self.kept.lock().entry(place).or_insert(answer).clone()
     }

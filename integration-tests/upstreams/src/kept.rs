@@ -1,4 +1,4 @@
-//! The latest requests with all that they said, so many as memory allows.
+//! The latest requests with their full content, as many as memory allows.
 
 use std::collections::VecDeque;
 

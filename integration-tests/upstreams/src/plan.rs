@@ -124,9 +124,8 @@ impl PowerService {
 }
 
 impl MachinePlan {
-    /// The made-up machine with so many nodes that are off and have nothing wrong with them, with hardware as slow as
-    /// real ones and the power service as shipped. It has its two groups, no partition and no tenant; every image
-    /// exists; nodes do not report.
+    /// A generated machine of `nodes` healthy nodes that are off, with hardware as slow as real ones and the power
+    /// service as shipped: two groups, no partition, no tenant; every image exists; nodes do not report.
     pub fn as_shipped(nodes: u32) -> Self {
         let hardware = topology::generate(nodes);
         Self {

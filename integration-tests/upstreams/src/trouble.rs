@@ -58,7 +58,7 @@ pub enum TroubleEffect {
     DropAfter,
     /// Handled twice, as when a proxy repeats the request; the second answer is returned.
     Twice,
-    /// Handled; the answer goes to the next request for the same operation, and that one's answer comes here.
+    /// Handled; the answer is swapped with that of the next request for the same operation.
     Swap,
     /// Handled; the answer is that of the first request for the same operation.
     Repeat,
@@ -169,7 +169,7 @@ pub(crate) struct CallCourse {
 }
 
 impl TroubleList {
-    /// Adds trouble and gives its number.
+    /// Adds trouble and returns its number.
     pub(crate) fn add(&mut self, trouble: ServiceTrouble, now: Duration) -> u64 {
         self.last += 1;
         let lasts = trouble.seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_meets_the_requests_it_is_for_as_often_as_it_says() {
+    fn trouble_hits_matching_requests_as_often_as_set() {
         let mut troubles = TroubleList::default();
         let start = Duration::ZERO;
         troubles.add(ServiceTrouble::status(Service::Pcs, 503).only("POST /transitions").times(2), start);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn of_trouble_that_excludes_each_other_the_first_happens_and_the_other_waits() {
+    fn exclusive_troubles_take_effect_in_order() {
         let mut troubles = TroubleList::default();
         let start = Duration::ZERO;
         troubles.add(ServiceTrouble::status(Service::Cfs, 500).times(1), start);

@@ -176,7 +176,7 @@ impl Upstreams {
         self.world.power_service(event);
     }
 
-    /// Adds trouble and gives its number.
+    /// Adds trouble and returns its number.
     pub fn trouble(&self, trouble: ServiceTrouble) -> u64 {
         self.world.trouble(trouble)
     }

@@ -21,7 +21,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Cuts the connection that a request came by.
+/// Cuts the connection of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionCut(Arc<AtomicBool>);
 

@@ -114,7 +114,7 @@ impl LiveMachine {
         }
     }
 
-    /// Adds trouble and gives its number.
+    /// Adds trouble and returns its number.
     pub(crate) fn trouble(&self, trouble: ServiceTrouble) -> u64 {
         self.troubles.lock().add(trouble, self.elapsed())
     }

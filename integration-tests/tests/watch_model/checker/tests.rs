@@ -132,7 +132,7 @@ fn after_made(rest: &str) -> String {
 }
 
 #[test]
-fn what_is_in_order_is_not_found_fault_with() {
+fn histories_in_order_pass() {
     let rows = [
         ("nothing happened", ""),
         (

@@ -14,7 +14,7 @@ pub(crate) struct InventoryRecords {
     pub(crate) nodes: Vec<Hardware>,
     /// Hardware other than nodes.
     pub(crate) others: Vec<Hardware>,
-    /// Positions of the nodes in the order of their ids, in which every list comes.
+    /// Positions of the nodes in the order of their ids, the order of every list.
     pub(crate) order: Vec<usize>,
     pub(crate) groups: Groups,
     pub(crate) partitions: Groups,

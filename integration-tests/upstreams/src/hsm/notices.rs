@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscriber_hears_of_what_it_subscribed_to() {
+    fn subscriber_gets_the_notices_it_asked_for() {
         let mut subscriptions = SubscriptionTable::default();
         for text in [
             r#"{"Subscriber":"all","Url":"http://all","Enabled":true,"Roles":["Compute"],"States":["Off","Ready"]}"#,

@@ -435,7 +435,7 @@ impl MachineState {
         self.power.ended(self.now);
     }
 
-    /// Gives back the nodes that a transition reserved.
+    /// Releases the nodes that a transition reserved.
     fn release(&mut self, number: u64) {
         let Some(transition) = self.power.get(number) else { return };
         for position in transition.tasks.iter().filter_map(|task| task.position) {

@@ -113,7 +113,7 @@ impl PowerRecords {
         self.transitions.get_mut(&number)
     }
 
-    /// Keeps a transition, gives its number, and forgets the oldest that are over if it is too much.
+    /// Stores a transition, returns its number, and forgets the oldest finished ones beyond the limit.
     pub(super) fn keep(&mut self, transition: PowerTransition) -> u64 {
         self.last += 1;
         self.tasks += transition.tasks.len();
@@ -241,7 +241,7 @@ impl PowerRecords {
         self.period(now).map_or(now, |period| period.until)
     }
 
-    /// Notes that a node is about to be `!was_on`, and gives the time at which that can be read.
+    /// Notes that a node is about to be `!was_on`, and returns the time of the first reading that shows it.
     pub(super) fn changes(&mut self, now: Duration, position: usize, was_on: bool) -> Duration {
         let period = self.period(now).unwrap_or(SamplingPeriod { from: now, until: now });
         let reading = &mut self.readings[position];
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_as_old_as_the_sampling_makes_it() {
+    fn power_state_is_as_old_as_its_sample() {
         let plan = PowerService { sampling_period: Duration::from_secs(30), ..PowerService::quick() };
         let mut power = PowerRecords::new(plan, 1);
         let second = Duration::from_secs;

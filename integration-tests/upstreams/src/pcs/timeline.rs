@@ -51,7 +51,7 @@ impl TimelineStory {
         Self { shown: story.look(), ..story }
     }
 
-    /// Gives a node a fault before anything happens.
+    /// Sets a node's faults before the story begins.
     fn with(mut self, id: &str, faults: NodeFaults) -> Self {
         let position = self.state.machine.position(id).expect("known");
         self.state.set_faults(position, faults);
@@ -111,7 +111,7 @@ impl TimelineStory {
 }
 
 #[test]
-fn results_show_as_they_come_and_reservations_last_until_a_look_finds_all_done() {
+fn results_show_at_once_and_reservations_last_until_the_check() {
     let story = TimelineStory::new(false, 0, true).ask(1, PowerOperation::On, 1, &[A, B]);
     expect![[r#"
         1   On in-progress: in-progress, in-progress | 2 reserved
@@ -132,7 +132,7 @@ fn without_prompt_results_they_show_when_the_service_looks() {
 }
 
 #[test]
-fn a_reading_that_is_old_delays_results_and_hides_what_happened() {
+fn old_reading_delays_results_and_hides_changes() {
     // Off at 51, which the reading at 60 shows; the service checks 15 s after each beginning.
     let story = TimelineStory::new(true, 30, true).ask(31, PowerOperation::SoftOff, 1, &[A]).ask(
         55,
@@ -150,7 +150,7 @@ fn a_reading_that_is_old_delays_results_and_hides_what_happened() {
 }
 
 #[test]
-fn on_while_off_holds_the_node_fails_for_that_node_only() {
+fn reserved_node_alone_fails_an_overlapping_power_on() {
     let story = TimelineStory::new(true, 0, true)
         .at(0, |state| state.press(simulator::node::PowerCommand::ForceOff, &[2]))
         .ask(3, PowerOperation::SoftOff, 1, &[A, B])
@@ -174,7 +174,7 @@ fn on_while_off_holds_the_node_fails_for_that_node_only() {
 }
 
 #[test]
-fn an_order_in_the_other_direction_before_the_result_is_a_crossing() {
+fn opposite_request_before_the_result_is_a_crossing() {
     let story = TimelineStory::new(true, 0, true).ask(1, PowerOperation::SoftOff, 1, &[A]).ask(
         5,
         PowerOperation::On,
@@ -187,7 +187,7 @@ fn an_order_in_the_other_direction_before_the_result_is_a_crossing() {
 }
 
 #[test]
-fn what_cannot_be_done_fails_at_once_with_the_service_s_words() {
+fn impossible_task_fails_at_once_in_the_service_s_words() {
     let story = TimelineStory::new(false, 0, true)
         .with(C, NodeFaults { hsm_missing: true, ..NodeFaults::default() })
         .with(B, NodeFaults { pcs_task_fails: Some("BMC says 500".into()), ..NodeFaults::default() })
@@ -201,7 +201,7 @@ fn what_cannot_be_done_fails_at_once_with_the_service_s_words() {
 }
 
 #[test]
-fn what_has_no_effect_fails_when_its_time_is_up() {
+fn ineffective_task_fails_at_its_deadline() {
     let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
     let story = TimelineStory::new(false, 0, true).with(A, stuck).ask(0, PowerOperation::On, 1, &[A, B]);
     expect![[r#"
@@ -213,7 +213,7 @@ fn what_has_no_effect_fails_when_its_time_is_up() {
 }
 
 #[test]
-fn off_forces_what_ignores_a_graceful_shutdown() {
+fn off_forces_nodes_that_ignore_a_graceful_shutdown() {
     let stubborn = NodeFaults::hardware(Some(Fault::IgnoresGracefulOff));
     let story = TimelineStory::new(true, 0, true).with(A, stubborn).ask(0, PowerOperation::Off, 1, &[A, B]);
     expect![[r#"
@@ -237,7 +237,7 @@ fn a_restart_turns_everything_on_again() {
 }
 
 #[test]
-fn nobody_waits_without_a_deadline() {
+fn transition_without_deadline_awaits_no_result() {
     let story = TimelineStory::new(true, 0, true).ask(0, PowerOperation::SoftOff, 0, &[A]);
     expect![[r#"
         0   Soft-Off completed: succeeded | 0 reserved
@@ -246,7 +246,7 @@ fn nobody_waits_without_a_deadline() {
 }
 
 #[test]
-fn an_abort_shows_at_the_next_look_and_gives_back_the_nodes() {
+fn abort_shows_at_the_next_check_and_releases_nodes() {
     let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
     let story = TimelineStory::new(false, 0, true).with(A, stuck).ask(0, PowerOperation::On, 1, &[A, B]).at(
         20,
@@ -284,7 +284,7 @@ fn as_shipped(begun: u64) -> [u64; 2] {
 }
 
 #[test]
-fn as_shipped_transitions_end_after_15_or_30_or_45_seconds() {
+fn transitions_as_shipped_end_after_15_30_or_45_seconds() {
     let rows = [0, 10, 13, 15, 20, 27, 28, 29].map(|begun| (begun, as_shipped(begun)));
     expect![[r#"
         [

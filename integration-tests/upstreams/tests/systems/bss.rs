@@ -17,7 +17,7 @@ async fn put(stage: &Stage, hosts: &[&str], kernel: &str) -> (StatusCode, Option
 }
 
 #[tokio::test]
-async fn boot_data_get_a_token_each_time_and_replace_what_was_there() {
+async fn each_put_of_boot_data_gets_a_token_and_replaces() {
     let stage = stage(MachinePlan::quick(4)).await;
     let (status, first) = put(&stage, &[A, B], "s3://i/kernel").await;
     let (_, second) = put(&stage, &[B], "s3://j/kernel").await;
@@ -41,7 +41,7 @@ async fn boot_data_get_a_token_each_time_and_replace_what_was_there() {
 }
 
 #[tokio::test]
-async fn a_script_boots_what_is_held() {
+async fn script_boots_the_stored_data() {
     let stage = stage(MachinePlan::quick(4)).await;
     let (_, token) = put(&stage, &[A], "s3://i/kernel").await;
     let (_, by_name) = stage.get(Bss, "/bootscript?name=x1000c0s0b0n0").await;

@@ -18,7 +18,7 @@ fn spoil(stage: &Stage, id: &str, faults: NodeFaults) {
 }
 
 #[tokio::test]
-async fn a_filter_changes_those_it_knows_and_says_nothing_of_the_others() {
+async fn filter_changes_known_components_and_ignores_others() {
     let stage = stage(MachinePlan::quick(4)).await;
     let change =
         json!({"enabled": false, "desired_config": "c1", "tags": {"bos_session": "s1"}, "state": []});
@@ -66,7 +66,7 @@ async fn a_list_changes_each_of_its_components_or_none() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_node_shows() {
+async fn faults_of_a_node_show() {
     let stage = stage(MachinePlan::quick(4)).await;
     let none = NodeFaults::default;
     spoil(&stage, A, NodeFaults { cfs_missing: true, ..none() });

@@ -53,7 +53,7 @@ async fn components_are_listed_and_filtered() {
 }
 
 #[tokio::test]
-async fn a_query_finds_what_it_names_and_passes_over_what_is_unknown() {
+async fn query_skips_unknown_ids() {
     let stage = machine().await;
     let missing = NodeFaults { hsm_missing: true, ..NodeFaults::default() };
     let change = NodeChange { faults: Some(missing), ..NodeChange::default() };

@@ -33,7 +33,7 @@ async fn gateway() -> (String, mpsc::UnboundedReceiver<Value>) {
 }
 
 #[tokio::test]
-async fn a_node_boots_what_is_held_for_it_reports_it_and_is_configured() {
+async fn node_boots_its_data_reports_and_is_configured() {
     let (gateway_url, mut reports) = gateway().await;
     let stage = stage(MachinePlan { gateway_url, ..MachinePlan::quick(2) }).await;
     let boot = json!({"hosts": [NODE], "params": "quiet", "kernel": "k", "initrd": "i"});

@@ -20,7 +20,7 @@ async fn quick() -> Stage {
     stage(MachinePlan::quick(8)).await
 }
 
-/// Asks for a power-on of one node and gives the id in the answer.
+/// Requests a power-on of one node and returns the id in the answer.
 async fn on(stage: &Stage, id: &str) -> String {
     let body = json!({"operation": "On", "location": [{"xname": id}]});
     let (status, answer) = stage.post(Pcs, "/transitions", body).await;
@@ -78,7 +78,7 @@ async fn transition_of_dead_worker_is_performed_late() {
 }
 
 #[tokio::test]
-async fn restarted_power_service_resumes_what_it_kept() {
+async fn restarted_power_service_resumes_its_transitions() {
     let mut plan = MachinePlan::quick(8);
     plan.power.confirm_period = Duration::from_secs(3600);
     plan.power.prompt_results = false;

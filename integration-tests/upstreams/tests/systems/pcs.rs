@@ -39,7 +39,7 @@ async fn completed(stage: &Stage, id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn power_states_are_told_as_far_as_they_are_known() {
+async fn power_states_show_as_far_as_known() {
     let stage = machine().await;
     stage.upstreams.press(PowerCommand::On, &[A.to_owned()]).expect("known");
     until("on", || stage.upstreams.summary().on == 1).await;

@@ -25,7 +25,7 @@ pub(crate) async fn stage(plan: MachinePlan) -> Stage {
 }
 
 impl Stage {
-    /// Sends a request to a system; the path comes after its base URL.
+    /// Sends a request to a system; `path` follows its base URL.
     pub(crate) async fn send(
         &self,
         service: Service,

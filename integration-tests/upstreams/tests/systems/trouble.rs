@@ -32,7 +32,7 @@ fn asked(stage: &Stage) -> u32 {
 }
 
 #[tokio::test]
-async fn a_request_can_be_lost_before_or_after_it_has_its_effect() {
+async fn request_can_be_lost_before_or_after_its_effect() {
     for (effect, effects) in [
         (TroubleEffect::Hang, 0),
         (TroubleEffect::Drop, 0),
@@ -48,7 +48,7 @@ async fn a_request_can_be_lost_before_or_after_it_has_its_effect() {
 }
 
 #[tokio::test]
-async fn what_is_late_has_its_effect_even_if_nobody_waits_for_it() {
+async fn late_request_takes_effect_after_its_client_left() {
     let stage = spoilt(TroubleEffect::Delay { seconds: 0.5 }).await;
     assert_eq!((transition(&stage).await, asked(&stage)), (None, 0));
     until("accepted", || asked(&stage) == 1).await;
@@ -111,7 +111,7 @@ async fn answers_can_be_late_slow_large_or_broken() {
 }
 
 #[tokio::test]
-async fn neither_a_hung_nor_a_trickling_answer_holds_up_the_end() {
+async fn hung_and_trickling_answers_do_not_delay_shutdown() {
     let stage = spoilt(TroubleEffect::Hang).await;
     stage.upstreams.trouble(ServiceTrouble::new(Hsm, TroubleEffect::Slow { bytes_per_second: 1 }));
     let trickling = stage.send(Hsm, Method::GET, "/groups", None).await.expect("it begins");
@@ -159,7 +159,7 @@ async fn credentials_can_be_required() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_whatever_came_of_them() {
+async fn requests_are_counted_with_any_outcome() {
     let stage = stage(MachinePlan::quick(8)).await;
     stage.post(Pcs, "/power-status", json!({"xname": ["x1000c0s0b0n0", "x1000c0s0b0n1"]})).await;
     stage.post(Pcs, "/power-status", json!({"xname": ["nid1"]})).await;
