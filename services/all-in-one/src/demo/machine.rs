@@ -26,7 +26,7 @@ impl DemoMachine {
     /// Starts the external systems of `settings`, and writes their addresses there.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or for surroundings that nobody here plays.
+    /// When the address cannot be listened on, or for surroundings that cannot be simulated.
     pub(crate) async fn start(settings: &mut Settings, inputs: &DemoInputs) -> anyhow::Result<Self> {
         if settings.is_simulated() {
             return Ok(Self::Simulated);
