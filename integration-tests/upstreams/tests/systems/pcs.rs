@@ -85,7 +85,7 @@ async fn a_malformed_name_spoils_the_whole_request() {
     expect![[r#"
         400 "invalid xnames detected: nid000001"
         400 "invalid powerStateFilter type: maybe"
-        400 "invalid type: string \"all\", expected struct Wanted at line 1 column 5"
+        400 "invalid type: string \"all\", expected struct StatusQuery at line 1 column 5"
     "#]]
     .assert_eq(&seen);
 }
