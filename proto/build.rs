@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Generates both ends of each service. They differ in what is [`SHARED`].
+/// Generates both ends of each service, with different [`SHARED`] types.
 struct Services {
     clients: Box<dyn ServiceGenerator>,
     servers: Box<dyn ServiceGenerator>,

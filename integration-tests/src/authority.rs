@@ -4,11 +4,11 @@ use std::{fs, path::Path};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-/// Who signs certificates.
-pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+/// A certificate authority for tests.
+pub struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, as PEM.
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate.
     pub certificate: String,
     /// Its key.
@@ -17,18 +17,18 @@ pub struct Issued {
 
 /// When a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Validity {
+pub enum CertificateValidity {
     /// For as long as any test runs.
     Now,
     /// Not any more.
     Over,
 }
 
-impl Authority {
-    /// A new one, which nobody trusts yet.
+impl CertificateAuthority {
+    /// A new authority, trusted by no process yet.
     ///
     /// # Panics
-    /// When there is no key for it.
+    /// When a key cannot be made.
     #[must_use]
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -48,7 +48,7 @@ impl Authority {
     /// # Panics
     /// When the directory cannot be written to.
     pub fn issue(&self, directory: &Path) {
-        let Issued { certificate, key } = self.certificate(Validity::Now);
+        let IssuedCertificate { certificate, key } = self.certificate(CertificateValidity::Now);
         fs::write(directory.join("certificate.pem"), certificate).expect("a writable directory");
         fs::write(directory.join("key.pem"), key).expect("a writable directory");
     }
@@ -58,18 +58,18 @@ impl Authority {
     /// # Panics
     /// When there is no key for it.
     #[must_use]
-    pub fn certificate(&self, validity: Validity) -> Issued {
+    pub fn certificate(&self, validity: CertificateValidity) -> IssuedCertificate {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
-        if validity == Validity::Over {
+        if validity == CertificateValidity::Over {
             params.not_after = rcgen::date_time_ymd(2020, 1, 1);
         }
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        Issued { certificate: certificate.pem(), key: key.serialize_pem() }
+        IssuedCertificate { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 }
 
-impl Default for Authority {
+impl Default for CertificateAuthority {
     fn default() -> Self {
         Self::new()
     }

@@ -15,13 +15,13 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct Bos {
     client: reqwest::Client,
     url: String,
-    /// Who speaks; none: the administrator.
+    /// Tenant in the header; none: the administrator.
     tenant: Option<String>,
 }
 
-/// What a request was answered.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct BosAnswer {
     /// HTTP status.
     pub status: StatusCode,
     /// Media type; empty: none.
@@ -38,7 +38,7 @@ impl Bos {
         Self { client, url: url.to_owned(), tenant: None }
     }
 
-    /// The same for a tenant.
+    /// A client on behalf of a tenant.
     #[must_use]
     pub fn of_tenant(&self, name: &str) -> Self {
         Self { tenant: Some(name.to_owned()), ..self.clone() }
@@ -59,7 +59,7 @@ impl Bos {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, reqwest::Error> {
+    ) -> Result<BosAnswer, reqwest::Error> {
         let request = self.client.request(method, format!("{}{path}", self.url));
         let request = match &self.tenant {
             Some(tenant) => request.header("Cray-Tenant-Name", tenant),
@@ -79,18 +79,18 @@ impl Bos {
         } else {
             serde_json::from_str(&text).unwrap_or(Value::String(text))
         };
-        Ok(Answer { status, content_type, body })
+        Ok(BosAnswer { status, content_type, body })
     }
 
     /// Sends a request.
     ///
     /// # Panics
     /// When the gateway cannot be reached.
-    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> BosAnswer {
         self.try_send(method, path, body).await.expect("an answer")
     }
 
-    /// Reads what is at `path`.
+    /// Reads the resource at `path`.
     ///
     /// # Panics
     /// When the answer is not a success.
@@ -126,7 +126,7 @@ impl Bos {
         eventually("discovered components", all_there).await;
     }
 
-    /// One component.
+    /// Reads a component.
     ///
     /// # Panics
     /// When there is no such component.
@@ -147,10 +147,10 @@ impl Bos {
         self.template_with(name, |_| {}).await;
     }
 
-    /// Stores the same template with what `change` makes of it.
+    /// Stores a template after `change` has edited it.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the template is refused.
     pub async fn template_with(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut template = json!({
             "enable_cfs": true,
@@ -167,18 +167,18 @@ impl Bos {
         self.expect(Method::PUT, &format!("/v2/sessiontemplates/{name}"), Some(&template)).await;
     }
 
-    /// Creates a session and gives its name.
+    /// Creates a session and returns its name.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the session is refused.
     pub async fn session(&self, template: &str, operation: &str) -> String {
         self.session_with(&json!({"template_name": template, "operation": operation})).await
     }
 
-    /// Creates a session for some of the nodes of a template and gives its name.
+    /// Creates a session for some of the nodes of a template and returns its name.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the session is refused.
     pub async fn session_of(&self, template: &str, operation: &str, ids: &[String]) -> String {
         let limit = ids.join(",");
         self.session_with(&json!({"template_name": template, "operation": operation, "limit": limit})).await
@@ -189,7 +189,7 @@ impl Bos {
         session["name"].as_str().expect("a name").to_owned()
     }
 
-    /// Waits until a session is complete and gives its record.
+    /// Waits until a session is complete and returns its record.
     pub async fn complete(&self, session: &str) -> Value {
         let complete = async || {
             let path = format!("/v2/sessions/{session}");

@@ -1,4 +1,4 @@
-//! Has parts of a mesh abort where a test wants it.
+//! Arms failpoints, at which parts of a mesh abort.
 
 use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
 
@@ -21,7 +21,7 @@ impl Failpoints {
         Self { directory }
     }
 
-    /// What a part has to find in [`chassis::failpoint::DIRECTORY`].
+    /// Value of [`chassis::failpoint::DIRECTORY`] in a part's environment.
     #[must_use]
     pub fn variable(&self) -> OsString {
         self.directory.path().as_os_str().to_owned()
@@ -36,24 +36,24 @@ impl Failpoints {
         times
     }
 
-    /// Has whoever passes the point next for the `times`th time abort there.
+    /// Arms a point: the part that passes it for the `times`th time from now aborts.
     ///
     /// # Panics
-    /// When that cannot be written down.
+    /// When the directory is not writable.
     pub fn arm(&self, name: &str, times: u32) {
-        // In place of nothing, so that nobody reads half of it.
+        // Renamed into place, so that no part reads half of it.
         let new = self.directory.path().join("new");
         fs::write(&new, times.to_string()).expect("a writable directory");
         fs::rename(new, self.file(name)).expect("a writable directory");
     }
 
-    /// Whether nobody has aborted there yet.
+    /// Whether the point is armed and no part has aborted at it.
     #[must_use]
     pub fn is_armed(&self, name: &str) -> bool {
         self.file(name).exists()
     }
 
-    /// Lets everybody pass again. Tells whether nobody has aborted there.
+    /// Disarms the point. Returns whether it was still armed.
     #[must_use]
     pub fn disarm(&self, name: &str) -> bool {
         fs::remove_file(self.file(name)).is_ok()

@@ -20,13 +20,13 @@ use tokio::time::Instant;
 /// How long to wait for something that happens within a second on an idle machine. Only a hang takes as long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between two looks.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks `look` again and again until it gives something.
+/// Repeats `look` until it returns a value.
 ///
 /// # Panics
-/// When that takes longer than [`PATIENCE`]; says what was waited for.
+/// When that takes longer than [`PATIENCE`]; the message names `what`.
 pub async fn eventually<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
@@ -34,10 +34,10 @@ where
     eventually_shown(what, async || look().await.ok_or("nothing")).await
 }
 
-/// The same for a `look` that tells what it saw instead.
+/// Repeats `look` until it succeeds.
 ///
 /// # Panics
-/// When that takes longer than [`PATIENCE`]; says what was waited for and what was seen last.
+/// When that takes longer than [`PATIENCE`]; the message names `what` and the last failure.
 pub async fn eventually_shown<T, S: Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, S>) -> T {
     let until = Instant::now() + PATIENCE;
     let mut last = None;

@@ -9,7 +9,7 @@ use reveille::{
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use upstreams::{Plan, Upstreams};
+use upstreams::{MachinePlan, Upstreams};
 
 use crate::bos::Bos;
 
@@ -45,7 +45,7 @@ pub fn settings(directory: &TempDir) -> Settings {
 }
 
 impl Mesh {
-    /// Starts a mesh with what `adjust` makes of the settings for a test, and waits until it is ready and
+    /// Starts a mesh with the settings of a test after `adjust` has edited them, and waits until the mesh is ready and
     /// has discovered its fleet.
     ///
     /// # Panics
@@ -59,21 +59,21 @@ impl Mesh {
         Self::launch(directory, settings, listeners, nodes).await
     }
 
-    /// Starts a mesh whose surroundings are played by the systems of `plan`, each over its own API, with what
-    /// `adjust` makes of the settings, and waits until it is ready and has discovered its nodes.
+    /// Starts a mesh among the systems of `plan`, each played over its own API, with the settings after `adjust` has
+    /// edited them, and waits until the mesh is ready and has discovered its nodes.
     ///
     /// # Panics
     /// When it does not start.
-    pub async fn among(plan: Plan, adjust: impl AsyncFnOnce(&mut Settings)) -> (Self, Upstreams) {
+    pub async fn among(plan: MachinePlan, adjust: impl AsyncFnOnce(&mut Settings)) -> (Self, Upstreams) {
         let directory = tempfile::tempdir().expect("a directory");
         let mut settings = settings(&directory);
         surroundings::csm(&mut settings);
         let listeners = Listeners::bind(&mut settings).await.expect("free ports");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let plan = Plan { gateway_url: settings.gateway.url.clone(), ..plan };
+        let plan = MachinePlan { gateway_url: settings.gateway.url.clone(), ..plan };
         let upstreams = Upstreams::start(plan, listener).expect("upstreams");
         surroundings::play(&mut settings, &upstreams);
-        // Real ones are looked at less often; a test has no time.
+        // Shorter than in production, where polls load real systems.
         settings.power.follow_seconds = 0.1;
         settings.power.poll_seconds = 0.2;
         settings.configuration.poll_seconds = 0.2;

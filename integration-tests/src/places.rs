@@ -2,8 +2,8 @@
 
 use chassis::Settings;
 
-/// Gives every part that owns data a new database on the PostgreSQL server of the environment. Says whether
-/// there is one.
+/// Gives every part that owns data a new database on the PostgreSQL server of the environment. Returns whether there is
+/// such a server.
 ///
 /// # Panics
 /// When the server cannot be used.

@@ -7,9 +7,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Where the range of ports for parts begins. It ends before the range from which the system gives clients
-/// theirs: a client that tries to reach a part that is down might else get the very port it looks for, and be
-/// connected to itself.
+/// First port of the range for parts. The range ends below the system's ephemeral ports: a client that tries to reach a
+/// stopped part might otherwise get the very port that it connects to, and be connected to itself.
 const FIRST_PORT: u16 = 12_000;
 
 /// Ports in one block. A process of tests takes as many blocks as it needs.
@@ -21,16 +20,15 @@ const BLOCKS: u16 = 2_500;
 /// The blocks that this process has. Each is its own as long as its file is locked, which is until it ends.
 static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// Ports that nobody listens on, and that stay free while whoever listens is down: neither the system nor tests
-/// that run at the same time in other processes take them.
+/// Unused ports that stay free while their part is down: neither the system nor tests in other processes take them.
 ///
 /// # Panics
-/// When so many are not to be had.
+/// When too few ports are free.
 #[must_use]
 pub fn free_ports(count: usize) -> Vec<u16> {
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut ports = Vec::new();
-    // Processes that start at the same time look at different blocks first.
+    // Processes that start at the same time begin with different blocks.
     let begin = std::process::id() % u32::from(BLOCKS);
     for index in 0..u32::from(BLOCKS) {
         let block = ((begin + index) % u32::from(BLOCKS)) as u16;
@@ -46,7 +44,7 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     panic!("fewer than {count} ports are free");
 }
 
-/// Takes a block; none when somebody has it.
+/// Locks a block of ports; none when another process has locked it.
 fn lock(block: u16) -> Option<File> {
     let directory: PathBuf = std::env::temp_dir().join("reveille-test-ports");
     std::fs::create_dir_all(&directory).expect("a directory for locks");

@@ -22,7 +22,7 @@ const COPY: &str = "copy";
 /// The account as which the server runs where the test is root, as which it refuses to.
 const ACCOUNT: &str = "postgres";
 
-/// A server on the loopback interface, which syncs to disk as a real one does. It is killed when this is dropped.
+/// A server on the loopback interface, which syncs to disk as a real one does, and is killed on drop.
 pub struct Postgres {
     /// Removed with the value.
     directory: TempDir,
@@ -95,10 +95,10 @@ impl Postgres {
         self.sql_in("postgres", statement).await
     }
 
-    /// The same in one of its databases.
+    /// Runs a statement in one of the server's databases.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the statement is refused.
     pub async fn sql_in(&self, database: &str, statement: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
         let done =
@@ -127,19 +127,19 @@ impl Postgres {
         panic!("the server does not start");
     }
 
-    /// Ends it in order: connections are cut off, what is in memory is written.
+    /// Stops the server in order: connections are closed, memory is written.
     ///
     /// # Panics
-    /// When it does not end.
+    /// When the server does not stop.
     pub async fn stop(&mut self) {
         self.end("-INT").await;
     }
 
-    /// Ends it without warning, as a crash of the machine does for whoever uses it. (Its other processes notice and
-    /// end as well.)
+    /// Kills the server, as a crash of the machine does from its clients' point of view. (Its other processes notice
+    /// and end as well.)
     ///
     /// # Panics
-    /// When it had ended before.
+    /// When the server had ended before.
     pub async fn kill(&mut self) {
         self.end("-KILL").await;
     }
@@ -157,7 +157,7 @@ impl Postgres {
         fs::write(copy.join("standby.signal"), "").expect("a stand-in");
     }
 
-    /// Ends it without warning, and lets the copy take its place, which lacks what was committed since.
+    /// Kills the server and fails over to the copy, which lacks the commits since it was made.
     ///
     /// # Panics
     /// When there is no copy or it does not take over.
@@ -208,7 +208,7 @@ impl Postgres {
         asked.status().await.expect("pg_isready").success()
     }
 
-    /// A program as the account of the server. What it becomes has the same process id.
+    /// A program that runs as the account of the server, under the process id of the spawned child.
     fn command(&self, program: &str) -> Command {
         let program = self.programs.join(program);
         let mut command = if is_root() {
@@ -225,7 +225,7 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// Ends also what is left of servers that were killed: not each of their processes always notices.
+    /// Ends also the remaining processes of killed servers: not each of them always notices.
     fn drop(&mut self) {
         if let Some(running) = &mut self.running {
             // It may have ended.

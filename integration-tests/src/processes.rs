@@ -16,7 +16,7 @@ use tokio::{
     net::TcpListener,
     process::{Child, Command},
 };
-use upstreams::{Plan, Service, Upstreams};
+use upstreams::{MachinePlan, Service, Upstreams};
 
 use crate::{PATIENCE, bos::Bos, eventually, ports::free_ports};
 
@@ -34,7 +34,7 @@ pub const PARTS: [(&str, &str); 7] = [
 /// Enough to follow a request from part to part.
 const LOG: &str = "info,chassis=debug,gateway=debug";
 
-/// The systems of the profile for CSM: the section of the settings and who plays it.
+/// Systems of the profile for CSM: the section of the settings and the played system.
 pub const PEERS: [(&str, Service); 7] = [
     ("inventory.hsm", Service::Hsm),
     ("power.pcs", Service::Pcs),
@@ -54,7 +54,7 @@ const ABORTED: i32 = 6;
 /// Lines of a log that are shown when a test fails.
 const LAST_LINES: usize = 5;
 
-/// A mesh of processes. They are killed when it is dropped.
+/// A mesh of processes, killed on drop.
 pub struct Processes {
     /// The REST contract.
     pub bos: Bos,
@@ -72,12 +72,12 @@ pub struct Processes {
 
 /// How a program ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramExit {
     /// Its exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Standard output.
     pub output: String,
-    /// What it complained about or logged.
+    /// Standard error: complaints and logs.
     pub errors: String,
 }
 
@@ -85,12 +85,12 @@ pub struct Ended {
 ///
 /// # Panics
 /// When it cannot be started or does not end in time.
-pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
+pub async fn run(binary: &str, arguments: &[&str]) -> ProgramExit {
     let mut command = Command::new(binaries().join(binary));
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, command.output()).await;
     let ended = ended.unwrap_or_else(|_| panic!("{binary} {arguments:?} does not end")).expect("a process");
-    Ended {
+    ProgramExit {
         status: ended.status,
         output: String::from_utf8_lossy(&ended.stdout).into_owned(),
         errors: String::from_utf8_lossy(&ended.stderr).into_owned(),
@@ -110,10 +110,10 @@ impl Processes {
         mesh
     }
 
-    /// A mesh that is not started yet, on a simulated fleet unless [`Self::among`] says otherwise.
+    /// A mesh that is not started yet, on a simulated fleet unless [`Self::among`] replaces it.
     ///
     /// # Panics
-    /// When there is no room for it.
+    /// When the files cannot be written.
     #[must_use]
     pub fn prepare() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
@@ -127,10 +127,10 @@ impl Processes {
         Self { bos, directory, ports, profile: "simulated", environment, wrapper, running, logged_before }
     }
 
-    /// Adds `text`, a part of a settings file, to the settings. It may begin sections that are there already.
+    /// Merges `text`, a part of a settings file, into the settings, also into existing sections.
     ///
     /// # Panics
-    /// When the two are no settings together.
+    /// When the result is not valid.
     pub fn set(&mut self, text: &str) {
         let file = self.directory.path().join(SETTINGS);
         let held = std::fs::read_to_string(&file).expect("settings");
@@ -139,12 +139,13 @@ impl Processes {
         std::fs::write(file, all.to_string()).expect("a writable directory");
     }
 
-    /// Gives every part that is started from now on an environment variable.
+    /// Sets an environment variable for every part that is started from now on.
     pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
         self.environment.push((name.to_owned(), value.into()));
     }
 
-    /// Has every part that is started from now on be told when a file must not grow, as on a full disk, and live on.
+    /// Has every part started from now on ignore `SIGXFSZ`, so that a file that must not grow fails its writes, as on a
+    /// full disk.
     pub fn survive_full_disks(&mut self) {
         self.wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""].map(str::to_owned).to_vec();
     }
@@ -192,16 +193,16 @@ impl Processes {
     ///
     /// # Panics
     /// When they cannot be had.
-    pub async fn among(&mut self, plan: Plan) -> Upstreams {
+    pub async fn among(&mut self, plan: MachinePlan) -> Upstreams {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let plan = Plan { gateway_url: self.bos.url().to_owned(), ..plan };
+        let plan = MachinePlan { gateway_url: self.bos.url().to_owned(), ..plan };
         let upstreams = Upstreams::start(plan, listener).expect("upstreams");
         let mut text = String::new();
         for (peer, service) in PEERS {
             let url = upstreams.url_of(service);
             writeln!(text, "[{peer}]\nurl = \"{url}\"").expect("a text grows");
         }
-        // Real ones are looked at less often; a test has no time.
+        // Shorter than in production, where polls load real systems.
         text += "[power]\nfollow_seconds = 0.1\npoll_seconds = 0.2\nconfirm_seconds = 0.0\n";
         text += "[configuration]\npoll_seconds = 0.2\n[inventory]\nlock_poll_seconds = 0.2\n";
         self.set(&text);
@@ -240,10 +241,10 @@ impl Processes {
         names.filter(|part| simulated || *part != "simulator").collect()
     }
 
-    /// Starts the parts again that have aborted, and tells which.
+    /// Restarts the parts that have aborted, and returns their names.
     ///
     /// # Panics
-    /// When one has ended in another way.
+    /// When a part has ended in another way.
     pub fn replace_aborted(&mut self) -> Vec<&'static str> {
         let mut aborted = Vec::new();
         for (part, child) in &mut self.running {
@@ -340,7 +341,7 @@ impl Processes {
         assert!(ended.success(), "{part} ended with {ended}; its log:\n{}", self.log(part));
     }
 
-    /// What a part has logged.
+    /// Log of a part.
     #[must_use]
     pub fn log(&self, part: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(format!("{part}.log"))).unwrap_or_default()
@@ -370,7 +371,7 @@ fn settings(directory: &TempDir, ports: &[u16]) -> String {
     text
 }
 
-/// Adds `more` to what is there, section by section.
+/// Merges `more` into the settings, section by section.
 fn merge(all: &mut toml::Table, more: toml::Table) {
     for (key, value) in more {
         match (all.get_mut(&key), value) {

@@ -36,7 +36,7 @@ impl<M: Message> From<M> for Encoded<M> {
     }
 }
 
-/// What a server can answer with.
+/// Answer of a server.
 pub trait Answer {
     /// Writes it as it is on the wire.
     ///

@@ -25,5 +25,5 @@ pub use reveille::template::v1 as template;
 pub use reveille::tenant::v1 as tenant;
 pub use reveille::watch::v1 as watch;
 
-/// Every file of this crate and what it imports, as server reflection wants it.
+/// Every file of this crate and its imports, for server reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

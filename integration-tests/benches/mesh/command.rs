@@ -1,4 +1,4 @@
-//! What to measure, where, and how thoroughly.
+//! Options: rows, databases and thoroughness.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,19 @@ use crate::targets::TARGETS;
 
 /// Measures what the mesh does on this machine and compares it with its targets.
 ///
-/// Everything shares the machine: the mesh, its databases, the systems around it, and who measures.
+/// Everything shares the machine: the mesh, its databases, the systems around it, and the callers.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo bench -p integration-tests --")]
-pub struct Command {
+pub struct BenchCommand {
     /// Where the mesh keeps its data
     #[arg(long, value_enum, default_value = "sqlite")]
-    pub database: Databases,
-    /// Rows to measure, such as T5,T7,O1; `none` measures nothing, for a page of what was measured before
+    pub database: DatabaseChoice,
+    /// Rows to measure, such as T5,T7,O1; `none` measures nothing, for a page of earlier results
     #[arg(long, value_delimiter = ',', value_name = "IDS", value_parser = known)]
     pub only: Vec<String>,
     /// Quick: some minutes, at most 10,000 components. Full: everything, about 20 minutes for each database
     #[arg(long, value_enum, default_value = "quick")]
-    pub scale: Scale,
+    pub scale: BenchScale,
     /// How often each figure is measured; the most expensive ones less often
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
@@ -41,7 +41,7 @@ pub struct Command {
     pub bench: bool,
 }
 
-/// What picks no row.
+/// Name that picks no row.
 const NONE: &str = "none";
 
 fn known(word: &str) -> Result<String, String> {
@@ -52,25 +52,25 @@ fn known(word: &str) -> Result<String, String> {
 
 /// Which databases to measure on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Databases {
+pub enum DatabaseChoice {
     /// One file for each part
     Sqlite,
     /// A server of its own, which syncs to disk as a real one does
     Postgresql,
-    /// One after the other
+    /// Both in turn
     Both,
 }
 
 /// How thorough to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Scale {
-    /// For people who wait
+pub enum BenchScale {
+    /// For quick feedback
     Quick,
     /// For results that are published
     Full,
 }
 
-impl Scale {
+impl BenchScale {
     /// Either of two values.
     pub fn of<T>(self, quick: T, full: T) -> T {
         match self {

@@ -11,16 +11,16 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep_until};
 
 use crate::samples::milliseconds;
 
-/// What came of a time of calling.
+/// Result of a period of calls.
 #[derive(Default)]
-pub struct Load {
+pub struct LoadResult {
     /// From the first call to the last answer.
     pub took: Duration,
     /// How long each call took, in milliseconds, and when it was answered.
     pub answers: Vec<(Instant, f64)>,
 }
 
-impl Load {
+impl LoadResult {
     /// Answers in a second.
     pub fn rate(&self) -> f64 {
         self.answers.len() as f64 / self.took.as_secs_f64()
@@ -36,7 +36,7 @@ impl Load {
 ///
 /// # Panics
 /// When a call does.
-pub async fn callers<C, F>(at_once: usize, lasting: Duration, call: C) -> Load
+pub async fn callers<C, F>(at_once: usize, lasting: Duration, call: C) -> LoadResult
 where
     C: Fn(usize) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + Send,
@@ -56,14 +56,14 @@ where
         });
     }
     let answers = callers.join_all().await.concat();
-    Load { took: began.elapsed(), answers }
+    LoadResult { took: began.elapsed(), answers }
 }
 
 /// So many calls a second, whether or not the ones before were answered, for so long.
 ///
 /// # Panics
 /// When a call does.
-pub async fn pace<C, F>(a_second: u32, lasting: Duration, call: C) -> Load
+pub async fn pace<C, F>(a_second: u32, lasting: Duration, call: C) -> LoadResult
 where
     C: Fn(usize) -> F,
     F: Future<Output = ()> + Send + 'static,
@@ -80,7 +80,7 @@ where
         calls.spawn(answered(call(number as usize)));
     }
     let answers = calls.join_all().await;
-    Load { took: began.elapsed(), answers }
+    LoadResult { took: began.elapsed(), answers }
 }
 
 /// All of these calls as soon as may be, so many of them at a time; gives how long it took until the last was answered.

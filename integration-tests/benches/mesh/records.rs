@@ -14,13 +14,13 @@ use crate::stage::{Server, Stage};
 /// Components in one request that creates them.
 const AT_ONCE: usize = 5_000;
 
-/// How often such a request is sent before it counts as failed. On a loaded machine the pings of a connection may stay
-/// unanswered for too long while a million components are taken in; that is told, and no reason to measure nothing.
+/// Attempts of a request. On a loaded machine the pings of a connection may stay unanswered for too long while a
+/// million components are created; the failure is reported, and the measurement continues.
 const TRIES: u32 = 5;
 
 /// How much text each component has.
 #[derive(Clone, Copy, Debug)]
-pub enum Size {
+pub enum RecordSize {
     /// About a kilobyte of JSON, as the original was measured with.
     Usual,
     /// About 1.6 kilobytes, as on a large machine.
@@ -30,22 +30,22 @@ pub enum Size {
 /// Which components belong to a session of their own and have a status of their own.
 pub type Chosen = fn(usize) -> bool;
 
-/// A mesh with components that nobody acts on, as [`fill`] makes them.
+/// A mesh with inactive components, as [`fill`] makes them.
 ///
 /// # Panics
 /// When it does not start.
-pub async fn filled(stage: &Stage, count: usize, size: Size, chosen: Chosen) -> Server {
+pub async fn filled(stage: &Stage, count: usize, size: RecordSize, chosen: Chosen) -> Server {
     let server = Server::empty(stage).await;
     fill(&server, count, size, chosen).await;
     server
 }
 
-/// Creates components that nobody acts on. The chosen ones belong to the session `chosen` and failed, all others
-/// belong to `others`.
+/// Creates components outside any work of the mesh. The chosen ones belong to the session `chosen` and failed, all
+/// others belong to `others`.
 ///
 /// # Panics
-/// When they are refused.
-pub async fn fill(server: &Server, count: usize, size: Size, chosen: Chosen) {
+/// When a call is refused.
+pub async fn fill(server: &Server, count: usize, size: RecordSize, chosen: Chosen) {
     let mut registry = server.registry();
     let ids: Vec<_> = (0..count).collect();
     for chunk in ids.chunks(AT_ONCE) {
@@ -65,7 +65,7 @@ pub fn id(n: usize) -> String {
     format!("x{}c{}s{}b{}n{}", 1000 + n / 256, n / 32 % 8, n / 4 % 8, n / 2 % 2, n % 2)
 }
 
-fn component(n: usize, size: Size, chosen: bool) -> Component {
+fn component(n: usize, size: RecordSize, chosen: bool) -> Component {
     let status = |word: &str| Status { status_override: Some(word.into()), ..Status::default() };
     let desired = DesiredState {
         boot_artifacts: Some(artifacts(size)),
@@ -83,11 +83,11 @@ fn component(n: usize, size: Size, chosen: bool) -> Component {
     }
 }
 
-fn actual(size: Size) -> ActualState {
+fn actual(size: RecordSize) -> ActualState {
     ActualState { boot_artifacts: Some(artifacts(size)), ..ActualState::default() }
 }
 
-fn artifacts(size: Size) -> BootArtifacts {
+fn artifacts(size: RecordSize) -> BootArtifacts {
     BootArtifacts {
         kernel: Some("s3://boot-images/5c8d9f3e/kernel".into()),
         kernel_parameters: Some(parameters(size)),
@@ -97,10 +97,10 @@ fn artifacts(size: Size) -> BootArtifacts {
 }
 
 /// Kernel parameters.
-pub fn parameters(size: Size) -> String {
+pub fn parameters(size: RecordSize) -> String {
     let words = match size {
-        Size::Usual => 12,
-        Size::Long => 28,
+        RecordSize::Usual => 12,
+        RecordSize::Long => 28,
     };
     "console=ttyS0,115200 ".repeat(words)
 }
@@ -126,10 +126,10 @@ pub fn failed_of_session<'a>(ids: impl Iterator<Item = &'a String>, session: &st
 /// Images that nodes boot by turns.
 const BOOTED: [&str; 2] = ["7a41c2d0", "e93b6f18"];
 
-/// What nodes boot. Each boots another image than before, so that all that it reports is news.
-pub struct Boots(Vec<AtomicUsize>);
+/// Boot reports of nodes. Each names another image than the one before, so that the whole report is news.
+pub struct BootReports(Vec<AtomicUsize>);
 
-impl Boots {
+impl BootReports {
     /// Of so many nodes.
     pub fn of(count: usize) -> Self {
         Self((0..count).map(|_| AtomicUsize::new(0)).collect())
@@ -145,7 +145,7 @@ impl Boots {
 pub fn report(n: usize, boot: usize) -> PatchComponentsRequest {
     let artifacts = BootArtifacts {
         kernel: Some(format!("s3://boot-images/{}/kernel", BOOTED[boot])),
-        ..artifacts(Size::Usual)
+        ..artifacts(RecordSize::Usual)
     };
     let actual_state = ActualState { boot_artifacts: Some(artifacts), ..ActualState::default() };
     let report = Component { id: id(n), actual_state: Some(actual_state), ..Component::default() };
@@ -157,7 +157,7 @@ pub fn report_bodies() -> [Value; BOOTED.len()] {
     BOOTED.map(|image| {
         json!({"actual_state": {"boot_artifacts": {
             "kernel": format!("s3://boot-images/{image}/kernel"),
-            "kernel_parameters": parameters(Size::Usual),
+            "kernel_parameters": parameters(RecordSize::Usual),
             "initrd": "s3://boot-images/5c8d9f3e/initrd",
         }}})
     })

@@ -1,4 +1,4 @@
-//! Many measured values, and what is said of them.
+//! Statistics of measured values.
 
 use std::{
     future::Future,

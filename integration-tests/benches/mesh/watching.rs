@@ -15,7 +15,7 @@ use tonic::Streaming;
 
 use crate::stage::Server;
 
-/// Longest that anything is waited for: only what hangs takes as long.
+/// Limit of any wait: only a hang takes as long.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Waits until the mesh has so many components.
@@ -64,9 +64,9 @@ pub async fn components(server: &Server, resume_revision: u64) -> Streaming<Watc
 }
 
 /// A watch of sessions.
-pub struct Sessions(Streaming<WatchSessionsResponse>);
+pub struct SessionWatch(Streaming<WatchSessionsResponse>);
 
-impl Sessions {
+impl SessionWatch {
     /// Begins to watch.
     ///
     /// # Panics

@@ -8,9 +8,9 @@ use uuid::Uuid;
 /// `postgres://postgres@127.0.0.1:5432/postgres`.
 pub const POSTGRES: &str = "REVEILLE_TEST_POSTGRES";
 
-/// A database that nobody else uses.
+/// A database that no other test uses.
 pub struct EmptyDatabase {
-    /// What it is on, for messages.
+    /// Database system, for messages.
     pub kind: &'static str,
     /// Where it is.
     pub url: String,
@@ -19,14 +19,14 @@ pub struct EmptyDatabase {
 }
 
 impl EmptyDatabase {
-    /// The database at `url`, which somebody else keeps.
+    /// An existing database at `url`.
     pub fn at(url: String) -> Self {
         let kind = if url.starts_with("sqlite:") { "sqlite" } else { "postgresql" };
         Self { kind, url, _directory: None }
     }
 }
 
-/// One empty database of every kind that there is.
+/// An empty database of every kind.
 ///
 /// # Panics
 /// When the PostgreSQL server of the environment cannot be used.
@@ -38,8 +38,8 @@ pub async fn every_kind() -> Vec<EmptyDatabase> {
     [sqlite].into_iter().chain(postgres).collect()
 }
 
-/// Address of a new database on the PostgreSQL server of the environment; none when there is no server. It
-/// stays until the server goes, which for tests is a throw-away one.
+/// Address of a new database on the PostgreSQL server of the environment; none without a server. The database stays as
+/// long as the server, which is a throw-away one in tests.
 ///
 /// # Panics
 /// When the server cannot be used.

@@ -6,21 +6,21 @@ use std::{
     process::Stdio,
 };
 
-use crate::{authority::Authority, eventually, tools};
+use crate::{authority::CertificateAuthority, eventually, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// Who may use a BMC.
+/// User of every BMC.
 pub const USER: &str = "root";
 /// With this password.
 pub const PASSWORD: &str = "s3cret-of-the-bmc";
 
-/// Whom the BMC lets in: [`USER`] with [`PASSWORD`], hashed at the lowest cost.
+/// Password file of the BMC: [`USER`] with [`PASSWORD`], hashed at the lowest cost.
 const USERS: &str = "root:$2b$04$5q1O7AQEBbS5qnaBzremkuMuzFlTmVLlmfn/DVF4ZJicPv1l9d.TW";
 
-/// The program itself, with the delay of power-ons that it is told instead of random ones of all changes of power. It
-/// notes every reset that it is asked for. Its list of systems and the like come before this.
+/// The emulator's program, with a fixed delay of power-ons in place of random delays of all changes of power, and with
+/// a record of every reset. The list of systems and other values are put before it.
 const CONFIGURATION: &str = r#"
 from sushy_tools.emulator.resources.systems import fakedriver
 switch = fakedriver.FakeDriver.set_power_state
@@ -43,7 +43,7 @@ pub fn program() -> Option<PathBuf> {
 }
 
 /// An emulator that runs until it is dropped.
-pub struct Emulator {
+pub struct RedfishEmulator {
     /// Where its Redfish service is, without path.
     pub url: String,
     directory: TempDir,
@@ -51,15 +51,15 @@ pub struct Emulator {
     _process: Child,
 }
 
-impl Emulator {
-    /// Starts `program` with `systems` that are off, and a certificate of `authority`. Those of `deaf` do not
-    /// heed requests to shut down. A system is on so many seconds after it was asked to be.
+impl RedfishEmulator {
+    /// Starts `program` with `systems`, all off, and a certificate of `authority`. Systems in `deaf` ignore graceful
+    /// shutdowns. A system turns on `on_after` seconds after the request.
     ///
     /// # Panics
     /// When it does not start.
     pub async fn start(
         program: &Path,
-        authority: &Authority,
+        authority: &CertificateAuthority,
         systems: &[&str],
         deaf: &[&str],
         on_after: u32,
@@ -88,10 +88,10 @@ impl Emulator {
         Self { url, directory, client, _process: process }
     }
 
-    /// What the BMC says of the power of a system.
+    /// Power state of a system as the BMC reports it.
     ///
     /// # Panics
-    /// When it does not say it.
+    /// When the BMC reports none.
     pub async fn power(&self, system: usize) -> String {
         let request = self.client.get(format!("{}{}", self.url, path(system)));
         let answer = request.basic_auth(USER, Some(PASSWORD)).send().await.expect("an answer");
@@ -100,10 +100,10 @@ impl Emulator {
         system["PowerState"].as_str().expect("a text").to_owned()
     }
 
-    /// The resets that the BMC was asked for, in order: names of systems and kinds of reset.
+    /// Resets that the BMC was asked for, in order: names of systems and kinds of reset.
     ///
     /// # Panics
-    /// When nobody notes them.
+    /// When no record of them exists.
     pub fn resets(&self) -> Vec<(String, String)> {
         let notes = fs::read_to_string(self.directory.path().join("resets")).expect("notes");
         // The last line may not be whole yet.
@@ -122,7 +122,7 @@ fn uuid(system: usize) -> String {
     format!("5e7a11e0-0000-4000-8000-{system:012}")
 }
 
-/// The emulator's own configuration is a Python file, whose literals look like those of JSON.
+/// The emulator's own configuration: a Python file, whose literals are spelt like those of JSON.
 fn configuration(directory: &Path, systems: &[&str], deaf: &[&str], on_after: u32) -> String {
     let systems = systems
         .iter()
@@ -142,7 +142,7 @@ fn configuration(directory: &Path, systems: &[&str], deaf: &[&str], on_after: u3
     values.concat() + CONFIGURATION
 }
 
-/// Where the emulator listens, once its log says so.
+/// Address of the emulator, once its log shows it.
 fn address(log: &Path) -> Option<String> {
     let log = fs::read_to_string(log).expect("a log");
     let (_, rest) = log.split_once("Running on ")?;

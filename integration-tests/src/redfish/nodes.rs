@@ -1,4 +1,4 @@
-//! What the nodes do: those that are switched on fetch their boot script and report what they booted.
+//! Plays the operating systems: a node that is switched on fetches its boot script and reports the boot.
 
 use reqwest::Method;
 use serde_json::json;
@@ -8,23 +8,23 @@ use tokio::{
 };
 
 use super::{
-    emulator::Emulator,
+    emulator::RedfishEmulator,
     site::{id, mac},
 };
 use crate::{PATIENCE, bos::Bos};
 
-/// How the parameter begins by which a node learns what it is to report.
+/// Prefix of the kernel parameter that carries the token for the node's report.
 const TOKEN: &str = "bss_referral_token=";
 
 /// Nodes that boot until this is dropped.
-pub struct Nodes {
+pub struct RedfishNodes {
     booting: JoinHandle<()>,
 }
 
-impl Nodes {
-    /// Boots the first `count` nodes of a site, which are the systems of `emulator` in the same order, whenever
-    /// they are switched on. They report so long after that.
-    pub fn boot(emulator: std::sync::Arc<Emulator>, bos: &Bos, count: u32, boot: Duration) -> Self {
+impl RedfishNodes {
+    /// Boots the first `count` nodes of a site, which are the systems of `emulator` in the same order, whenever they
+    /// are switched on. Each reports after the delay `boot`.
+    pub fn boot(emulator: std::sync::Arc<RedfishEmulator>, bos: &Bos, count: u32, boot: Duration) -> Self {
         let bos = bos.clone();
         let booting = tokio::spawn(async move {
             let mut seen = 0;
@@ -49,13 +49,13 @@ impl Nodes {
     }
 }
 
-impl Drop for Nodes {
+impl Drop for RedfishNodes {
     fn drop(&mut self) {
         self.booting.abort();
     }
 }
 
-/// A node that comes up finds its script at once, since it is not switched on before there is one.
+/// Reports a boot. The script exists already, since no node is switched on without one.
 async fn report(bos: &Bos, node: u32) {
     let request = reqwest::Client::new().get(format!("{}/boot/v1/bootscript", bos.url()));
     let answer = request.query(&[("mac", mac(node))]).timeout(PATIENCE).send().await.expect("an answer");

@@ -9,29 +9,29 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::emulator::{PASSWORD, USER, path};
-use crate::{authority::Authority, mesh::Mesh};
+use crate::{authority::CertificateAuthority, mesh::Mesh};
 
 /// Where files of a site are.
-pub struct Site {
+pub struct RedfishSite {
     directory: TempDir,
     machine: String,
     nodes: u32,
 }
 
 /// Where the power of a node is.
-pub struct Place<'a> {
+pub struct RedfishPlace<'a> {
     /// Name of its BMC.
     pub bmc: &'a str,
     /// Place of its system in the list of the BMC.
     pub system: usize,
 }
 
-impl Site {
-    /// A site whose BMCs have certificates of `authority`. It has images, and no nodes yet.
+impl RedfishSite {
+    /// A site with images and without nodes, whose BMCs have certificates of `authority`.
     ///
     /// # Panics
-    /// When there is no directory for it.
-    pub fn new(authority: &Authority) -> Self {
+    /// When its directory cannot be made.
+    pub fn new(authority: &CertificateAuthority) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let site = Self { directory, machine: String::new(), nodes: 0 };
         fs::write(site.file("authority.pem"), authority.pem()).expect("a writable directory");
@@ -66,8 +66,8 @@ impl Site {
             .expect("a text");
     }
 
-    /// Adds a node and gives its id.
-    pub fn add_node(&mut self, place: &Place<'_>) -> String {
+    /// Adds a node and returns its id.
+    pub fn add_node(&mut self, place: &RedfishPlace<'_>) -> String {
         let (id, mac) = (id(self.nodes), mac(self.nodes));
         let (bmc, system) = (place.bmc, path(place.system));
         writeln!(

@@ -10,8 +10,8 @@ mod parts;
 mod pattern;
 mod table;
 
-use parts::Parts;
-use table::Rule;
+use parts::ContractMesh;
+use table::ContractRule;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transport() {
@@ -63,7 +63,7 @@ async fn staging() {
     check(include_str!("rules/staging.rules"), false).await;
 }
 
-/// What differs where BOS is followed strictly (BOS reference 12).
+/// Rules that differ where BOS is followed strictly (BOS reference 12).
 #[tokio::test(flavor = "multi_thread")]
 async fn strict() {
     check(include_str!("rules/strict.rules"), true).await;
@@ -75,7 +75,7 @@ async fn check(text: &str, strict: bool) {
     let rules = table::parse(text);
     let mut broken = Vec::new();
     let mut databases = Vec::new();
-    for parts in Parts::on_every_database(strict).await {
+    for parts in ContractMesh::on_every_database(strict).await {
         for rule in &rules {
             parts.clear().await;
             if let Err(why) = parts.hold(rule).await {
@@ -88,12 +88,12 @@ async fn check(text: &str, strict: bool) {
     assert!(broken.is_empty(), "{}\nof {} rules on {databases:?}", broken.join("\n"), rules.len());
 }
 
-impl Parts {
+impl ContractMesh {
     /// Sends the requests of a rule and compares the answers.
     ///
     /// # Errors
-    /// Shows rule, request, what was expected and what came.
-    async fn hold(&self, rule: &Rule) -> Result<(), String> {
+    /// Shows rule, request, expected answer and actual answer.
+    async fn hold(&self, rule: &ContractRule) -> Result<(), String> {
         for step in &rule.steps {
             let mut mismatch = self.mismatch(step).await;
             for _ in 0..if step.eventually { table::LOOKS } else { 0 } {
@@ -113,7 +113,7 @@ impl Parts {
         Ok(())
     }
 
-    async fn mismatch(&self, step: &table::Step) -> Option<(String, String)> {
+    async fn mismatch(&self, step: &table::RuleStep) -> Option<(String, String)> {
         let answer = self.send(&step.request).await;
         step.expected.mismatch(&answer).map(|why| (why, answer.to_string()))
     }

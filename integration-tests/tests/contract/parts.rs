@@ -9,9 +9,9 @@ use reveille::surroundings;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use upstreams::{Plan, Upstreams};
+use upstreams::{MachinePlan, Upstreams};
 
-use crate::table::{Answer, Request};
+use crate::table::{RuleAnswer, RuleRequest};
 
 /// Nodes of the machine. The first is called `x1000c0s0b0n0`.
 const NODES: u32 = 4;
@@ -23,27 +23,27 @@ const TENANT: &str = "blue";
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Gateway, component registry and session manager.
-pub struct Parts {
+pub struct ContractMesh {
     /// Kind of their databases.
     pub database: &'static str,
     url: String,
     client: reqwest::Client,
-    /// Options as they are when nobody changed them.
+    /// Default options, put back between rules.
     defaults: Value,
     context: Context,
     upstreams: Upstreams,
     _directory: TempDir,
 }
 
-impl Parts {
-    /// One set of parts on each kind of database that there is.
+impl ContractMesh {
+    /// One mesh on each kind of database.
     pub async fn on_every_database(strict: bool) -> Vec<Self> {
         let mut all = vec![Self::start("sqlite", strict, async |_| true).await.unwrap()];
         all.extend(Self::start("postgresql", strict, places::on_postgres).await);
         all
     }
 
-    /// Starts the parts; none where `place` says that there is no such database.
+    /// Starts the parts; none where `place` reports that no such database exists.
     async fn start(
         database: &'static str,
         strict: bool,
@@ -57,7 +57,7 @@ impl Parts {
         surroundings::csm(&mut settings);
         settings.compat.strict_bos = strict;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let mut plan = Plan::quick(NODES);
+        let mut plan = MachinePlan::quick(NODES);
         let first = plan.hardware[0].id.clone();
         plan.tenants = BTreeMap::from([(TENANT.to_owned(), vec![first])]);
         let upstreams = Upstreams::start(plan, listener).unwrap();
@@ -90,8 +90,11 @@ impl Parts {
     /// Waits until the parts can do their work and have found every node.
     async fn ready(&self) {
         let ready = async || {
-            let request =
-                |path: &str| Request { method: "GET".into(), path: path.into(), ..Request::default() };
+            let request = |path: &str| RuleRequest {
+                method: "GET".into(),
+                path: path.into(),
+                ..RuleRequest::default()
+            };
             let answer = self.try_send(&request("/readyz")).await.map_err(|error| error.to_string())?;
             if answer.status != 200 {
                 return Err(answer.to_string());
@@ -128,7 +131,7 @@ impl Parts {
             self.done("PATCH", "/v2/options", &options.to_string(), Vec::new()).await;
             let body = json!({"template_name": "none", "operation": "boot"}).to_string();
             let (method, path) = ("POST".to_owned(), "/v2/sessions".to_owned());
-            let unlimited = Request { method, path, headers: Vec::new(), body };
+            let unlimited = RuleRequest { method, path, headers: Vec::new(), body };
             eventually_shown("options that are followed", async || {
                 let answer = self.send(&unlimited).await;
                 let refused_later = answer.body.contains("Session Template Name invalid: none");
@@ -144,18 +147,18 @@ impl Parts {
 
     async fn done(&self, method: &str, path: &str, body: &str, headers: Vec<(String, String)>) -> String {
         let (method, path, body) = (method.to_owned(), path.to_owned(), body.to_owned());
-        let request = Request { method, path, headers, body };
+        let request = RuleRequest { method, path, headers, body };
         let answer = self.send(&request).await;
         assert!(answer.status < 300, "{request}: {answer}");
         answer.body
     }
 
-    /// Sends a request as it is; a body is JSON unless its headers say otherwise.
-    pub async fn send(&self, request: &Request) -> Answer {
+    /// Sends a request unchanged; a body is JSON unless its headers set another type.
+    pub async fn send(&self, request: &RuleRequest) -> RuleAnswer {
         self.try_send(request).await.unwrap_or_else(|error| panic!("{request}: {error}"))
     }
 
-    async fn try_send(&self, request: &Request) -> Result<Answer, reqwest::Error> {
+    async fn try_send(&self, request: &RuleRequest) -> Result<RuleAnswer, reqwest::Error> {
         let method: Method = request.method.parse().unwrap();
         let mut sent = self.client.request(method, format!("{}{}", self.url, request.path));
         for (name, value) in &request.headers {
@@ -171,7 +174,7 @@ impl Parts {
         let media_type =
             response.headers().get("content-type").map(|value| value.to_str().unwrap().to_owned());
         let body = response.text().await?.replace(&self.url, "http://HOST");
-        Ok(Answer { status, media_type: media_type.unwrap_or_default(), body })
+        Ok(RuleAnswer { status, media_type: media_type.unwrap_or_default(), body })
     }
 
     /// Stops the parts in order.

@@ -1,12 +1,12 @@
-//! Shapes of JSON, for answers that are not the same every time (BOS reference 0.2).
+//! Shapes of JSON, for answers that vary (BOS reference 0.2).
 //!
-//! A shape is JSON itself, with texts that stand for many: `<time>`, `<duration>`, `<uuid>`, and `<text>` for any that is
-//! not empty. An object with the member `...` may have other members besides. Lists of what has a `name` come in any
-//! order.
+//! A shape is JSON itself, with texts that stand for many: `<time>`, `<duration>`, `<uuid>`, and `<text>` for any that
+//! is not empty. An object with the member `...` may have other members besides. The order of a list is ignored if its
+//! members have a `name`.
 
 use serde_json::{Map, Value};
 
-/// What makes `value` another one than `shape` allows, with its place; none: it fits.
+/// The first mismatch between `value` and `shape`, with its place; none: it fits.
 pub fn mismatch(shape: &Value, value: &Value) -> Option<String> {
     at("", shape, value)
 }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! # A comment.
-//! == What the rule says
+//! == The behaviour as one sentence
 //! Header: of the next request
 //! METHOD /path body, as it is sent
 //!   and its next line
-//! 200 {"what": "comes back", "when": "<time>"}
+//! 200 {"member": "value", "when": "<time>"}
 //! ```
 //!
-//! An expectation is a status and what comes with it:
+//! An expectation is a status and the shape of a body:
 //!
 //! | text | meaning |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | `404 Title: detail` | with this detail |
 //! | `400 Title at member` | with a detail that names this member of the body |
 //!
-//! `eventually` before it: not at once, because it happens in the background.
+//! `eventually` before it: the request is repeated, because the effect happens in the background.
 
 use std::{fmt, time::Duration};
 
@@ -36,22 +36,22 @@ pub const PAUSE: Duration = Duration::from_millis(50);
 const PROBLEM: &str = "application/problem+json";
 
 /// A statement and the exchanges that show it.
-pub struct Rule {
+pub struct ContractRule {
     pub title: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<RuleStep>,
 }
 
 /// A request and its answer.
-pub struct Step {
-    pub request: Request,
-    pub expected: Expected,
+pub struct RuleStep {
+    pub request: RuleRequest,
+    pub expected: ExpectedAnswer,
     /// Whether the answer may be another one for a while.
     pub eventually: bool,
 }
 
-/// What is sent.
+/// A request as it is sent.
 #[derive(Clone, Default)]
-pub struct Request {
+pub struct RuleRequest {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
@@ -59,41 +59,42 @@ pub struct Request {
     pub body: String,
 }
 
-/// What comes back.
+/// The received answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RuleAnswer {
     pub status: u16,
     pub media_type: String,
     pub body: String,
 }
 
-/// What is to come back.
-pub struct Expected {
+/// The expected answer.
+pub struct ExpectedAnswer {
     text: String,
     status: u16,
-    content: Content,
+    content: ExpectedBody,
 }
 
-enum Content {
+enum ExpectedBody {
     Nothing,
     Json(Value),
     Problem { title: String, detail: Option<String>, member: Option<String> },
 }
 
 /// Reads a table.
-pub fn parse(text: &str) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
-    let mut request = Request::default();
+pub fn parse(text: &str) -> Vec<ContractRule> {
+    let mut rules: Vec<ContractRule> = Vec::new();
+    let mut request = RuleRequest::default();
     for line in joined(text) {
         if let Some(title) = line.strip_prefix("== ") {
-            rules.push(Rule { title: title.to_owned(), steps: Vec::new() });
+            rules.push(ContractRule { title: title.to_owned(), steps: Vec::new() });
         } else if line.starts_with("eventually ") || line.starts_with(|c: char| c.is_ascii_digit()) {
             let (eventually, text) = match line.strip_prefix("eventually ") {
                 Some(text) => (true, text),
                 None => (false, &*line),
             };
             assert!(!request.method.is_empty(), "an answer without a request: {line}");
-            let step = Step { request: std::mem::take(&mut request), expected: expected(text), eventually };
+            let step =
+                RuleStep { request: std::mem::take(&mut request), expected: expected(text), eventually };
             rules.last_mut().expect("a rule before its answer").steps.push(step);
         } else if let Some((name, value)) = header(&line) {
             request.headers.push((name.to_owned(), value.to_owned()));
@@ -110,7 +111,7 @@ pub fn parse(text: &str) -> Vec<Rule> {
     rules
 }
 
-/// Lines with what continues them, without comments and empty ones.
+/// Lines joined with their continuations, without comments and empty lines.
 fn joined(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
@@ -128,42 +129,42 @@ fn header(line: &str) -> Option<(&str, &str)> {
     named.then_some((name, value.trim()))
 }
 
-fn expected(text: &str) -> Expected {
+fn expected(text: &str) -> ExpectedAnswer {
     let (status, rest) = text.split_at(3);
     let (status, rest) = (status.parse().unwrap_or_else(|_| panic!("no status: {text}")), rest.trim());
     let content = if rest.is_empty() {
-        Content::Nothing
+        ExpectedBody::Nothing
     } else if status < 400 {
-        Content::Json(serde_json::from_str(rest).unwrap_or_else(|error| panic!("{error}: {text}")))
+        ExpectedBody::Json(serde_json::from_str(rest).unwrap_or_else(|error| panic!("{error}: {text}")))
     } else {
         problem(rest)
     };
-    Expected { text: text.to_owned(), status, content }
+    ExpectedAnswer { text: text.to_owned(), status, content }
 }
 
-fn problem(text: &str) -> Content {
+fn problem(text: &str) -> ExpectedBody {
     let owned = |title: &str| title.to_owned();
     match (text.split_once(": "), text.split_once(" at ")) {
         (Some((title, detail)), _) => {
-            Content::Problem { title: owned(title), detail: Some(owned(detail)), member: None }
+            ExpectedBody::Problem { title: owned(title), detail: Some(owned(detail)), member: None }
         }
         (None, Some((title, member))) => {
-            Content::Problem { title: owned(title), detail: None, member: Some(owned(member)) }
+            ExpectedBody::Problem { title: owned(title), detail: None, member: Some(owned(member)) }
         }
-        (None, None) => Content::Problem { title: owned(text), detail: None, member: None },
+        (None, None) => ExpectedBody::Problem { title: owned(text), detail: None, member: None },
     }
 }
 
-impl Expected {
+impl ExpectedAnswer {
     /// Why `answer` is not it; none: it is.
-    pub fn mismatch(&self, answer: &Answer) -> Option<String> {
+    pub fn mismatch(&self, answer: &RuleAnswer) -> Option<String> {
         if answer.status != self.status {
             return Some(format!("the status is {}", answer.status));
         }
         let media_type = match self.content {
-            Content::Nothing => return (!answer.body.is_empty()).then(|| "there is a body".to_owned()),
-            Content::Json(_) => "application/json",
-            Content::Problem { .. } => PROBLEM,
+            ExpectedBody::Nothing => return (!answer.body.is_empty()).then(|| "there is a body".to_owned()),
+            ExpectedBody::Json(_) => "application/json",
+            ExpectedBody::Problem { .. } => PROBLEM,
         };
         if answer.media_type != media_type {
             return Some(format!("the media type is '{}'", answer.media_type));
@@ -173,9 +174,9 @@ impl Expected {
             Err(error) => return Some(format!("the body is no JSON: {error}")),
         };
         match &self.content {
-            Content::Nothing => None,
-            Content::Json(shape) => pattern::mismatch(shape, &body),
-            Content::Problem { title, detail, member } => {
+            ExpectedBody::Nothing => None,
+            ExpectedBody::Json(shape) => pattern::mismatch(shape, &body),
+            ExpectedBody::Problem { title, detail, member } => {
                 let detail = detail.as_deref().unwrap_or("<text>");
                 let status = self.status;
                 let shape =
@@ -192,20 +193,20 @@ fn not_named(member: &str, problem: &Value) -> Option<String> {
     (!named).then(|| format!("the detail does not name '{member}'"))
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for RuleRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.method, self.path, self.body)?;
         self.headers.iter().try_for_each(|(name, value)| write!(f, " [{name}: {value}]"))
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for RuleAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.status, self.media_type, self.body.trim_end())
     }

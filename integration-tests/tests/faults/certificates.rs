@@ -10,7 +10,7 @@ use std::{
 };
 
 use integration_tests::{
-    authority::{Authority, Validity},
+    authority::{CertificateAuthority, CertificateValidity},
     eventually_shown,
     processes::{PEERS, Processes},
 };
@@ -25,11 +25,11 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     },
 };
-use upstreams::{Pace, Plan, Service};
+use upstreams::{MachinePlan, Pace, Service};
 
 use crate::{
-    history::{Mark, is_safe},
-    stage::{Writer, attempted_once, create, furnish, see_through},
+    history::{HistoryMark, is_safe},
+    stage::{SteadyWriter, attempted_once, create, furnish, see_through},
 };
 
 const NODES: u32 = 10;
@@ -40,20 +40,24 @@ const STEP: Duration = Duration::from_secs(1);
 /// How often all certificates and their authority are replaced.
 const ROTATION: Duration = Duration::from_secs(1);
 
-/// The system whose certificate has expired, as the parts call it in metrics and errors.
+/// System whose certificate expires, by the name that metrics and errors give it.
 const EXPIRED: &str = "CFS";
 
-/// What stands before systems that speak no TLS, and speaks it for them.
+/// A proxy that terminates TLS in front of a system that does not.
 #[derive(Clone)]
-struct Front {
+struct TlsFront {
     url: String,
     config: Arc<Mutex<Arc<ServerConfig>>>,
-    validity: Arc<Mutex<Validity>>,
+    validity: Arc<Mutex<CertificateValidity>>,
 }
 
-impl Front {
+impl TlsFront {
     /// Stands before the systems at `address` with a certificate of `authority`.
-    async fn before(address: SocketAddr, authority: &Authority, validity: Validity) -> Self {
+    async fn before(
+        address: SocketAddr,
+        authority: &CertificateAuthority,
+        validity: CertificateValidity,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let config = Arc::new(Mutex::new(config(authority, validity)));
         let front = Self {
@@ -65,7 +69,7 @@ impl Front {
             while let Ok((connection, _)) = listener.accept().await {
                 let acceptor = TlsAcceptor::from(Arc::clone(&config.lock().unwrap()));
                 tokio::spawn(async move {
-                    // Who does not like the certificate is gone.
+                    // A client that rejects the certificate closes the connection.
                     let Ok(mut connection) = acceptor.accept(connection).await else { return };
                     let mut system = TcpStream::connect(address).await.unwrap();
                     // Either end may go at any time.
@@ -77,18 +81,18 @@ impl Front {
     }
 
     /// Has new connections see a certificate of `authority`.
-    fn present(&self, authority: &Authority) {
+    fn present(&self, authority: &CertificateAuthority) {
         let validity = *self.validity.lock().unwrap();
         *self.config.lock().unwrap() = config(authority, validity);
     }
 
     /// Has the next certificate be a valid one.
     fn renew(&self) {
-        *self.validity.lock().unwrap() = Validity::Now;
+        *self.validity.lock().unwrap() = CertificateValidity::Now;
     }
 }
 
-fn config(authority: &Authority, validity: Validity) -> Arc<ServerConfig> {
+fn config(authority: &CertificateAuthority, validity: CertificateValidity) -> Arc<ServerConfig> {
     let issued = authority.certificate(validity);
     let certificate = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
@@ -96,17 +100,17 @@ fn config(authority: &Authority, validity: Validity) -> Arc<ServerConfig> {
     Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
 }
 
-/// Puts the authorities in place as whoever rotates them does: all at once.
-fn trust(file: &Path, authorities: [&Authority; 2]) {
+/// Replaces the file of trusted authorities by a rename, as a rotation does.
+fn trust(file: &Path, authorities: [&CertificateAuthority; 2]) {
     let next = file.with_extension("next");
-    fs::write(&next, authorities.map(Authority::pem).concat()).unwrap();
+    fs::write(&next, authorities.map(CertificateAuthority::pem).concat()).unwrap();
     fs::rename(next, file).unwrap();
 }
 
 /// Replaces everything again and again: an authority is trusted for a while before it is seen.
-async fn rotate(file: PathBuf, fronts: [Front; 2], mut current: Authority) {
+async fn rotate(file: PathBuf, fronts: [TlsFront; 2], mut current: CertificateAuthority) {
     loop {
-        let next = Authority::new();
+        let next = CertificateAuthority::new();
         trust(&file, [&current, &next]);
         sleep(ROTATION).await;
         fronts.iter().for_each(|front| front.present(&next));
@@ -133,14 +137,14 @@ async fn unanswered(mesh: &Processes) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_that_are_replaced_while_nodes_boot_cost_nothing_and_an_expired_one_is_named() {
+async fn certificate_rotation_is_seamless_and_an_expired_certificate_is_named() {
     let mut mesh = Processes::prepare();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let upstreams = mesh.among(Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) }).await;
-    let (file, first) = (mesh.directory.path().join("authorities.pem"), Authority::new());
+    let upstreams = mesh.among(MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) }).await;
+    let (file, first) = (mesh.directory.path().join("authorities.pem"), CertificateAuthority::new());
     fs::write(&file, first.pem()).unwrap();
-    let valid = Front::before(upstreams.address(), &first, Validity::Now).await;
-    let expired = Front::before(upstreams.address(), &first, Validity::Over).await;
+    let valid = TlsFront::before(upstreams.address(), &first, CertificateValidity::Now).await;
+    let expired = TlsFront::before(upstreams.address(), &first, CertificateValidity::Over).await;
     for (peer, service) in PEERS {
         let front = if service == Service::Cfs { &expired } else { &valid };
         let url = upstreams.url_of(service).replace(&upstreams.url(), &front.url);
@@ -150,7 +154,7 @@ async fn certificates_that_are_replaced_while_nodes_boot_cost_nothing_and_an_exp
     let rotation = tokio::spawn(rotate(file, [valid, expired.clone()], first));
     mesh.begin().await;
     furnish(&mesh.bos, NODES as usize).await;
-    let (mark, writer) = (Mark::now(&upstreams), Writer::start(&mesh.bos));
+    let (mark, writer) = (HistoryMark::now(&upstreams), SteadyWriter::start(&mesh.bos));
     create(&mesh.bos, "reboot", "through-rotations").await;
     eventually_shown("a component that waits because of an expired certificate", async || {
         let components = mesh.bos.get("/v2/components").await;

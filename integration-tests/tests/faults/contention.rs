@@ -1,4 +1,4 @@
-//! Many who write the same at the same time.
+//! Concurrent writes of the same components.
 
 use integration_tests::{bos::Bos, mesh::Mesh};
 use reqwest::Method;
@@ -60,7 +60,7 @@ async fn writers_of_different_fields_lose_nothing_of_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_who_create_the_same_session_succeeds() {
+async fn one_of_many_creators_of_a_session_succeeds() {
     let mesh = Mesh::start(async |settings| settings.simulator.nodes = 4).await;
     mesh.bos.template("image-1").await;
     let mut clients = JoinSet::new();

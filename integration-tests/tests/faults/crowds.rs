@@ -1,4 +1,4 @@
-//! Crowds that take what they can: memory and file descriptors stay within their bounds, and others go on.
+//! Crowds of clients: memory and file descriptors stay within their bounds, and other clients are served.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,7 +18,7 @@ use tonic::{Code, Status, Streaming, transport::Endpoint};
 
 const MIB: u64 = 1 << 20;
 
-/// Watches that nobody reads, and connections on which they are.
+/// Unread watches, and connections that carry them.
 const WATCHES: usize = 2_000;
 const CONNECTIONS: usize = 20;
 
@@ -64,7 +64,7 @@ async fn read(watch: &mut Streaming<WatchComponentsResponse>) -> Result<(usize, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unread_watches_stay_within_their_budget_and_hold_up_nobody() {
+async fn unread_watches_stay_within_budget_and_delay_no_client() {
     let mut mesh = Processes::prepare();
     mesh.set(&format!("[simulator]\nnodes = 1\n[limits]\nstream_bytes = {STREAM_BYTES}\n"));
     mesh.begin().await;
@@ -87,7 +87,7 @@ async fn unread_watches_stay_within_their_budget_and_hold_up_nobody() {
         });
         join_all(connections).await.into_iter().flatten().collect::<Vec<_>>()
     });
-    // A client that reads sees what happens meanwhile.
+    // Meanwhile a client that reads gets the changes.
     let began = Instant::now();
     store(&mesh, 1, TEXT / 2).await;
     let next = timeout(PATIENCE, watch.message()).await.expect("a batch in time").unwrap().unwrap();
@@ -112,7 +112,7 @@ async fn unread_watches_stay_within_their_budget_and_hold_up_nobody() {
     );
     assert!(grown < 2 * STREAM_BYTES + EACH * WATCHES as u64, "{} MiB", grown / MIB);
 
-    // A watch that was closed says so, and its client may begin again.
+    // A closed watch ends with an error, and its client may watch again.
     let reads =
         unread.iter_mut().map(|watch| async move { timeout(Duration::from_secs(10), read(watch)).await });
     let closed = join_all(reads).await.into_iter().find_map(|read| read.ok()?.err());
@@ -130,7 +130,7 @@ async fn unread_watches_stay_within_their_budget_and_hold_up_nobody() {
     assert!(components >= COMPONENTS);
 }
 
-/// What the gateway is documented to need.
+/// Documented memory of the gateway.
 const GATEWAY_BYTES: u64 = 64 * MIB;
 
 /// Lists at once, and the bytes of each, as a hundred thousand components have them.

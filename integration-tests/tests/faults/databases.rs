@@ -9,11 +9,11 @@ use integration_tests::{eventually_shown, postgres::Postgres, processes::Process
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::sleep;
-use upstreams::{Pace, Plan, PowerService, Upstreams};
+use upstreams::{MachinePlan, Pace, PowerService, Upstreams};
 
 use crate::{
-    history::{Mark, is_safe},
-    stage::{Writer, attempted_once, change_an_option, create, furnish, see_through, until_written},
+    history::{HistoryMark, is_safe},
+    stage::{SteadyWriter, attempted_once, change_an_option, create, furnish, see_through, until_written},
 };
 
 const NODES: u32 = 30;
@@ -35,13 +35,13 @@ async fn prepared(server: &Postgres) -> (Processes, Upstreams) {
     prepared_at(server, STEP).await
 }
 
-/// The same with nodes of which each step takes so long.
+/// A mesh as [`prepared`] makes it, on nodes that take `step` for each step.
 async fn prepared_at(server: &Postgres, step: Duration) -> (Processes, Upstreams) {
     let mut mesh = Processes::prepare();
     let pace = Pace { soft_off: step, power_on: step, boot: step, configuration: step, ..Pace::default() };
     // The power service gives a node a minute for each action.
     let power = PowerService { minute: 2 * step, ..PowerService::quick() };
-    let plan = Plan { up: true, pace: Some(pace), power, ..Plan::quick(NODES) };
+    let plan = MachinePlan { up: true, pace: Some(pace), power, ..MachinePlan::quick(NODES) };
     let upstreams = mesh.among(plan).await;
     for part in OWNERS {
         let url = server.create(part).await;
@@ -56,7 +56,7 @@ async fn prepared_at(server: &Postgres, step: Duration) -> (Processes, Upstreams
 async fn is_survived(end: impl AsyncFn(&mut Postgres)) {
     let Some(mut server) = Postgres::start().await else { return };
     let (mesh, upstreams) = prepared(&server).await;
-    let (mark, writer) = (Mark::now(&upstreams), Writer::start(&mesh.bos));
+    let (mark, writer) = (HistoryMark::now(&upstreams), SteadyWriter::start(&mesh.bos));
     create(&mesh.bos, "reboot", "through-outages").await;
     for _ in 0..3 {
         sleep(STEP).await;
@@ -77,21 +77,21 @@ async fn is_survived(end: impl AsyncFn(&mut Postgres)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_restarted_while_nodes_boot_costs_nothing() {
+async fn database_restart_during_boots_costs_nothing() {
     is_survived(Postgres::stop).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_while_nodes_boot_costs_nothing() {
+async fn database_kill_during_boots_costs_nothing() {
     is_survived(Postgres::kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does() {
+async fn read_only_database_refuses_writes_until_it_is_writable() {
     let Some(server) = Postgres::start().await else { return };
     let (mesh, upstreams) = prepared(&server).await;
-    let writer = Writer::start(&mesh.bos);
-    let mark = Mark::now(&upstreams);
+    let writer = SteadyWriter::start(&mesh.bos);
+    let mark = HistoryMark::now(&upstreams);
     create(&mesh.bos, "reboot", "without-writes").await;
     sleep(STEP).await;
     server.sql("ALTER SYSTEM SET default_transaction_read_only = on").await;
@@ -111,7 +111,7 @@ async fn a_server_that_takes_no_writes_refuses_them_and_all_goes_on_when_it_does
     attempted_once(&mesh).await;
 }
 
-/// What must not be seen: a session that is complete while it has nodes that are enabled.
+/// Detects the forbidden case: a complete session with enabled nodes.
 async fn ended_too_early(mesh: &Processes, name: &str) -> Result<bool, String> {
     let read = async |path: String| {
         let answer =
@@ -155,8 +155,8 @@ async fn is_restored_when(status: &str) -> BTreeSet<String> {
     .await;
     server.copy().await;
     mesh.bos.complete("restored").await;
-    let mark = Mark::now(&upstreams);
-    // The services run on, with what they know of the history that is lost.
+    let mark = HistoryMark::now(&upstreams);
+    // The services keep running, with memories of the lost history.
     server.fail_over().await;
     eventually_shown("the session of the backup", async || {
         let sql = "SELECT progress FROM sessions WHERE name = 'restored'";
@@ -206,7 +206,7 @@ async fn newest(server: &Postgres) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stand_in_without_the_last_commits_takes_over_while_everybody_who_knew_them_dies() {
+async fn failover_that_loses_commits_recovers_without_their_witnesses() {
     let Some(mut server) = Postgres::start().await else { return };
     let (mut mesh, _upstreams) = prepared(&server).await;
     see_through(&mesh.bos, "reboot", "kept").await;

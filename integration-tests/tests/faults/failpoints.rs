@@ -1,7 +1,7 @@
-//! Every process dies on either side of everything that has an effect outside of it, and where a step was recorded.
+//! Every process dies on either side of every external effect, and at every recorded step.
 //!
-//! Nobody lists the points: a session that is not disturbed shows which there are, and what is passed only while
-//! something is taken up again is found as it comes up, and gets its own crash then.
+//! No list of the points exists: an undisturbed session shows them, and a point that is passed only during a recovery
+//! gets its own crash as soon as it shows.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,27 +14,26 @@ use proto::simulation::{ListTransitionsRequest, fleet_service_client::FleetServi
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use upstreams::{Pace, Plan, Upstreams};
+use upstreams::{MachinePlan, Pace, Upstreams};
 
 use crate::{
-    history::{Mark, is_safe},
+    history::{HistoryMark, is_safe},
     stage::{attempted_once_replacing, furnish, replacing, see_through},
 };
 
 const NODES: u32 = 3;
 
-/// How often a reboot passes what it does for each power action: once for off and once for on. What it passes more
-/// often is passed in the same situations.
+/// How often a reboot passes each point of a power action: once for off and once for on. Later passes repeat the same
+/// situations.
 const TIMES: u32 = 2;
 
-/// Longer than a part mostly takes to be started again and to look at what it had asked for; power services give up soon
-/// after.
+/// Longer than a part usually takes to restart and to look up its open transitions; power services give up soon after.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// How long a point that a session left out may take to be passed by what goes on beside it.
+/// Limit for background work to pass a point that the session did not pass.
 const BESIDE: Duration = Duration::from_secs(1);
 
-/// Between two looks whether it was.
+/// Pause between two checks of a point.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Passed many times in each transaction; commits have points of their own, and so have migrations in another test.
@@ -45,26 +44,26 @@ const ONLY: &str = "REVEILLE_TEST_FAILPOINTS";
 
 /// The end of a process at a point, the next time that it is passed or a later time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Crash {
+struct PlannedCrash {
     point: String,
     time: u32,
 }
 
-impl fmt::Display for Crash {
+impl fmt::Display for PlannedCrash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.point, self.time)
     }
 }
 
-impl Crash {
+impl PlannedCrash {
     fn parse(text: &str) -> Self {
         let (point, time) = text.split_once('@').unwrap_or((text, "1"));
         Self { point: point.to_owned(), time: time.parse().unwrap() }
     }
 }
 
-fn shown(crashes: &[Crash]) -> String {
-    crashes.iter().map(Crash::to_string).collect::<Vec<_>>().join(" and ")
+fn shown(crashes: &[PlannedCrash]) -> String {
+    crashes.iter().map(PlannedCrash::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// How long a part that was started may take until it has passed every point of a start: as long as the pauses after
@@ -72,7 +71,7 @@ fn shown(crashes: &[Crash]) -> String {
 const AFTER_A_START: Duration = Duration::from_secs(20);
 
 /// A mesh of processes in which points can be armed.
-struct Scene {
+struct FailpointScene {
     mesh: Processes,
     points: Failpoints,
     rounds: usize,
@@ -80,7 +79,7 @@ struct Scene {
     missed: usize,
 }
 
-impl Scene {
+impl FailpointScene {
     fn prepare() -> Self {
         let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
         mesh.set_variable(chassis::failpoint::DIRECTORY, points.variable());
@@ -99,7 +98,7 @@ impl Scene {
     }
 
     /// Reboots everything with `crashes` to come, and sees to it that each of them ends a process.
-    async fn reboot(&mut self, crashes: &[Crash]) {
+    async fn reboot(&mut self, crashes: &[PlannedCrash]) {
         self.rounds += 1;
         let (bos, name) = (self.mesh.bos.clone(), format!("round-{}", self.rounds));
         crashes.iter().for_each(|crash| self.points.arm(&crash.point, crash.time));
@@ -113,12 +112,12 @@ impl Scene {
         replacing(&mut self.mesh, bos.ready()).await;
     }
 
-    fn armed<'a>(&self, crashes: &'a [Crash]) -> Option<&'a Crash> {
+    fn armed<'a>(&self, crashes: &'a [PlannedCrash]) -> Option<&'a PlannedCrash> {
         crashes.iter().find(|crash| self.points.is_armed(&crash.point))
     }
 
-    /// What is passed only at a start is reached by one. The hardware goes on.
-    async fn restart_until_hit(&mut self, crashes: &[Crash]) {
+    /// Restarts parts to reach the points that are passed only at a start. The hardware continues.
+    async fn restart_until_hit(&mut self, crashes: &[PlannedCrash]) {
         for part in self.mesh.parts().into_iter().filter(|part| *part != "simulator") {
             if self.armed(crashes).is_none() {
                 return;
@@ -129,7 +128,7 @@ impl Scene {
             let bos = self.mesh.bos.clone();
             replacing(&mut self.mesh, bos.ready()).await;
         }
-        // Who is ready may still be on its way to the point.
+        // A ready part may still be on its way to the point.
         let until = Instant::now() + AFTER_A_START;
         while self.armed(crashes).is_some_and(|crash| crash.time == 1) && Instant::now() < until {
             replacing(&mut self.mesh, sleep(PAUSE)).await;
@@ -146,7 +145,8 @@ impl Scene {
     }
 }
 
-/// Asks for what was asked for when the points were listed, beside the session. Whoever answers may be aborting.
+/// Repeats the requests that were made beside the session when the points were listed. The answering part may be
+/// aborting.
 async fn ask(bos: &Bos) {
     let template = json!({"boot_sets": {"compute": {
         "type": "s3", "path": "s3://boot-images/other/manifest.json", "node_roles_groups": ["Compute"],
@@ -164,27 +164,28 @@ async fn ask(bos: &Bos) {
 
 /// The crashes to survive: one at each point for each of its times, and for each point that only comes up after one
 /// of them, both together.
-struct Crashes {
-    due: VecDeque<Vec<Crash>>,
+struct CrashPlan {
+    due: VecDeque<Vec<PlannedCrash>>,
     known: BTreeSet<String>,
 }
 
-impl Crashes {
-    /// The crashes of a shard. `start` is what was passed until a session began, `end` until it ended.
+impl CrashPlan {
+    /// The crashes of a shard. `start` counts passes before a session began, `end` those at its end.
     fn new(start: &BTreeMap<String, u32>, end: &BTreeMap<String, u32>, own: impl Fn(usize) -> bool) -> Self {
         let times = end.iter().flat_map(|(point, last)| {
             let in_session = last - start.get(point).unwrap_or(&0);
-            (1..=in_session.clamp(1, TIMES)).map(move |time| vec![Crash { point: point.clone(), time }])
+            (1..=in_session.clamp(1, TIMES))
+                .map(move |time| vec![PlannedCrash { point: point.clone(), time }])
         });
         let due = times.enumerate().filter(|(index, _)| own(*index)).map(|(_, crash)| crash).collect();
         Self { due, known: end.keys().cloned().collect() }
     }
 
-    fn found(&mut self, passed: BTreeMap<String, u32>, after: &[Crash]) {
+    fn found(&mut self, passed: BTreeMap<String, u32>, after: &[PlannedCrash]) {
         for point in passed.into_keys() {
             if self.known.insert(point.clone()) {
                 eprintln!("{point} comes up after {}", shown(after));
-                self.due.push_back([after, &[Crash { point, time: 1 }]].concat());
+                self.due.push_back([after, &[PlannedCrash { point, time: 1 }]].concat());
             }
         }
     }
@@ -192,15 +193,15 @@ impl Crashes {
 
 /// Survives the crashes of one in `shards`.
 async fn survives(shard: usize, shards: usize) {
-    let mut scene = Scene::prepare();
-    let upstreams = scene.mesh.among(Plan { up: true, ..Plan::quick(NODES) }).await;
+    let mut scene = FailpointScene::prepare();
+    let upstreams = scene.mesh.among(MachinePlan { up: true, ..MachinePlan::quick(NODES) }).await;
     scene.begin(upstreams.ids().len()).await;
     let start = scene.passed();
     round(&mut scene, &upstreams, &[]).await;
-    let mut crashes = Crashes::new(&start, &scene.passed(), |index| index % shards == shard);
+    let mut crashes = CrashPlan::new(&start, &scene.passed(), |index| index % shards == shard);
     assert!(crashes.known.contains("PCS.transitions_create.after"), "release builds have no points");
     if let Ok(only) = std::env::var(ONLY) {
-        crashes.due = [only.split(',').map(Crash::parse).collect()].into();
+        crashes.due = [only.split(',').map(PlannedCrash::parse).collect()].into();
     }
     eprintln!("{} points, {} crashes here", crashes.known.len(), crashes.due.len());
     let mut pairs = 0;
@@ -214,10 +215,10 @@ async fn survives(shard: usize, shards: usize) {
     assert!(pairs == 0 || scene.missed < pairs, "none of {pairs} second crashes came up");
 }
 
-/// One reboot of everything, with these crashes.
-async fn round(scene: &mut Scene, upstreams: &Upstreams, crashes: &[Crash]) {
+/// Reboots all nodes under these crashes.
+async fn round(scene: &mut FailpointScene, upstreams: &Upstreams, crashes: &[PlannedCrash]) {
     eprintln!("crash at {}", shown(crashes));
-    let mark = Mark::now(upstreams);
+    let mark = HistoryMark::now(upstreams);
     scene.reboot(crashes).await;
     is_safe(upstreams, &mark, &["Soft-Off", "On"]);
     attempted_once_replacing(&mut scene.mesh).await;
@@ -238,24 +239,24 @@ async fn a_crash_at_any_point_repeats_nothing_last_third() {
     survives(2, 3).await;
 }
 
-/// Where power changes at once, a look at it after the crash shows that nothing is left to ask for. Where it does not, only
-/// a look at the transitions shows that it was asked for.
+/// Where power changes at once, a poll after the crash shows the result. On slow hardware only the power service's
+/// transitions show that the action was requested.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_after_a_slow_power_action_was_taken_repeats_nothing() {
-    let mut scene = Scene::prepare();
+async fn crash_after_an_accepted_slow_power_action_repeats_nothing() {
+    let mut scene = FailpointScene::prepare();
     let pace = Pace { soft_off: SLOW, power_on: SLOW, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) };
+    let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) };
     let upstreams = scene.mesh.among(plan).await;
     scene.begin(upstreams.ids().len()).await;
     for time in 1..=TIMES {
-        let crash = Crash { point: "PCS.transitions_create.after".to_owned(), time };
+        let crash = PlannedCrash { point: "PCS.transitions_create.after".to_owned(), time };
         round(&mut scene, &upstreams, &[crash]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_at_any_call_of_simulated_upstreams_repeats_nothing() {
-    let mut scene = Scene::prepare();
+async fn crash_at_any_simulated_upstream_call_repeats_nothing() {
+    let mut scene = FailpointScene::prepare();
     scene.mesh.set(&format!("[simulator]\nnodes = {NODES}\nspeed = 0.0\n"));
     scene.begin(NODES as usize).await;
     let start = scene.passed();
@@ -264,7 +265,7 @@ async fn a_crash_at_any_call_of_simulated_upstreams_repeats_nothing() {
     end.retain(|point, _| point.starts_with("FleetService."));
     assert!(end.contains_key("FleetService.CreateTransition.after"), "{end:?}");
     let mut asked = transitions_of_nodes(&scene.mesh).await;
-    for crash in Crashes::new(&start, &end, |_| true).due {
+    for crash in CrashPlan::new(&start, &end, |_| true).due {
         eprintln!("crash at {}", shown(&crash));
         scene.reboot(&crash).await;
         let now = transitions_of_nodes(&scene.mesh).await;
@@ -276,7 +277,7 @@ async fn a_crash_at_any_call_of_simulated_upstreams_repeats_nothing() {
     }
 }
 
-/// What the simulated hardware was told, by node, in order.
+/// Transitions that the simulated hardware performed, by node, in order.
 async fn transitions_of_nodes(mesh: &Processes) -> BTreeMap<String, Vec<String>> {
     let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.url("simulator")).unwrap());
     let answer = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();

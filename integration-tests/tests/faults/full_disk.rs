@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use integration_tests::{eventually_shown, processes::Processes};
-use upstreams::{Pace, Plan};
+use upstreams::{MachinePlan, Pace};
 
 use crate::{
-    history::{Mark, is_safe},
-    stage::{Writer, attempted_once, change_an_option, create, furnish, see_through, until_written},
+    history::{HistoryMark, is_safe},
+    stage::{SteadyWriter, attempted_once, change_an_option, create, furnish, see_through, until_written},
 };
 
 const NODES: u32 = 10;
@@ -19,15 +19,15 @@ const STEP: Duration = Duration::from_millis(500);
 const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_writes_and_all_goes_on_when_there_is_room() {
+async fn full_disk_refuses_writes_until_there_is_room() {
     let mut mesh = Processes::prepare();
     mesh.survive_full_disks();
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) };
+    let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) };
     let upstreams = mesh.among(plan).await;
     mesh.begin().await;
     furnish(&mesh.bos, NODES as usize).await;
-    let (mark, writer) = (Mark::now(&upstreams), Writer::start(&mesh.bos));
+    let (mark, writer) = (HistoryMark::now(&upstreams), SteadyWriter::start(&mesh.bos));
     create(&mesh.bos, "reboot", "short-of-room").await;
     for part in OWNERS {
         mesh.fill_disk(part, true).await;

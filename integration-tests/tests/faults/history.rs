@@ -1,21 +1,21 @@
-//! What the systems around a mesh saw of it, and whether that was safe.
+//! Calls of a mesh as the systems around it recorded them, and checks that they were safe.
 
 use std::collections::BTreeMap;
 
-use upstreams::{Event, PowerRecord, Upstreams, What};
+use upstreams::{EventKind, NodeEvent, PowerRecord, Upstreams};
 
 /// Where the history of each node was at one time.
-pub struct Mark(BTreeMap<String, u64>);
+pub struct HistoryMark(BTreeMap<String, u64>);
 
-impl Mark {
+impl HistoryMark {
     /// Now.
     pub fn now(upstreams: &Upstreams) -> Self {
         let last = |id: &String| upstreams.history(id).unwrap().last().map_or(0, |event| event.sequence);
         Self(upstreams.ids().into_iter().map(|id| (id.clone(), last(&id))).collect())
     }
 
-    /// What happened to each node since.
-    pub fn since(&self, upstreams: &Upstreams) -> BTreeMap<String, Vec<Event>> {
+    /// Events of each node since the mark.
+    pub fn since(&self, upstreams: &Upstreams) -> BTreeMap<String, Vec<NodeEvent>> {
         let later = |(id, last): (&String, &u64)| {
             let events = upstreams.history(id).unwrap().into_iter();
             (id.clone(), events.filter(|event| event.sequence > *last).collect())
@@ -26,19 +26,19 @@ impl Mark {
 
 /// Each node was asked for exactly `operations`, in this order; it was turned on only after its boot data and its
 /// configuration had been taken, and booted just these data.
-pub fn is_safe(upstreams: &Upstreams, mark: &Mark, operations: &[&str]) {
+pub fn is_safe(upstreams: &Upstreams, mark: &HistoryMark, operations: &[&str]) {
     for (id, events) in mark.since(upstreams) {
         let seen = || format!("{id}: {events:#?}");
         let (mut asked, mut token, mut configured) = (Vec::new(), None, false);
         for event in &events {
             match &event.what {
-                What::BootData { token: given } => token = Some(given),
-                What::Configuration { enabled: false, cleared: true, .. } => configured = true,
-                What::Asked { operation, .. } => {
+                EventKind::BootData { token: given } => token = Some(given),
+                EventKind::Configuration { enabled: false, cleared: true, .. } => configured = true,
+                EventKind::Asked { operation, .. } => {
                     assert!(*operation != "On" || (token.is_some() && configured), "unprepared {}", seen());
                     asked.push(*operation);
                 }
-                What::Booted { token: found } => {
+                EventKind::Booted { token: found } => {
                     assert_eq!(Some(found), token, "something else was booted by {}", seen());
                 }
                 _ => {}
@@ -49,7 +49,7 @@ pub fn is_safe(upstreams: &Upstreams, mark: &Mark, operations: &[&str]) {
     is_orderly(upstreams);
 }
 
-/// No node was ever asked for two things at once, or while somebody else held it.
+/// Checks that no node was asked for two actions at once, or while it was reserved elsewhere.
 pub fn is_orderly(upstreams: &Upstreams) {
     let power = upstreams.summary().power;
     let PowerRecord { crossings, overlaps, refused_reservations, .. } = power;

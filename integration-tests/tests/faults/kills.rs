@@ -7,15 +7,14 @@ use std::{
 
 use integration_tests::{bos::Bos, processes::Processes};
 use tokio::time::{Instant, sleep};
-use upstreams::{Pace, Plan, Upstreams};
+use upstreams::{MachinePlan, Pace, Upstreams};
 
 use crate::{
-    history::{Mark, is_safe},
-    stage::{Writer, attempted_once, create, furnish, see_through},
+    history::{HistoryMark, is_safe},
+    stage::{SteadyWriter, attempted_once, create, furnish, see_through},
 };
 
-/// What the environment may set instead of the defaults below, and where the randomness begins, otherwise anew each
-/// time.
+/// Variables that override the defaults below, and the seed, which otherwise differs between runs.
 const NODES_VARIABLE: &str = "REVEILLE_TEST_NODES";
 const KILLS_VARIABLE: &str = "REVEILLE_TEST_KILLS";
 const BETWEEN_VARIABLE: &str = "REVEILLE_TEST_BETWEEN_KILLS";
@@ -36,9 +35,9 @@ const STEP: u64 = 2000;
 const POWER: Duration = Duration::from_secs(2);
 
 /// A source of numbers that anybody can repeat (SplitMix64).
-struct Random(u64);
+struct SeededNumbers(u64);
 
-impl Random {
+impl SeededNumbers {
     fn next(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -56,11 +55,11 @@ fn nodes() -> u32 {
     number(NODES_VARIABLE, NODES).try_into().unwrap()
 }
 
-/// Nodes that are up, each of whose steps takes a while.
-fn plan() -> Plan {
+/// Nodes that are up, with slow steps.
+fn plan() -> MachinePlan {
     let step = Duration::from_millis(number(STEP_VARIABLE, STEP));
     let pace = Pace { soft_off: POWER, power_on: POWER, boot: step, configuration: step, ..Pace::default() };
-    Plan { up: true, pace: Some(pace), ..Plan::quick(nodes()) }
+    MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(nodes()) }
 }
 
 async fn prepared() -> (Processes, Upstreams) {
@@ -73,7 +72,7 @@ async fn prepared() -> (Processes, Upstreams) {
 
 /// Reboots everything, and gives how long that took.
 async fn reboot(bos: &Bos, upstreams: &Upstreams, name: &str) -> Duration {
-    let (began, mark) = (Instant::now(), Mark::now(upstreams));
+    let (began, mark) = (Instant::now(), HistoryMark::now(upstreams));
     see_through(bos, "reboot", name).await;
     let took = began.elapsed();
     is_safe(upstreams, &mark, &["Soft-Off", "On"]);
@@ -81,7 +80,7 @@ async fn reboot(bos: &Bos, upstreams: &Upstreams, name: &str) -> Duration {
 }
 
 /// Kills parts by chance, and starts each again at once.
-async fn kill(mesh: &mut Processes, kills: u64, mut random: Random) {
+async fn kill(mesh: &mut Processes, kills: u64, mut random: SeededNumbers) {
     let (parts, most) = (mesh.parts(), number(BETWEEN_VARIABLE, BETWEEN));
     for _ in 0..kills {
         sleep(Duration::from_millis(most / 40 + random.next((most - most / 40).max(1)))).await;
@@ -92,7 +91,7 @@ async fn kill(mesh: &mut Processes, kills: u64, mut random: Random) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_that_are_killed_at_random_repeat_nothing_and_lose_nothing() {
+async fn processes_killed_at_random_repeat_and_lose_nothing() {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let seed = number(SEED_VARIABLE, since_epoch.as_nanos() as u64);
     let kills = number(KILLS_VARIABLE, KILLS);
@@ -101,10 +100,10 @@ async fn processes_that_are_killed_at_random_repeat_nothing_and_lose_nothing() {
     let bos = mesh.bos.clone();
     let undisturbed = reboot(&bos, &upstreams, "undisturbed").await;
 
-    let writer = Writer::start(&bos);
+    let writer = SteadyWriter::start(&bos);
     let over = AtomicBool::new(false);
     let killing = async {
-        kill(&mut mesh, kills, Random(seed)).await;
+        kill(&mut mesh, kills, SeededNumbers(seed)).await;
         over.store(true, Ordering::Relaxed);
     };
     let rebooting = async {
@@ -122,10 +121,10 @@ async fn processes_that_are_killed_at_random_repeat_nothing_and_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_of_every_part_is_no_trouble_for_clients_that_try_again() {
+async fn rolling_restart_is_hidden_from_clients_that_retry() {
     let (mut mesh, upstreams) = prepared().await;
     let bos = mesh.bos.clone();
-    let (mark, writer) = (Mark::now(&upstreams), Writer::start(&bos));
+    let (mark, writer) = (HistoryMark::now(&upstreams), SteadyWriter::start(&bos));
     create(&bos, "reboot", "rolling").await;
     for part in mesh.parts() {
         mesh.stop_part(part).await;

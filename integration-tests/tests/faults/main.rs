@@ -1,5 +1,4 @@
-//! Processes that die, hang or run out of something while a machine is under way. `README.md` beside this says which
-//! fault is shown where.
+//! Processes that die, hang or run out of something during boots. `README.md` in this folder maps faults to tests.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -16,14 +16,14 @@ const STATEMENT: &str = "database.statement";
 /// The parts that keep something.
 const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
 
-/// One part that is started on an empty database.
-struct Start {
+/// A part that starts on an empty database.
+struct FirstStart {
     mesh: Processes,
     points: Failpoints,
     part: &'static str,
 }
 
-impl Start {
+impl FirstStart {
     fn new(part: &'static str, database: Option<String>) -> Self {
         let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
         mesh.set_variable(chassis::failpoint::DIRECTORY, points.variable());
@@ -56,12 +56,12 @@ async fn survives(part: &'static str, server: Option<Arc<Postgres>>, step: usize
         Some(server) => Some(server.create(&format!("{part}_{number}")).await),
         None => None,
     };
-    let mut whole = Start::new(part, database(0).await);
+    let mut whole = FirstStart::new(part, database(0).await);
     whole.until_it_listens().await;
     let statements = whole.statements();
     assert!(statements > 3, "{part} made its tables with {statements} statements");
     for statement in (1..=statements).step_by(step) {
-        let mut start = Start::new(part, database(statement).await);
+        let mut start = FirstStart::new(part, database(statement).await);
         start.points.arm(STATEMENT, statement);
         start.until_it_listens().await;
         assert!(!start.points.is_armed(STATEMENT) || start.statements() < statement, "statement {statement}");
@@ -70,7 +70,7 @@ async fn survives(part: &'static str, server: Option<Arc<Postgres>>, step: usize
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_at_any_statement_of_a_first_start_leaves_a_database_that_can_be_used() {
+async fn crash_at_any_statement_of_first_start_leaves_database_usable() {
     let mut parts = JoinSet::new();
     for part in OWNERS {
         parts.spawn(survives(part, None, 1));
@@ -90,8 +90,8 @@ async fn the_same_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_none_is_refused_and_left_alone() {
-    let mut start = Start::new("component_registry", None);
+async fn file_that_is_no_database_is_refused_and_left_alone() {
+    let mut start = FirstStart::new("component_registry", None);
     let file = start.mesh.directory.path().join("component-registry.sqlite");
     fs::write(&file, "this is no database, and longer than the header of one. ".repeat(20)).unwrap();
     let before = fs::read(&file).unwrap();

@@ -1,5 +1,5 @@
-//! A part whose database is away, full or takes no writes is not ready and says why, and is ready again by itself when
-//! that is over, also where nobody writes. Nobody does here once the trouble is seen.
+//! A part whose database is away, full or read-only is not ready, names the reason, and recovers by itself when the
+//! trouble ends, also without any write. The tests write nothing once the trouble is seen.
 
 use integration_tests::{eventually_shown, postgres::Postgres, processes::Processes};
 use reqwest::{Method, StatusCode};
@@ -11,13 +11,13 @@ use crate::stage::change_an_option;
 
 const NODES: u32 = 4;
 
-/// The part that loses its database, and its name in what the gateway tells.
+/// The part that loses its database, and its name in the gateway's answers.
 const PART: &str = "component_registry";
 const NAME: &str = "component registry";
 
-/// What the registry tells of itself.
+/// Health of the registry as its clients see it.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct HealthReport {
     /// `grpc.health` of the whole, of a service, and of having started.
     health: [ServingStatus; 3],
     /// The status of its `/readyz`, and of the gateway's.
@@ -26,7 +26,7 @@ struct Told {
     started: u16,
 }
 
-impl Told {
+impl HealthReport {
     const READY: Self = Self { health: [ServingStatus::Serving; 3], statuses: [200; 2], started: 200 };
 
     const UNREADY: Self = Self {
@@ -36,8 +36,8 @@ impl Told {
     };
 }
 
-/// What is told now, and the reasons that the part and the gateway give.
-async fn told(mesh: &Processes) -> Result<(Told, [String; 2]), String> {
+/// Present health, and the reasons that the part and the gateway give.
+async fn told(mesh: &Processes) -> Result<(HealthReport, [String; 2]), String> {
     let mut health = HealthClient::new(chassis::channel(&mesh.url(PART)).unwrap());
     let mut statuses = [ServingStatus::Unknown; 3];
     let names = ["", "reveille.component.v1.ComponentService", chassis::STARTED];
@@ -51,13 +51,16 @@ async fn told(mesh: &Processes) -> Result<(Told, [String; 2]), String> {
     let ask =
         async |path| mesh.bos.try_send(Method::GET, path, None).await.map_err(|error| format!("{error:?}"));
     let (whole, started) = (ask("/readyz").await?, ask("/startz").await?);
-    let told =
-        Told { health: statuses, statuses: [own, whole.status.as_u16()], started: started.status.as_u16() };
+    let told = HealthReport {
+        health: statuses,
+        statuses: [own, whole.status.as_u16()],
+        started: started.status.as_u16(),
+    };
     Ok((told, [reason, whole.body[NAME].as_str().unwrap_or_default().to_owned()]))
 }
 
-/// Waits until the registry tells what it should, for a reason with all of these words in it.
-async fn eventually_told(mesh: &Processes, wanted: Told, words: &[&str]) {
+/// Waits until the registry reports the wanted health, for a reason that contains all `words`.
+async fn eventually_told(mesh: &Processes, wanted: HealthReport, words: &[&str]) {
     eventually_shown(&format!("{wanted:?} because of {words:?}"), async || {
         let (told, reasons) = told(mesh).await?;
         let say_why = reasons.iter().all(|reason| words.iter().all(|word| reason.contains(word)));
@@ -72,7 +75,7 @@ async fn on_postgres(server: &Postgres) -> Processes {
     mesh.set(&format!("[{PART}]\ndatabase_url = \"{url}\"\n[simulator]\nnodes = {NODES}\n"));
     mesh.begin().await;
     mesh.bos.discovered(NODES as usize).await;
-    eventually_told(&mesh, Told::READY, &["ready"]).await;
+    eventually_told(&mesh, HealthReport::READY, &["ready"]).await;
     mesh
 }
 
@@ -93,10 +96,10 @@ async fn a_full_disk() {
         other => Err(other),
     })
     .await;
-    eventually_told(&mesh, Told::UNREADY, &["the database takes no writes (since 2"]).await;
+    eventually_told(&mesh, HealthReport::UNREADY, &["the database takes no writes (since 2"]).await;
     reads(&mesh).await;
     mesh.fill_disk(PART, false).await;
-    eventually_told(&mesh, Told::READY, &["ready"]).await;
+    eventually_told(&mesh, HealthReport::READY, &["ready"]).await;
     assert_eq!(change_an_option(&mesh.bos).await, Ok(StatusCode::OK.as_u16()));
 }
 
@@ -105,9 +108,9 @@ async fn a_server_that_is_away() {
     let Some(mut server) = Postgres::start().await else { return };
     let mesh = on_postgres(&server).await;
     server.stop().await;
-    eventually_told(&mesh, Told::UNREADY, &["the database does not answer (since 2"]).await;
+    eventually_told(&mesh, HealthReport::UNREADY, &["the database does not answer (since 2"]).await;
     server.start_again().await;
-    eventually_told(&mesh, Told::READY, &["ready"]).await;
+    eventually_told(&mesh, HealthReport::READY, &["ready"]).await;
     reads(&mesh).await;
 }
 
@@ -117,10 +120,10 @@ async fn a_server_that_takes_no_writes() {
     let mesh = on_postgres(&server).await;
     server.sql("ALTER SYSTEM SET default_transaction_read_only = on").await;
     server.sql("SELECT pg_reload_conf()").await;
-    // Who writes nothing hears of it with the next renewal of its leases.
-    eventually_told(&mesh, Told::UNREADY, &["(since 2", "read-only transaction"]).await;
+    // A part without writes notices at the next renewal of its leases.
+    eventually_told(&mesh, HealthReport::UNREADY, &["(since 2", "read-only transaction"]).await;
     reads(&mesh).await;
     server.sql("ALTER SYSTEM RESET default_transaction_read_only").await;
     server.sql("SELECT pg_reload_conf()").await;
-    eventually_told(&mesh, Told::READY, &["ready"]).await;
+    eventually_told(&mesh, HealthReport::READY, &["ready"]).await;
 }

@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 const COMPONENTS: usize = 200;
 const TEXT: usize = 60_000;
 
-/// How often while everybody reads, and in all.
+/// Rounds while every watcher reads, and all rounds.
 const READ: usize = 20;
 const ROUNDS: usize = 50;
 
-/// Most megabytes that the registry may need more for somebody who does not read: the newest state a few times, and
-/// not all that is written meanwhile.
+/// Largest growth of the registry in megabytes because of one unread watch: a few copies of the newest state, not every
+/// change since.
 const MOST: u64 = 150;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watcher_that_reads_nothing_is_not_queued_for_and_holds_up_nobody() {
+async fn unread_watch_costs_no_queue_and_delays_no_client() {
     let mesh = Processes::start(1, 0.0).await;
     let mut client = ComponentServiceClient::new(chassis::channel(&mesh.url("component_registry")).unwrap())
         .max_decoding_message_size(chassis::channel::LARGEST_MESSAGE);

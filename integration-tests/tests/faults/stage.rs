@@ -1,4 +1,4 @@
-//! A mesh of processes, and sessions that are seen through whatever happens to it.
+//! A mesh of processes, and sessions that succeed through faults.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ const POWER: &str = "power_controller";
 /// Between two writes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Between two looks whether a part has died.
+/// Pause between two checks for a dead part.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Sets up a mesh that runs: its template boots the nodes of every role, and no node may need a second attempt.
@@ -42,7 +42,7 @@ pub async fn furnish(bos: &Bos, nodes: usize) {
     bos.template_with(TEMPLATE, every_role).await;
 }
 
-/// Changes an option to what it never was, and gives the status.
+/// Changes an option to a new value, and returns the status.
 pub async fn change_an_option(bos: &Bos) -> Result<u16, String> {
     static NEXT: AtomicU32 = AtomicU32::new(1000);
     let options = json!({"max_boot_wait_time": NEXT.fetch_add(1, Ordering::Relaxed)});
@@ -50,7 +50,7 @@ pub async fn change_an_option(bos: &Bos) -> Result<u16, String> {
     answer.map(|answer| answer.status.as_u16()).map_err(|error| format!("{error:?}"))
 }
 
-/// Waits until something can be written and tells how long that took.
+/// Waits until a write succeeds and returns the elapsed time.
 pub async fn until_written(bos: &Bos) -> Duration {
     let began = Instant::now();
     eventually_shown("a write", async || match change_an_option(bos).await {
@@ -103,7 +103,7 @@ pub async fn create(bos: &Bos, operation: &str, name: &str) {
     .await;
 }
 
-/// What the power controller at `url` has on record.
+/// Transitions on record at the power controller at `url`.
 pub async fn transitions(url: &str) -> Vec<Transition> {
     let client = PowerServiceClient::new(chassis::channel(url).unwrap());
     let list = async || -> Result<_, Status> {
@@ -118,12 +118,12 @@ pub async fn transitions(url: &str) -> Vec<Transition> {
     eventually_shown("the transitions", list).await
 }
 
-/// No node needed a second attempt at anything, by what the power controller of `mesh` has on record.
+/// Checks the power controller's records: no node needed a second attempt at anything.
 pub async fn attempted_once(mesh: &Processes) {
     no_second_attempt(&mesh.url(POWER)).await;
 }
 
-/// The same of a mesh in which a part that is armed may be on its way to abort.
+/// Checks as [`attempted_once`] does, while an armed part may still abort.
 pub async fn attempted_once_replacing(mesh: &mut Processes) {
     let power = mesh.url(POWER);
     replacing(mesh, no_second_attempt(&power)).await;
@@ -136,26 +136,26 @@ async fn no_second_attempt(power: &str) {
     }
 }
 
-/// Whoever writes all the time, and remembers what was acknowledged.
-pub struct Writer {
+/// A client that writes continuously, and remembers the acknowledged writes.
+pub struct SteadyWriter {
     stop: Arc<AtomicBool>,
-    running: JoinHandle<Written>,
+    running: JoinHandle<WriterResult>,
 }
 
-/// What became of what a [`Writer`] wrote.
-pub struct Written {
+/// Result of a [`SteadyWriter`].
+pub struct WriterResult {
     acknowledged: Vec<String>,
     /// Requests that were not answered with a success. Each was made again.
     pub repeated: usize,
 }
 
-impl Writer {
+impl SteadyWriter {
     /// Writes records of components that the machine does not have, one after the other.
     pub fn start(bos: &Bos) -> Self {
         let (stop, bos) = (Arc::new(AtomicBool::new(false)), bos.clone());
         let stopped = Arc::clone(&stop);
         let running = tokio::spawn(async move {
-            let mut written = Written { acknowledged: Vec::new(), repeated: 0 };
+            let mut written = WriterResult { acknowledged: Vec::new(), repeated: 0 };
             while !stopped.load(Ordering::Relaxed) {
                 let id = format!("extra-{}", written.acknowledged.len());
                 let path = format!("/v2/components/{id}");
@@ -172,13 +172,13 @@ impl Writer {
     }
 
     /// Stops writing.
-    pub async fn stop(self) -> Written {
+    pub async fn stop(self) -> WriterResult {
         self.stop.store(true, Ordering::Relaxed);
         self.running.await.unwrap()
     }
 }
 
-impl Written {
+impl WriterResult {
     /// Everything that was acknowledged is there.
     pub async fn is_kept(&self, bos: &Bos) {
         assert!(!self.acknowledged.is_empty(), "nothing was written");

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use expect_test::expect;
 
-/// What code says that connects to something.
+/// Code that opens a connection.
 const WAYS: [&str; 8] = [
     "reqwest::",
     "reqwest;",
@@ -18,7 +18,7 @@ const WAYS: [&str; 8] = [
 ];
 
 #[test]
-fn what_connects_to_something_is_known() {
+fn every_outgoing_connection_is_listed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     for folder in ["services", "gateway"] {

@@ -1,5 +1,5 @@
-//! Images in a real S3-compatible store, moto, which integration-tests/run installs: what nodes boot comes from there,
-//! and a store in trouble is named to whoever wants a session.
+//! Images in a real S3-compatible store, moto, which integration-tests/run installs: nodes boot from it, and sessions
+//! that need a store in trouble are refused by its name.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -10,13 +10,13 @@ use integration_tests::{bos::Bos, eventually, mesh::Mesh};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::store::{BUCKET, SECRET_KEY, Store, s3};
+use crate::store::{BUCKET, ObjectStore, SECRET_KEY, s3};
 
 const NODE: &str = "x1000c0s0b0n0";
 const PASSTHROUGH: &str = "sbps:v1:iqn.2023-06.example:_sbps._tcp.example.org:300";
 
-/// A mesh whose images are in `store`.
-async fn mesh(store: &Store) -> Mesh {
+/// A mesh with the images of `store`.
+async fn mesh(store: &ObjectStore) -> Mesh {
     Mesh::start(async |settings| settings.images = store.settings()).await
 }
 
@@ -61,9 +61,9 @@ async fn boots(bos: &Bos, template: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_boot_what_the_manifest_lists() {
-    // A name whose parts have to be escaped in different ways.
+    // A name whose parts need different kinds of escaping.
     let image = "images of today/a+b=c~ä";
-    let Some(store) = Store::start(&store::image(image, "console=ttyS0,115200 ip=dhcp\n")).await else {
+    let Some(store) = ObjectStore::start(&store::image(image, "console=ttyS0,115200 ip=dhcp\n")).await else {
         return;
     };
     let mesh = mesh(&store).await;
@@ -93,13 +93,13 @@ async fn nodes_boot_what_the_manifest_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_refused_whose_image_cannot_be() {
+async fn session_with_an_unusable_image_is_refused() {
     let objects = [
         ("large/manifest.json".to_owned(), " ".repeat(1_048_577)),
         ("odd/manifest.json".to_owned(), "no manifest".to_owned()),
         ("empty/manifest.json".to_owned(), String::new()),
     ];
-    let Some(store) = Store::start(&objects).await else { return };
+    let Some(store) = ObjectStore::start(&objects).await else { return };
     let mesh = mesh(&store).await;
     let mut refusals = String::new();
     for path in [
@@ -124,8 +124,8 @@ async fn a_session_is_refused_whose_image_cannot_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_refused_as_long_as_the_store_does_not_take_the_key() {
-    let Some(store) = Store::start(&store::image("image", "quiet")).await else { return };
+async fn session_is_refused_while_the_store_rejects_the_key() {
+    let Some(store) = ObjectStore::start(&store::image("image", "quiet")).await else { return };
     store.tell_key("s3cret-of-yesterday");
     let mesh = mesh(&store).await;
     template(&mesh.bos, "locked", &s3("image", "manifest.json")).await;
@@ -143,8 +143,8 @@ async fn a_session_is_refused_as_long_as_the_store_does_not_take_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_refused_as_long_as_the_store_is_away() {
-    let Some(mut store) = Store::start(&store::image("image", "quiet")).await else { return };
+async fn session_is_refused_while_the_store_is_away() {
+    let Some(mut store) = ObjectStore::start(&store::image("image", "quiet")).await else { return };
     let mesh = mesh(&store).await;
     template(&mesh.bos, "away", &s3("image", "manifest.json")).await;
     store.stop().await;

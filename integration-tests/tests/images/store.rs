@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Stdio};
 
 use chassis::settings;
-use integration_tests::{authority::Authority, ports::free_ports, tools};
+use integration_tests::{authority::CertificateAuthority, ports::free_ports, tools};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
@@ -21,19 +21,19 @@ const ACCESS_KEY: &str = "reveille";
 pub const SECRET_KEY: &str = "s3cret+of/the=store";
 
 /// A store that runs until it is stopped or dropped.
-pub struct Store {
+pub struct ObjectStore {
     port: u16,
     directory: TempDir,
     process: Child,
 }
 
-impl Store {
+impl ObjectStore {
     /// Starts a store of `objects`, each a key and a content; none where the tools of the tests are not installed, and
     /// need not be.
     pub async fn start(objects: &[(String, String)]) -> Option<Self> {
         tools::program("moto_server")?;
         let directory = tempfile::tempdir().unwrap();
-        let authority = Authority::new();
+        let authority = CertificateAuthority::new();
         authority.issue(directory.path());
         fs::write(directory.path().join("authority.pem"), authority.pem()).unwrap();
         for (key, content) in objects {
@@ -75,17 +75,17 @@ impl Store {
         }
     }
 
-    /// Tells the mesh the key of the store.
+    /// Gives the mesh the key of the store.
     pub fn tell_key(&self, secret_key: &str) {
         let keys = format!("access_key = \"{ACCESS_KEY}\"\nsecret_key = \"{secret_key}\"\n");
-        // As operators and Kubernetes replace such files: nobody reads half of one.
+        // Renamed into place, as operators and Kubernetes replace such files, so that no reader gets half a file.
         let file = self.directory.path().join("keys.toml");
         fs::write(file.with_extension("new"), keys).unwrap();
         fs::rename(file.with_extension("new"), file).unwrap();
     }
 }
 
-/// The objects of an image that are looked at: all but the root file system.
+/// Objects of an image that the mesh reads: all but the root file system.
 pub fn image(image: &str, boot_parameters: &str) -> Vec<(String, String)> {
     let artifact = |kind: &str, name: &str| {
         let link = json!({ "path": s3(image, name), "etag": format!("etag-of-{name}"), "type": "s3" });

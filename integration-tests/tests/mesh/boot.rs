@@ -57,7 +57,7 @@ async fn whole_life(mesh: &Mesh) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faulty_nodes_fail_with_a_reason_and_the_others_do_not_wait_for_them() {
+async fn faulty_nodes_fail_with_a_reason_without_delaying_others() {
     let mesh = Mesh::start(async |settings| {
         settings.simulator.nodes = 40;
         settings.simulator.faults = "stuck-off=2,never-reports=2,configuration-fails=2".into();
@@ -90,7 +90,7 @@ async fn faulty_nodes_fail_with_a_reason_and_the_others_do_not_wait_for_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_ignore_a_request_to_shut_down_are_forced() {
+async fn nodes_that_ignore_a_shutdown_are_forced_off() {
     let mesh = Mesh::start(async |settings| {
         settings.simulator.faults = "ignores-graceful-off=3".into();
         settings.simulator.initial_power = "on".into();
@@ -109,14 +109,14 @@ async fn nodes_that_ignore_a_request_to_shut_down_are_forced() {
     mesh.stop().await;
 }
 
-/// What the slowest node takes to come on at [`SLOW`], and some more.
+/// Time of the slowest node to come on at [`SLOW`], with some margin.
 const SLOWEST_POWER_ON: Duration = Duration::from_millis(1_500);
 
 /// Slow enough for a session to overtake the power-on of the one before.
 const SLOW: f64 = 0.05;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_that_overtakes_a_power_on_leaves_no_node_on() {
+async fn shutdown_that_overtakes_a_power_on_leaves_no_node_on() {
     let mesh = Mesh::start(async |settings| settings.simulator.speed = SLOW).await;
     mesh.bos.template("image-1").await;
     mesh.bos.session("image-1", "boot").await;

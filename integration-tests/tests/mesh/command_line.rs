@@ -8,7 +8,7 @@ use std::{
 
 use integration_tests::{
     PATIENCE,
-    processes::{Ended, PARTS, binaries, run},
+    processes::{PARTS, ProgramExit, binaries, run},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -66,12 +66,12 @@ async fn the_demo_tells_injected_faults_from_real_trouble() {
 }
 
 /// Runs the demo to its end.
-async fn demo(directory: &Path, flags: &str) -> Ended {
+async fn demo(directory: &Path, flags: &str) -> ProgramExit {
     reveille(&format!("demo {flags}"), directory).await
 }
 
-/// Runs a command line to its end, on free ports and with data in `directory` unless it says otherwise.
-async fn reveille(line: &str, directory: &Path) -> Ended {
+/// Runs a command line to its end, on free ports and with data in `directory` unless the line overrides them.
+async fn reveille(line: &str, directory: &Path) -> ProgramExit {
     let words = apart(line, directory);
     run("reveille", &words.iter().map(String::as_str).collect::<Vec<_>>()).await
 }
@@ -141,7 +141,7 @@ async fn printed_settings_are_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_used_is_named() {
+async fn unusable_input_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = held.local_addr().unwrap().to_string();
@@ -222,7 +222,7 @@ async fn a_refused_start_begins_with_its_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_that_cannot_be_used_are_named_at_the_start() {
+async fn unusable_credentials_are_named_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pcs.toml");
     std::fs::write(&file, "tokn = 's3cret'").unwrap();

@@ -22,7 +22,7 @@ use tonic_health::pb::{
 const SPEED: f64 = 0.01;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_survives_crashes_of_every_part_and_no_node_is_switched_on_twice() {
+async fn crashes_of_every_part_switch_no_node_on_twice() {
     let mut mesh = Processes::start(200, SPEED).await;
     mesh.bos.template("image-1").await;
     let name = mesh.bos.session("image-1", "boot").await;
@@ -74,7 +74,7 @@ async fn serving(mesh: &Processes, part: &str) {
     eventually(&format!("a serving {part}"), serving).await;
 }
 
-/// How often the hardware of each node was told to switch on.
+/// Power-ons of the simulated hardware, by node.
 async fn switched_on(mesh: &Processes) -> BTreeMap<String, usize> {
     let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.url("simulator")).unwrap());
     let transitions = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_session_waits_for_upstreams_that_are_away() {
     let mut mesh = Processes::start(8, 0.0).await;
     mesh.bos.template("image-1").await;
     mesh.stop_part("simulator").await;
-    // What needs an image that nobody can look at is not taken in the first place.
+    // A session is refused at once while its image cannot be checked.
     let boot = json!({"template_name": "image-1", "operation": "boot"});
     let refused = mesh.bos.send(Method::POST, "/v2/sessions", Some(&boot)).await;
     assert_eq!(refused.status, 400, "{refused:?}");

@@ -5,8 +5,8 @@ use std::process::Command;
 use expect_test::expect;
 use serde_json::Value;
 
-/// Services meet at `proto` and stand on `chassis`: none knows another, and the rules know nobody. Only what
-/// starts all of them knows all of them.
+/// Services meet at `proto` and rest on `chassis`; no service depends on another, and the rules depend on no service.
+/// Only the program that starts all services depends on all.
 #[test]
 fn services_do_not_know_each_other() {
     let output = Command::new(env!("CARGO"))
@@ -38,7 +38,7 @@ fn services_do_not_know_each_other() {
     "#]].assert_eq(&lines.concat());
 }
 
-/// One line: a crate and the crates of the workspace that it depends on, and those that only its tests use.
+/// A crate, the crates of the workspace that it depends on, and those of its tests alone, as one line.
 fn dependencies(package: &Value) -> String {
     let all = package["dependencies"].as_array().unwrap();
     let within = |kind: Value| {

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 type Client = EvaluationServiceClient<chassis::Channel>;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_under_way_is_explained_and_what_if_is_answered() {
+async fn booting_node_is_explained_and_hypotheses_are_evaluated() {
     let mesh = Mesh::start(async |settings| settings.simulator.faults = "never-reports=1".into()).await;
     let silent = silent_node(&mesh.settings.simulator.url).await;
     let mut client = Client::new(chassis::channel(&mesh.settings.status_evaluator.url).unwrap());
@@ -70,7 +70,7 @@ async fn explain(client: &mut Client, id: &str) -> ExplainResponse {
     client.explain(ExplainRequest { component_id: id.to_owned() }).await.unwrap().into_inner()
 }
 
-/// The decisions that variations of what is known about a node lead to, a second before its boot is late.
+/// Decisions for variations of a node's observations, a second before its boot is late.
 async fn what_if(client: &mut Client, explained: &ExplainResponse) -> String {
     let ExplainResponse { component, power_state, configuration_state, decision } = explained.clone();
     let mut now = decision.unwrap().until.expect("the end of a wait");

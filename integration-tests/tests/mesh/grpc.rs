@@ -1,4 +1,4 @@
-//! What every part tells over gRPC about itself and about what went wrong.
+//! Health, reflection and refusals of every part over gRPC.
 
 use expect_test::expect;
 use integration_tests::{eventually, mesh::Mesh};
@@ -27,11 +27,11 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt;
 
-/// What every part serves besides its own services.
+/// Services of every part besides its own.
 const COMMON: [&str; 2] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_part_lists_its_services_and_says_that_they_serve() {
+async fn every_part_lists_its_services_as_serving() {
     let mesh = Mesh::start(async |_| {}).await;
     let settings = &mesh.settings;
     let mut told = String::new();
@@ -74,7 +74,7 @@ async fn every_part_lists_its_services_and_says_that_they_serve() {
     .assert_eq(&told);
 }
 
-/// What server reflection lists, sorted, without what every part has.
+/// Services in server reflection, sorted, without the common ones.
 async fn services(url: &str) -> Vec<String> {
     let mut client = ServerReflectionClient::new(chassis::channel(url).unwrap());
     let request = ServerReflectionRequest {
@@ -104,7 +104,7 @@ async fn health(url: &str, service: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_wrong_is_told_in_words_for_programs() {
+async fn refusals_carry_reasons_for_programs() {
     let mesh = Mesh::start(async |_| {}).await;
     let mut told = String::new();
     for (name, refused) in refusals(&mesh).await {

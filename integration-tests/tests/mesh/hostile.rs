@@ -1,4 +1,4 @@
-//! Requests that nobody should send: each is refused with a problem that says what is wrong, and changes nothing.
+//! Hostile requests: each is refused with a problem that names the mistake, and changes nothing.
 
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-/// What a gateway answers to `bytes` before it closes the connection, whatever is still unsent by then.
+/// The gateway's answer to `bytes` before it closes the connection, however much is unsent by then.
 async fn raw(gateway: SocketAddr, bytes: &[u8]) -> String {
     let stream = TcpStream::connect(gateway).await.unwrap();
     let (mut reader, mut writer) = stream.into_split();
@@ -219,7 +219,7 @@ async fn bad_requests_are_refused_by_name_and_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused() {
+async fn malformed_requests_are_refused() {
     let mesh = Mesh::start(async |_| {}).await;
     let gateway = address(&mesh);
     let large = format!("x: {}\r\n", "y".repeat(1 << 20));
@@ -278,7 +278,7 @@ async fn bodies_that_are_too_large_are_refused() {
             problem(&answer),
             "413 Content Too Large: the request body is larger than this path accepts"
         );
-        // Nobody who asks first need send so much.
+        // With `expect: 100-continue` the client learns of the refusal before it sends the body.
         let asked = request("PATCH", target, &format!("{JSON}expect: 100-continue\r\n"), &huge[..length]);
         let head = asked.len() - length;
         let answer = raw(gateway, &asked[..head]).await;
@@ -375,7 +375,7 @@ async fn a_bulk_patch_may_name_a_hundred_thousand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_takes_too_long_is_cut_off() {
+async fn slow_clients_are_cut_off() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.patience_seconds = 1;
         settings.gateway.stall_seconds = 1;
@@ -477,7 +477,7 @@ async fn probes_are_answered_when_every_connection_is_at_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_ask_nothing_make_room_for_those_that_do() {
+async fn idle_connections_make_room_for_active_ones() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.patience_seconds = 3600;
         settings.gateway.connections = 4;

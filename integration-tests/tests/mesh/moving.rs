@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use integration_tests::{
     mesh::Mesh,
-    processes::{Ended, run},
+    processes::{ProgramExit, run},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn bad_records_are_told_and_keep_no_other_out() {
     assert_eq!(mesh.bos.get("/v2/components").await.as_array().unwrap().len(), 38);
     assert_eq!(mesh.bos.get("/v2/options").await["clear_stage"], true);
 
-    // What cannot be read is found before anything of the rest is written.
+    // An unreadable file is found before any other file is imported.
     write("options.json", json!({"reject_nids": true}));
     fs::write(directory.path().join("components.json"), "[\n{\"id\": \"late\"},\n").unwrap();
     let broken = import(&mesh, directory.path(), &[]).await;
@@ -100,7 +100,7 @@ async fn bad_records_are_told_and_keep_no_other_out() {
 }
 
 /// The records that were skipped, with the reasons.
-fn skipped(ended: &Ended) -> Vec<&str> {
+fn skipped(ended: &ProgramExit) -> Vec<&str> {
     ended.errors.lines().filter(|line| line.starts_with("skipped: ")).collect()
 }
 
@@ -125,19 +125,19 @@ async fn empty() -> Mesh {
     Mesh::start(async |settings| settings.simulator.nodes = 0).await
 }
 
-async fn export(mesh: &Mesh, directory: &Path) -> Ended {
+async fn export(mesh: &Mesh, directory: &Path) -> ProgramExit {
     moving(mesh, "export", directory, &[]).await
 }
 
-async fn import(mesh: &Mesh, directory: &Path, flags: &[&str]) -> Ended {
+async fn import(mesh: &Mesh, directory: &Path, flags: &[&str]) -> ProgramExit {
     moving(mesh, "import", directory, flags).await
 }
 
-async fn moving(mesh: &Mesh, task: &str, directory: &Path, flags: &[&str]) -> Ended {
+async fn moving(mesh: &Mesh, task: &str, directory: &Path, flags: &[&str]) -> ProgramExit {
     run("reveille", &[&[task, directory.to_str().unwrap(), "--url", mesh.bos.url()], flags].concat()).await
 }
 
-fn told(ended: &Ended, success: bool, words: &[&str]) {
+fn told(ended: &ProgramExit, success: bool, words: &[&str]) {
     assert_eq!(ended.status.success(), success, "{ended:?}");
     for word in words {
         assert!(ended.output.contains(word), "'{word}' is not told: {ended:?}");

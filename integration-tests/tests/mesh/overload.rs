@@ -1,4 +1,4 @@
-//! More than can be done at a time: what is too much is refused cleanly, and all else goes on.
+//! Overload: excess is refused cleanly, and all other work continues.
 
 use std::{net::SocketAddr, ops::Range, time::Duration};
 
@@ -23,7 +23,7 @@ fn address(mesh: &Mesh) -> SocketAddr {
     mesh.settings.gateway.url.strip_prefix("http://").unwrap().parse().unwrap()
 }
 
-/// Makes lists so long that they do not fit on the way to somebody who does not read.
+/// Makes lists too long for the buffers on the way to a client that does not read.
 async fn long_lists(bos: &Bos) {
     let error = "e".repeat(65_000);
     let components: Vec<_> = (0..500).map(|n| json!({"id": format!("long-{n}"), "error": error})).collect();
@@ -50,7 +50,7 @@ async fn works(bos: &Bos) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_do_not_read_keep_nobody_else_waiting() {
+async fn clients_that_do_not_read_delay_no_other() {
     let mesh = Mesh::start(async |_| {}).await;
     long_lists(&mesh.bos).await;
     let mut readers = Vec::new();
@@ -60,7 +60,7 @@ async fn clients_that_do_not_read_keep_nobody_else_waiting() {
     works(&mesh.bos).await;
     let whole = mesh.bos.get("/v2/components").await;
     assert_eq!(whole.as_array().unwrap().len(), 508);
-    // Whoever reads on gets all of it.
+    // A client that resumes reading gets all of it.
     let mut rest = Vec::new();
     let mut reader = readers.swap_remove(0);
     timeout(PATIENCE, reader.read_to_end(&mut rest)).await.expect("the rest").unwrap();
@@ -70,7 +70,7 @@ async fn clients_that_do_not_read_keep_nobody_else_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_beyond_the_limit_wait_and_are_told_when_to_come_back() {
+async fn lists_beyond_the_limit_wait_or_get_retry_after() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.lists = 2;
         settings.gateway.queue_seconds = 1;
@@ -97,16 +97,16 @@ async fn lists_beyond_the_limit_wait_and_are_told_when_to_come_back() {
     mesh.stop().await;
 }
 
-/// What one node has said, and what of it was acknowledged.
-struct Reporter {
+/// A node's reports, and the last acknowledged one.
+struct NodeReporter {
     client: reqwest::Client,
     url: String,
     acknowledged: Option<u32>,
     refused: u32,
 }
 
-impl Reporter {
-    /// Says something new in each round, without waiting to be asked to come back.
+impl NodeReporter {
+    /// Sends a new report in each round, and ignores `Retry-After`.
     async fn storm(mut self, rounds: Range<u32>) -> Self {
         for round in rounds {
             let said = json!({"error": round.to_string()});
@@ -149,7 +149,7 @@ async fn drip(gateway: SocketAddr, method: &str, path: &str) -> String {
 
 /// More bodies than there are places come by the byte. They have no place until they are complete, and are cut off.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_shut_nobody_out() {
+async fn slow_bodies_shut_no_client_out() {
     let mesh = Mesh::start(async |settings| {
         settings.gateway.operators = 16;
         settings.gateway.reports = 16;
@@ -179,14 +179,14 @@ async fn slow_bodies_shut_nobody_out() {
     mesh.stop().await;
 }
 
-/// Everybody says something at the same time.
-fn all_at_once(reporters: Vec<Reporter>, rounds: Range<u32>) -> JoinSet<Reporter> {
+/// Starts all reporters at the same time.
+fn all_at_once(reporters: Vec<NodeReporter>, rounds: Range<u32>) -> JoinSet<NodeReporter> {
     reporters.into_iter().map(|reporter| reporter.storm(rounds.clone())).collect()
 }
 
-/// Ten times as many at once as are taken, who come back at once when they are refused.
+/// Ten times as many callers as are admitted, each retrying at once when refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
+async fn storm_of_reports_loses_no_acknowledged_report() {
     const NODES: usize = 80;
     const PLACES: u32 = 8;
     const ROUNDS: u32 = 50;
@@ -198,7 +198,7 @@ async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
     .await;
     let all = mesh.bos.get("/v2/components").await;
     let ids: Vec<_> = all.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    let reporter = |id: &&str| Reporter {
+    let reporter = |id: &&str| NodeReporter {
         client: reqwest::Client::new(),
         url: format!("{}/v2/components/{id}", mesh.bos.url()),
         acknowledged: None,
@@ -209,7 +209,7 @@ async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
     while !storm.is_empty() {
         tokio::select! {
             Some(reporter) = storm.join_next() => reporters.push(reporter.unwrap()),
-            // What people ask, and how the mesh is, is answered all the while.
+            // Requests of people and health checks are answered meanwhile.
             () = async {
                 for path in ["/readyz", "/v2/options", "/v2/components"] {
                     mesh.bos.get(path).await;
@@ -224,7 +224,7 @@ async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
         let acknowledged = reporter.acknowledged.map(|round| round.to_string());
         assert_eq!(stored["error"], acknowledged.unwrap_or_default(), "{}", reporter.url);
     }
-    // Afterwards nobody is refused, and the machine boots.
+    // Afterwards all requests are accepted, and the machine boots.
     let patch = json!({"error": "after"});
     for id in ids.iter().take(8) {
         mesh.bos.expect(Method::PATCH, &format!("/v2/components/{id}"), Some(&patch)).await;
@@ -235,9 +235,9 @@ async fn a_storm_of_reports_is_survived_without_losing_what_was_acknowledged() {
     mesh.stop().await;
 }
 
-/// A registry that takes nothing from people and nodes still works for the mesh, and tells how it is.
+/// A registry that admits no people and nodes still serves the mesh and its health checks.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_parts_of_the_mesh_are_not_kept_out_by_others() {
+async fn people_and_nodes_never_starve_the_mesh_s_own_calls() {
     let mesh = Mesh::start(async |settings: &mut Settings| {
         settings.limits.reports = 1;
         settings.limits.operators = 1;
@@ -275,7 +275,7 @@ async fn the_parts_of_the_mesh_are_not_kept_out_by_others() {
     mesh.stop().await;
 }
 
-/// What this process has in memory, in bytes.
+/// Resident memory of this process, in bytes.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096

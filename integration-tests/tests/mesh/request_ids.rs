@@ -5,7 +5,7 @@ use integration_tests::{eventually, mesh::Mesh, processes::Processes};
 const HEADER: &str = "x-request-id";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_answered_under_its_own_id_or_a_new_one() {
+async fn answer_carries_the_request_s_id_or_a_new_one() {
     let mesh = Mesh::start(async |settings| settings.simulator.nodes = 0).await;
     let long = "a".repeat(129);
     for (given, path, taken) in [
@@ -24,7 +24,7 @@ async fn a_request_is_answered_under_its_own_id_or_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_id_of_a_request_is_in_the_log_of_the_service_that_it_reached() {
+async fn request_id_reaches_the_log_of_the_called_service() {
     let mesh = Processes::start(1, 0.0).await;
     for (path, part) in [("/v2/options", "component_registry"), ("/v2/sessions/nope", "session_manager")] {
         let id = format!("follow-me-to-{part}");

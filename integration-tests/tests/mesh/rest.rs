@@ -1,6 +1,6 @@
-//! The REST contract, as transcripts: what was asked and what was answered.
+//! The REST contract as transcripts of requests and answers.
 //!
-//! Times are shown as `TIME`, so that a transcript is the same every time.
+//! Times are shown as `TIME`, so that a transcript is stable.
 
 use expect_test::{Expect, expect};
 use integration_tests::{bos::Bos, mesh::Mesh};

@@ -1,4 +1,4 @@
-//! Parts that are asked to end while somebody listens to them.
+//! Parts that stop while clients watch them.
 
 use chassis::Channel;
 use futures_util::{StreamExt, stream::BoxStream};
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tonic::{Response, Status, Streaming};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-/// Components whose list is larger than what sockets and buffers on the way hold.
+/// Components whose list exceeds the sockets and buffers on the way.
 const LONG_LIST: usize = 400;
 
 /// The longest error text of a component.
@@ -107,7 +107,7 @@ async fn the_gateway_finishes_a_list_that_it_has_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_listen_no_more_do_not_keep_a_part_from_ending() {
+async fn clients_that_stopped_reading_do_not_delay_shutdown() {
     let mut mesh = Processes::start(1, 0.0).await;
     long_list(&mesh.bos).await;
     let _list = reqwest::get(format!("{}/v2/components", mesh.bos.url())).await.unwrap();
@@ -122,7 +122,7 @@ async fn clients_that_listen_no_more_do_not_keep_a_part_from_ending() {
     }
 }
 
-/// Makes the list of components long and says how many there are.
+/// Makes the list of components long and returns its length.
 async fn long_list(bos: &Bos) -> usize {
     let text = "e".repeat(LONG_TEXT);
     let record = |index: usize| json!({"id": format!("c{index}"), "enabled": false, "error": text});

@@ -1,8 +1,8 @@
-//! Parts that cannot start say why and end with an error.
+//! Parts that cannot start name the reason and end with an error.
 
 use std::net::TcpListener;
 
-use integration_tests::processes::{Ended, PARTS, run};
+use integration_tests::processes::{PARTS, ProgramExit, run};
 
 /// The parts that keep something.
 const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
@@ -21,7 +21,7 @@ async fn a_port_in_use_is_named_with_its_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_cannot_be_written_is_named_with_its_setting() {
+async fn unwritable_directory_is_named_with_its_setting() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -34,7 +34,7 @@ async fn a_directory_that_cannot_be_written_is_named_with_its_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_key_in_the_settings_is_named_with_its_file() {
+async fn unknown_setting_is_named_with_its_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.toml");
     std::fs::write(&file, "[gateway]\nlissen = \"127.0.0.1:0\"\n").unwrap();
@@ -44,8 +44,8 @@ async fn an_unknown_key_in_the_settings_is_named_with_its_file() {
     }
 }
 
-/// Checks that a program ended with an error whose one line tells all of `told`.
-fn refused(binary: &str, ended: &Ended, told: &[&str]) {
+/// Checks that a program ended with an error of one line that contains all of `told`.
+fn refused(binary: &str, ended: &ProgramExit, told: &[&str]) {
     assert_eq!(ended.status.code(), Some(1), "{binary}: {ended:?}");
     let error = ended.errors.lines().find(|line| line.starts_with("error: "));
     let error = error.unwrap_or_else(|| panic!("{binary} gives no reason: {ended:?}"));

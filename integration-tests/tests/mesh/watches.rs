@@ -84,7 +84,7 @@ fn shown(batch: &Batch<Component>, start: u64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_kind_is_delivered_and_resumed_and_refuses_the_future() {
+async fn every_kind_resumes_its_watch_and_refuses_the_future() {
     let mesh = Mesh::start(async |_| {}).await;
     mesh.bos.template("image-1").await;
     let name = mesh.bos.session("image-1", "boot").await;
@@ -130,7 +130,7 @@ async fn set<R>(watch: &mut Watch<R>) -> Vec<Batch<R>> {
     batches
 }
 
-/// As [`kind`], for the kind that nobody mirrors.
+/// As [`kind`], for sessions, which no part mirrors.
 async fn sessions(url: &str) -> String {
     let mut client = SessionServiceClient::new(channel(url).unwrap());
     let mut watch =

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use integration_tests::{
-    authority::Authority,
+    authority::CertificateAuthority,
     redfish::{
-        emulator::{Emulator, program},
-        nodes::Nodes,
-        site::{Place, Site, id},
+        emulator::{RedfishEmulator, program},
+        nodes::RedfishNodes,
+        site::{RedfishPlace, RedfishSite, id},
     },
 };
 use reqwest::Method;
@@ -21,19 +21,19 @@ const DEAF: [u32; 2] = [3, 7];
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dozen_nodes_boot_reboot_and_shut_down() {
     let Some(program) = program() else { return };
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (systems, deaf) = ((0..NODES).map(id).collect::<Vec<_>>(), DEAF.map(id));
     let [systems, deaf] =
         [&systems[..], &deaf].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
-    let emulator = Arc::new(Emulator::start(&program, &authority, &systems, &deaf, 0).await);
-    let mut site = Site::new(&authority);
+    let emulator = Arc::new(RedfishEmulator::start(&program, &authority, &systems, &deaf, 0).await);
+    let mut site = RedfishSite::new(&authority);
     let bmcs = ["b0", "b1", "b2", "b3"];
     bmcs.iter().for_each(|bmc| site.add_bmc(bmc, &emulator.url));
     for system in 0..NODES as usize {
-        site.add_node(&Place { bmc: bmcs[system % bmcs.len()], system });
+        site.add_node(&RedfishPlace { bmc: bmcs[system % bmcs.len()], system });
     }
     let mesh = site.start().await;
-    let nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, NODES, Duration::ZERO);
+    let nodes = RedfishNodes::boot(Arc::clone(&emulator), &mesh.bos, NODES, Duration::ZERO);
     mesh.bos.expect(Method::PATCH, "/v2/options", Some(&json!({ "max_power_off_wait_time": 2 }))).await;
     mesh.bos.template("image-1").await;
     mesh.bos.template("image-2").await;

@@ -1,14 +1,14 @@
-//! BMCs that cannot be used are told apart, and trouble nobody else.
+//! Unusable BMCs are told apart, and affect no other node.
 
 use std::{sync::Arc, time::Duration};
 
 use integration_tests::{
-    authority::Authority,
+    authority::CertificateAuthority,
     eventually,
     redfish::{
-        emulator::{Emulator, PASSWORD, program},
-        nodes::Nodes,
-        site::{Place, Site, id},
+        emulator::{PASSWORD, RedfishEmulator, program},
+        nodes::RedfishNodes,
+        site::{RedfishPlace, RedfishSite, id},
     },
 };
 use serde_json::Value;
@@ -16,13 +16,13 @@ use serde_json::Value;
 const WRONG: &str = "wr0ng-for-the-bmc";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_trouble_is_shown_on_its_node_and_keeps_no_other() {
+async fn each_kind_of_trouble_shows_on_its_node_only() {
     let Some(program) = program() else { return };
-    let (ours, foreign) = (Authority::new(), Authority::new());
+    let (ours, foreign) = (CertificateAuthority::new(), CertificateAuthority::new());
     let (fine, stranger) = (id(0), id(1));
-    let emulator = Arc::new(Emulator::start(&program, &ours, &[&fine, &stranger], &[], 0).await);
-    let impostor = Emulator::start(&program, &foreign, &[&id(2)], &[], 0).await;
-    let mut site = Site::new(&ours);
+    let emulator = Arc::new(RedfishEmulator::start(&program, &ours, &[&fine, &stranger], &[], 0).await);
+    let impostor = RedfishEmulator::start(&program, &foreign, &[&id(2)], &[], 0).await;
+    let mut site = RedfishSite::new(&ours);
     for (bmc, url) in [
         ("good", &*emulator.url),
         ("strange", &emulator.url),
@@ -33,10 +33,10 @@ async fn each_kind_of_trouble_is_shown_on_its_node_and_keeps_no_other() {
     }
     site.write_credentials("strange", WRONG);
     for (bmc, system) in [("good", 0), ("strange", 1), ("foreign", 0), ("down", 0)] {
-        site.add_node(&Place { bmc, system });
+        site.add_node(&RedfishPlace { bmc, system });
     }
     let mesh = site.start().await;
-    let _nodes = Nodes::boot(Arc::clone(&emulator), &mesh.bos, 2, Duration::ZERO);
+    let _nodes = RedfishNodes::boot(Arc::clone(&emulator), &mesh.bos, 2, Duration::ZERO);
     mesh.bos.template("image-1").await;
     mesh.bos.session("image-1", "boot").await;
 

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use upstreams::{Effect, Pace, Plan, PowerEvent, Service::Pcs, Trouble};
+use upstreams::{MachinePlan, Pace, PowerEvent, Service::Pcs, ServiceTrouble, TroubleEffect};
 
-use crate::scene::Scene;
+use crate::scene::MeshScene;
 
 const POST: &str = "POST /transitions";
 
@@ -13,14 +13,14 @@ const POST: &str = "POST /transitions";
 const STEP: Duration = Duration::from_millis(100);
 
 /// The power service as shipped, twenty times as fast, and nodes that are up.
-fn plan() -> Plan {
+fn plan() -> MachinePlan {
     let pace = Pace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, ..Pace::default() };
-    Plan { up: true, pace: Some(pace), ..Plan::as_shipped(4).at_speed(0.05) }
+    MachinePlan { up: true, pace: Some(pace), ..MachinePlan::as_shipped(4).at_speed(0.05) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reboot_asks_for_nothing_while_nodes_are_reserved() {
-    let scene = Scene::of(plan(), |_| {}).await;
+    let scene = MeshScene::of(plan(), |_| {}).await;
     let ids = scene.upstreams.ids();
     let name = scene.begin("reboot", &ids).await;
     scene.succeeds(&name).await;
@@ -31,7 +31,7 @@ async fn reboot_asks_for_nothing_while_nodes_are_reserved() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn power_off_survives_restart_of_power_service() {
-    let scene = Scene::of(plan(), |_| {}).await;
+    let scene = MeshScene::of(plan(), |_| {}).await;
     let ids = scene.upstreams.ids();
     let name = scene.begin("reboot", &ids).await;
     scene.asked_at_least(Pcs, POST, 1).await;
@@ -44,9 +44,9 @@ async fn power_off_survives_restart_of_power_service() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn power_off_of_dead_worker_is_waited_for() {
-    let scene = Scene::of(plan(), |_| {}).await;
+    let scene = MeshScene::of(plan(), |_| {}).await;
     let ids = scene.upstreams.ids();
-    scene.upstreams.trouble(Trouble::new(Pcs, Effect::WorkerDies).only(POST).times(1));
+    scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::WorkerDies).only(POST).times(1));
     let name = scene.begin("reboot", &ids).await;
     scene.succeeds(&name).await;
     scene.were_asked(&ids, &["Soft-Off", "On"]);
@@ -56,7 +56,7 @@ async fn power_off_of_dead_worker_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lagging_readings_delay_a_reboot_and_repeat_nothing() {
-    let scene = Scene::of(plan(), |_| {}).await;
+    let scene = MeshScene::of(plan(), |_| {}).await;
     let ids = scene.upstreams.ids();
     let name = scene.begin("reboot", &ids).await;
     scene.asked_at_least(Pcs, POST, 1).await;

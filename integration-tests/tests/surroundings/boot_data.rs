@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use upstreams::{NodeFaults, Plan, Service::Bss, Trouble};
+use upstreams::{MachinePlan, NodeFaults, Service::Bss, ServiceTrouble};
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const PUT: &str = "PUT /bootparameters";
 
@@ -13,7 +13,7 @@ const PUT: &str = "PUT /bootparameters";
 const SET: usize = 8;
 
 /// Three boot sets, each with an image and nodes of its own.
-async fn three_sets(scene: &Scene) {
+async fn three_sets(scene: &MeshScene) {
     let ids = scene.upstreams.ids();
     scene
         .mesh
@@ -33,8 +33,8 @@ async fn three_sets(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_whose_boot_data_are_refused_are_not_turned_on_and_the_others_are() {
-    let scene = Scene::new(3 * SET as u32).await;
+async fn refused_boot_data_keep_only_their_nodes_off() {
+    let scene = MeshScene::new(3 * SET as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 2, "max_power_on_wait_time": 2})).await;
     three_sets(&scene).await;
     let ids = scene.upstreams.ids();
@@ -58,8 +58,8 @@ async fn nodes_whose_boot_data_are_refused_are_not_turned_on_and_the_others_are(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_node_whose_boot_data_are_refused_costs_the_others_nothing() {
-    let scene = Scene::new(SET as u32).await;
+async fn one_refused_boot_record_costs_other_nodes_nothing() {
+    let scene = MeshScene::new(SET as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
     let (refused, taken) = ids.split_at(1);
@@ -75,11 +75,11 @@ async fn one_node_whose_boot_data_are_refused_costs_the_others_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_turned_on_while_no_boot_data_are_taken() {
+async fn no_node_turns_on_while_boot_data_are_refused() {
     for code in [500, 503] {
-        let scene = Scene::of(Plan::quick(SET as u32), brisk).await;
+        let scene = MeshScene::of(MachinePlan::quick(SET as u32), brisk).await;
         scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
-        scene.upstreams.trouble(Trouble::status(Bss, code));
+        scene.upstreams.trouble(ServiceTrouble::status(Bss, code));
         let name = scene.boot().await;
         let ids = scene.upstreams.ids();
         scene.show(&ids, &["waiting for BSS at 127.0.0.1", " since 20", &code.to_string()]).await;

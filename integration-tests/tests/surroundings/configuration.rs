@@ -1,26 +1,26 @@
-//! Configuration that is not taken, fails, or is not told of.
+//! Configuration that is refused, fails, or is not reported.
 
 use std::time::Duration;
 
 use serde_json::json;
-use upstreams::{NodeFaults, Pace, Plan, Service::Cfs, Trouble};
+use upstreams::{MachinePlan, NodeFaults, Pace, Service::Cfs, ServiceTrouble};
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const PATCH: &str = "PATCH /components";
 
 const NODES: usize = 8;
 
-/// Template of nodes that nobody is to configure.
+/// Template of nodes without configuration.
 const PLAIN: &str = "plain";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_to_be_configured_is_not_turned_on_while_nobody_takes_that_and_others_are() {
-    let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
+async fn node_stays_off_while_its_configuration_cannot_be_set() {
+    let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
     let bos = &scene.mesh.bos;
     bos.options(&json!({"default_retry_policy": 1})).await;
     bos.template_with(PLAIN, |template| template["enable_cfs"] = json!(false)).await;
-    scene.upstreams.trouble(Trouble::status(Cfs, 503).only(PATCH));
+    scene.upstreams.trouble(ServiceTrouble::status(Cfs, 503).only(PATCH));
     let ids = scene.upstreams.ids();
     let (configured, plain) = ids.split_at(NODES / 2);
     let waits = scene.begin("boot", configured).await;
@@ -37,8 +37,8 @@ async fn who_is_to_be_configured_is_not_turned_on_while_nobody_takes_that_and_ot
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_runs_shows_why_its_new_configuration_is_not_taken_until_it_is() {
-    let scene = Scene::new(NODES as u32).await;
+async fn running_node_shows_why_its_configuration_is_not_accepted() {
+    let scene = MeshScene::new(NODES as u32).await;
     let bos = &scene.mesh.bos;
     let ids = scene.upstreams.ids();
     let (refused, taken) = ids.split_at(1);
@@ -57,8 +57,8 @@ async fn a_node_that_runs_shows_why_its_new_configuration_is_not_taken_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_word_of_the_peer_decides_and_no_word_is_waited_for() {
-    let scene = Scene::new(NODES as u32).await;
+async fn reported_configuration_status_decides_and_a_missing_one_is_awaited() {
+    let scene = MeshScene::new(NODES as u32).await;
     let ids = scene.upstreams.ids();
     let [failed, baffled, silent, fine] = [&ids[..2], &ids[2..4], &ids[4..6], &ids[6..]];
     for (ids, word) in [(failed, "failed"), (baffled, "baffled"), (silent, "")] {
@@ -79,8 +79,8 @@ async fn the_word_of_the_peer_decides_and_no_word_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_configuration_is_refused_is_not_turned_on_and_the_others_are() {
-    let scene = Scene::new(NODES as u32).await;
+async fn refused_configuration_keeps_only_its_node_off() {
+    let scene = MeshScene::new(NODES as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
     let (refused, taken) = ids.split_at(1);
@@ -96,14 +96,14 @@ async fn a_node_whose_configuration_is_refused_is_not_turned_on_and_the_others_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_falls_silent_while_it_configures_is_named_and_waited_for() {
+async fn peer_silent_during_configuration_is_named_and_awaited() {
     let pace = Pace { configuration: Duration::from_secs(1), ..Pace::default() };
-    let plan = Plan { pace: Some(pace), ..Plan::quick(NODES as u32) };
-    let scene = Scene::of(plan, brisk).await;
+    let plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES as u32) };
+    let scene = MeshScene::of(plan, brisk).await;
     let name = scene.boot().await;
     let ids = scene.upstreams.ids();
     scene.are(&ids, "configuring").await;
-    scene.upstreams.trouble(Trouble::status(Cfs, 500));
+    scene.upstreams.trouble(ServiceTrouble::status(Cfs, 500));
     scene.show(&ids, &["waiting for CFS at 127.0.0.1", " since 20", "500"]).await;
     scene.are(&ids, "configuring").await;
     scene.upstreams.clear_troubles(None);
@@ -113,8 +113,8 @@ async fn a_peer_that_falls_silent_while_it_configures_is_named_and_waited_for() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_template_without_configuration_asks_nobody_to_configure() {
-    let scene = Scene::new(NODES as u32).await;
+async fn template_without_configuration_configures_no_node() {
+    let scene = MeshScene::new(NODES as u32).await;
     scene.mesh.bos.template_with(TEMPLATE, |template| template["enable_cfs"] = json!(false)).await;
     let name = scene.boot().await;
     scene.succeeds(&name).await;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use integration_tests::eventually;
 use serde_json::json;
 use upstreams::{
-    Effect, Pace, Plan,
+    EventKind, MachinePlan, Pace,
     Service::{self, Bss, Cfs, Pcs},
-    Trouble, What,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::served::Served;
+use crate::served::MeshProcess;
 
 const NODES: u32 = 8;
 
@@ -28,15 +28,15 @@ const LIVES: [u64; 8] = [20, 60, 100, 30, 5, 200, 50, 10];
 
 /// Kills the mesh as soon as `service` was asked for `operation`, which `trouble` may befall, and starts it again;
 /// then each node boots with one power-on.
-async fn is_survived(service: Service, operation: &str, trouble: Option<Effect>) {
+async fn is_survived(service: Service, operation: &str, trouble: Option<TroubleEffect>) {
     let pace = Pace { power_on: SLOW, ..Pace::default() };
-    let plan = Plan { pace: Some(pace), ..Plan::quick(NODES) };
-    let mut mesh = Served::prepare(plan, "t", "s").await;
+    let plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) };
+    let mut mesh = MeshProcess::prepare(plan, "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     mesh.bos.template("image-1").await;
     if let Some(effect) = trouble {
-        mesh.upstreams.trouble(Trouble::new(service, effect).only(operation).times(1));
+        mesh.upstreams.trouble(ServiceTrouble::new(service, effect).only(operation).times(1));
     }
     let name = mesh.bos.session("image-1", "boot").await;
     eventually(operation, async || (mesh.upstreams.requests(service, operation) > 0).then_some(())).await;
@@ -54,17 +54,17 @@ async fn is_survived(service: Service, operation: &str, trouble: Option<Effect>)
     drop(mesh);
 }
 
-/// A node was asked to turn on once, and booted what was given for it last.
-fn booted_once(mesh: &Served, id: &str) {
+/// Checks that a node was asked to turn on once, and booted the data that it was given last.
+fn booted_once(mesh: &MeshProcess, id: &str) {
     let (mut asked, mut given, mut booted) = (0, None, None);
     for event in mesh.upstreams.history(id).unwrap() {
         match event.what {
-            What::Asked { operation, .. } => {
+            EventKind::Asked { operation, .. } => {
                 assert_eq!(operation, "On", "{id}");
                 asked += 1;
             }
-            What::BootData { token } => given = Some(token),
-            What::Booted { token } => booted = Some(token),
+            EventKind::BootData { token } => given = Some(token),
+            EventKind::Booted { token } => booted = Some(token),
             _ => {}
         }
     }
@@ -78,34 +78,35 @@ async fn a_transition_is_followed_again_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transition_whose_answer_is_lost_in_a_crash_is_found() {
-    is_survived(Pcs, "POST /transitions", Some(Effect::HangAfter)).await;
+async fn transition_with_answer_lost_in_a_crash_is_adopted() {
+    is_survived(Pcs, "POST /transitions", Some(TroubleEffect::HangAfter)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transition_that_is_lost_in_a_crash_is_sent_again() {
-    is_survived(Pcs, "POST /transitions", Some(Effect::Hang)).await;
+async fn transition_lost_in_a_crash_is_sent_again() {
+    is_survived(Pcs, "POST /transitions", Some(TroubleEffect::Hang)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn boot_data_whose_answer_is_lost_in_a_crash_are_given_again() {
-    is_survived(Bss, "PUT /bootparameters", Some(Effect::HangAfter)).await;
+async fn boot_data_with_answer_lost_in_a_crash_are_resent() {
+    is_survived(Bss, "PUT /bootparameters", Some(TroubleEffect::HangAfter)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn configurations_whose_answer_is_lost_in_a_crash_are_set_again() {
-    is_survived(Cfs, "PATCH /components", Some(Effect::HangAfter)).await;
+async fn configuration_with_answer_lost_in_a_crash_is_set_again() {
+    is_survived(Cfs, "PATCH /components", Some(TroubleEffect::HangAfter)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_boot_while_the_mesh_is_down_are_not_prepared_again() {
+async fn nodes_booting_while_the_mesh_is_down_are_not_reprepared() {
     let pace = Pace { power_on: STEP, ..Pace::default() };
-    let mut mesh = Served::prepare(Plan { pace: Some(pace), ..Plan::quick(NODES) }, "t", "s").await;
+    let mut mesh =
+        MeshProcess::prepare(MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) }, "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"max_power_on_wait_time": POWER_ON_WAIT})).await;
     mesh.bos.template("image-1").await;
     let name = mesh.bos.session("image-1", "boot").await;
-    let asked_for = |mesh: &Served, operation| mesh.upstreams.requests(Pcs, operation);
+    let asked_for = |mesh: &MeshProcess, operation| mesh.upstreams.requests(Pcs, operation);
     eventually("a transition to be followed", async || {
         (asked_for(&mesh, "GET /transitions/{id}") > 0).then_some(())
     })
@@ -119,7 +120,7 @@ async fn nodes_that_boot_while_the_mesh_is_down_are_not_prepared_again() {
     // Nothing shows that the time to turn on is over.
     tokio::time::sleep(Duration::from_secs(POWER_ON_WAIT)).await;
 
-    mesh.upstreams.trouble(Trouble::status(Pcs, 503));
+    mesh.upstreams.trouble(ServiceTrouble::status(Pcs, 503));
     let before = asked_for(&mesh, "POST /power-status");
     mesh.start().await;
     eventually("questions that are not answered", async || {
@@ -138,17 +139,18 @@ async fn nodes_that_boot_while_the_mesh_is_down_are_not_prepared_again() {
 }
 
 /// Whether the configuration service calls a node configured that has booted.
-fn is_configured(mesh: &Served, id: &str) -> bool {
+fn is_configured(mesh: &MeshProcess, id: &str) -> bool {
     let history = mesh.upstreams.history(id).unwrap();
-    let after_boot = history.iter().skip_while(|event| !matches!(event.what, What::Booted { .. }));
-    after_boot.into_iter().any(|event| matches!(event.what, What::Configured { status: "configured" }))
+    let after_boot = history.iter().skip_while(|event| !matches!(event.what, EventKind::Booted { .. }));
+    after_boot.into_iter().any(|event| matches!(event.what, EventKind::Configured { status: "configured" }))
 }
 
 /// A node was prepared for one boot, before it.
-fn prepared_once(mesh: &Served, id: &str) {
+fn prepared_once(mesh: &MeshProcess, id: &str) {
     let history = mesh.upstreams.history(id).unwrap();
-    let is_prepared =
-        |what: &What| matches!(what, What::BootData { .. } | What::Configuration { cleared: true, .. });
+    let is_prepared = |what: &EventKind| {
+        matches!(what, EventKind::BootData { .. } | EventKind::Configuration { cleared: true, .. })
+    };
     let prepared: Vec<_> = history.iter().map(|event| &event.what).filter(|what| is_prepared(what)).collect();
     assert_eq!(prepared.len(), 2, "{id}: {prepared:?}");
 }
@@ -156,8 +158,8 @@ fn prepared_once(mesh: &Served, id: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_survives_one_crash_after_another() {
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(40) };
-    let mut mesh = Served::prepare(plan, "t", "s").await;
+    let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(40) };
+    let mut mesh = MeshProcess::prepare(plan, "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     mesh.bos.template("image-1").await;

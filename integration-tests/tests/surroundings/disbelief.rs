@@ -1,4 +1,4 @@
-//! What is remembered or answered once is not believed against what can be seen.
+//! Evidence of the present overrules remembered state and single answers.
 
 use std::{
     collections::BTreeMap,
@@ -7,12 +7,12 @@ use std::{
 
 use serde_json::json;
 use upstreams::{
-    Effect, Fault, NodeChange, NodeFaults, Pace, Plan,
+    Fault, MachinePlan, NodeChange, NodeFaults, Pace,
     Service::{Bss, Cfs, Pcs, Tapms},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const POST: &str = "POST /transitions";
 const LOOK: &str = "GET /transitions/{id}";
@@ -23,7 +23,7 @@ const TENANT: &str = "GET /tenants/{name}";
 
 const NODES: u32 = 8;
 
-/// How long a system refuses everybody.
+/// Duration of a refusal of all calls.
 const REFUSAL: Duration = Duration::from_secs(3);
 
 /// How long nodes may take after that.
@@ -37,14 +37,14 @@ fn paced(soft_off: f64, power_on: f64, configuration: f64) -> Pace {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_power_off_keeps_every_other_action_away() {
-    let mut plan = Plan { up: true, ..Plan::quick(NODES) };
+    let mut plan = MachinePlan { up: true, ..MachinePlan::quick(NODES) };
     plan.power.minute = Duration::from_secs(3600);
-    let scene = Scene::of(plan, |_| {}).await;
+    let scene = MeshScene::of(plan, |_| {}).await;
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 1})).await;
     let ids = scene.upstreams.ids();
     scene.faults(&ids, NodeFaults::hardware(Some(Fault::IgnoresGracefulOff)));
     // It stays open: it has no effect and cannot be called off.
-    scene.upstreams.trouble(Trouble::status(Pcs, 503).only(ABORT));
+    scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only(ABORT));
     let name = scene.begin("reboot", &ids).await;
     scene.asked_at_least(Pcs, ABORT, 1).await;
     scene.asked_again(Pcs, LOOK, 10).await;
@@ -58,13 +58,13 @@ async fn open_power_off_keeps_every_other_action_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn swapped_answers_are_told_apart() {
-    let plan = Plan { pace: Some(paced(1.0, 1.0, 0.0)), ..Plan::quick(NODES) };
-    let scene = Scene::of(plan, |_| {}).await;
+    let plan = MachinePlan { pace: Some(paced(1.0, 1.0, 0.0)), ..MachinePlan::quick(NODES) };
+    let scene = MeshScene::of(plan, |_| {}).await;
     let ids = scene.upstreams.ids();
     let (running, off) = ids.split_at(4);
     scene.succeeds(&scene.begin("boot", running).await).await;
     scene.upstreams.reset_counts();
-    scene.upstreams.trouble(Trouble::new(Pcs, Effect::Swap).only(POST).times(2));
+    scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Swap).only(POST).times(2));
     let (shutdown, boot) = tokio::join!(scene.begin("shutdown", running), scene.begin("boot", off));
     scene.succeeds(&shutdown).await;
     scene.succeeds(&boot).await;
@@ -77,11 +77,11 @@ async fn swapped_answers_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_answer_is_not_believed() {
-    let plan = Plan { pace: Some(paced(0.5, 0.5, 0.0)), ..Plan::quick(NODES) };
-    let scene = Scene::of(plan, |_| {}).await;
+    let plan = MachinePlan { pace: Some(paced(0.5, 0.5, 0.0)), ..MachinePlan::quick(NODES) };
+    let scene = MeshScene::of(plan, |_| {}).await;
     let ids = scene.upstreams.ids();
     let (first, second) = ids.split_at(4);
-    scene.upstreams.trouble(Trouble::new(Pcs, Effect::Repeat).only(POST).times(2));
+    scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Repeat).only(POST).times(2));
     let one = scene.begin("boot", first).await;
     scene.asked_at_least(Pcs, POST, 1).await;
     let other = scene.begin("boot", second).await;
@@ -94,12 +94,12 @@ async fn repeated_answer_is_not_believed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_transition_is_neither_adopted_nor_aborted() {
-    let mut plan = Plan { pace: Some(paced(0.5, 3.0, 0.0)), ..Plan::quick(NODES) };
+    let mut plan = MachinePlan { pace: Some(paced(0.5, 3.0, 0.0)), ..MachinePlan::quick(NODES) };
     plan.power.minute = Duration::from_secs(60);
-    let scene = Scene::of(plan, brisk).await;
+    let scene = MeshScene::of(plan, brisk).await;
     let ids = scene.upstreams.ids();
     let foreign = scene.upstreams.foreign_transition("On", &ids).unwrap();
-    scene.upstreams.trouble(Trouble::new(Pcs, Effect::DropAfter).only(POST).times(1));
+    scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::DropAfter).only(POST).times(1));
     let name = scene.begin("boot", &ids).await;
     scene.succeeds(&name).await;
     let ours = scene.transitions().await;
@@ -111,9 +111,9 @@ async fn foreign_transition_is_neither_adopted_nor_aborted() {
     scene.end().await;
 }
 
-/// After `trouble`, which is a refusal of everybody, every node boots at its first attempt and soon.
-async fn passes_without_a_failure(trouble: Trouble) -> Scene {
-    let scene = Scene::new(40).await;
+/// After `trouble`, a refusal of all calls, every node boots at its first attempt and soon.
+async fn passes_without_a_failure(trouble: ServiceTrouble) -> MeshScene {
+    let scene = MeshScene::new(40).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
     scene.upstreams.trouble(trouble.lasting(REFUSAL));
@@ -128,7 +128,7 @@ async fn passes_without_a_failure(trouble: Trouble) -> Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn power_service_that_refuses_everybody_costs_no_node() {
-    let scene = passes_without_a_failure(Trouble::status(Pcs, 400).only(POST)).await;
+    let scene = passes_without_a_failure(ServiceTrouble::status(Pcs, 400).only(POST)).await;
     let posts = scene.upstreams.requests(Pcs, POST);
     assert!(posts <= 40, "{posts} calls for one batch");
     scene.end().await;
@@ -136,7 +136,7 @@ async fn power_service_that_refuses_everybody_costs_no_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_that_refuses_everybody_costs_no_node() {
-    let scene = passes_without_a_failure(Trouble::status(Cfs, 400).only(PATCH)).await;
+    let scene = passes_without_a_failure(ServiceTrouble::status(Cfs, 400).only(PATCH)).await;
     let patches = scene.upstreams.requests(Cfs, PATCH);
     assert!(patches <= 40, "{patches} calls for one batch");
     scene.end().await;
@@ -144,8 +144,8 @@ async fn configuration_that_refuses_everybody_costs_no_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn boot_data_are_given_once_while_configuration_is_away() {
-    let scene = Scene::of(Plan::quick(NODES), brisk).await;
-    scene.upstreams.trouble(Trouble::status(Cfs, 503).only(PATCH));
+    let scene = MeshScene::of(MachinePlan::quick(NODES), brisk).await;
+    scene.upstreams.trouble(ServiceTrouble::status(Cfs, 503).only(PATCH));
     let name = scene.boot().await;
     scene.asked_at_least(Cfs, PATCH, 6).await;
     scene.upstreams.clear_troubles(None);
@@ -157,18 +157,19 @@ async fn boot_data_are_given_once_while_configuration_is_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_without_nodes_for_a_moment_completes_no_session() {
-    let no_such_page = Effect::Status { code: 404, body: "<html>".to_owned(), retry_after: None };
-    for effect in [Effect::Omit { fraction: 1.0 }, Effect::Omit { fraction: 0.5 }, no_such_page] {
-        let plan = Plan { pace: Some(paced(0.1, 0.1, 3.0)), ..Plan::quick(NODES) };
+    let no_such_page = TroubleEffect::Status { code: 404, body: "<html>".to_owned(), retry_after: None };
+    for effect in [TroubleEffect::Omit { fraction: 1.0 }, TroubleEffect::Omit { fraction: 0.5 }, no_such_page]
+    {
+        let plan = MachinePlan { pace: Some(paced(0.1, 0.1, 3.0)), ..MachinePlan::quick(NODES) };
         let ids: Vec<_> = plan.hardware.iter().map(|piece| piece.id.clone()).collect();
         let tenants = BTreeMap::from([("blue".to_owned(), ids)]);
-        let scene = Scene::of(Plan { tenants, ..plan }, |_| {}).await;
+        let scene = MeshScene::of(MachinePlan { tenants, ..plan }, |_| {}).await;
         let ids = scene.upstreams.ids();
         let blue = scene.mesh.bos.of_tenant("blue");
         blue.template(TEMPLATE).await;
         let name = blue.session_of(TEMPLATE, "boot", &ids).await;
         scene.are(&ids, "configuring").await;
-        let moment = scene.upstreams.trouble(Trouble::new(Tapms, effect).only(TENANT));
+        let moment = scene.upstreams.trouble(ServiceTrouble::new(Tapms, effect).only(TENANT));
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until {
             let session = blue.get(&format!("/v2/sessions/{name}")).await;
@@ -188,7 +189,7 @@ async fn tenant_without_nodes_for_a_moment_completes_no_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_power_off_is_asked_again_before_force() {
-    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES) }, |_| {}).await;
+    let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES) }, |_| {}).await;
     let ids = scene.upstreams.ids();
     let (held, free) = ids.split_at(1);
     let change = NodeChange { reserved_seconds: Some(2.0), ..NodeChange::default() };

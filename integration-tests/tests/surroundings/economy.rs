@@ -1,11 +1,11 @@
-//! What a reboot of a large fleet costs the systems around it.
+//! Load of a large reboot on the systems around the mesh.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
-use upstreams::{Count, Pace, Plan, Service};
+use upstreams::{CallCount, MachinePlan, Pace, Service};
 
-use crate::scene::{Scene, every_role};
+use crate::scene::{MeshScene, every_role};
 
 const NODES: u32 = 1000;
 
@@ -15,10 +15,10 @@ const MARGIN: f64 = 1.5;
 /// Every step of the hardware takes as long.
 const STEP: Duration = Duration::from_millis(300);
 
-/// As long as nobody was asked for this long, nobody is asked any more.
+/// A pause in all calls of this length means that no call will follow.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What is asked for again and again while something is waited for, with the name that its period has here.
+/// Polls, each with the name of its period in the settings.
 const POLLS: [(Service, &str); 6] = [
     (Service::Hsm, "GET /locks/status"),
     (Service::Hsm, "POST /State/Components/Query"),
@@ -34,7 +34,7 @@ const PCS_BATCH: u32 = 2500;
 /// Nodes that CFS takes at a time.
 const CFS_BATCH: u32 = 1000;
 
-fn is_poll(count: &Count) -> bool {
+fn is_poll(count: &CallCount) -> bool {
     POLLS.contains(&(count.service, count.operation))
 }
 
@@ -48,7 +48,7 @@ fn necessary() -> BTreeMap<Service, u32> {
         // One kind of boot data.
         (Service::Bss, 1),
         (Service::Cfs, NODES.div_ceil(CFS_BATCH)),
-        // A look at the image before the session is taken, and having its root file system projected.
+        // One check of the image before the session is accepted, and one projection of its root file system.
         (Service::Ims, 2),
         // Manifest and boot parameters, both times; before the session is taken also whether three objects are there.
         (Service::S3, 7),
@@ -58,7 +58,8 @@ fn necessary() -> BTreeMap<Service, u32> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
     let pace = Pace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, configuration: STEP };
-    let scene = Scene::of(Plan { up: true, pace: Some(pace), ..Plan::quick(NODES) }, |_| {}).await;
+    let scene =
+        MeshScene::of(MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) }, |_| {}).await;
     let bos = &scene.mesh.bos;
     bos.template_with("image-1", every_role).await;
     no_more_looks_at_images(&scene).await;
@@ -85,8 +86,8 @@ async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
     scene.end().await;
 }
 
-/// Waits until what was stored has been looked over, which nobody waits for otherwise.
-async fn no_more_looks_at_images(scene: &Scene) {
+/// Waits until the checks of a stored template have ended, which nothing else waits for.
+async fn no_more_looks_at_images(scene: &MeshScene) {
     let looks = || {
         let counts = scene.upstreams.counts().into_iter();
         let looks = counts.filter(|count| matches!(count.service, Service::S3 | Service::Ims));
@@ -99,8 +100,9 @@ async fn no_more_looks_at_images(scene: &Scene) {
     }
 }
 
-/// No poll comes more often than its setting says, but for two kinds of transitions, and the odd one that a change brings.
-fn polls_keep_their_distance(scene: &Scene, counts: &[Count], took: Duration) {
+/// Checks that no poll is more frequent than its setting, but for two kinds of transitions, and the odd poll after a
+/// change.
+fn polls_keep_their_distance(scene: &MeshScene, counts: &[CallCount], took: Duration) {
     let settings = &scene.mesh.settings;
     for (service, period, kinds) in [
         (Service::Hsm, settings.inventory.lock_poll_seconds, 1.0),
@@ -114,8 +116,8 @@ fn polls_keep_their_distance(scene: &Scene, counts: &[Count], took: Duration) {
     }
 }
 
-/// Calls that were made, by peer, as the gateway's metrics tell.
-async fn metrics(scene: &Scene) -> BTreeMap<String, u64> {
+/// Calls by peer as the gateway's metrics count them.
+async fn metrics(scene: &MeshScene) -> BTreeMap<String, u64> {
     let text = scene.mesh.bos.get("/metrics").await;
     let mut calls = BTreeMap::new();
     let lines = text.as_str().unwrap().lines();
@@ -130,9 +132,9 @@ async fn metrics(scene: &Scene) -> BTreeMap<String, u64> {
     calls
 }
 
-/// The metrics count just what the systems have seen.
-async fn metrics_agree(scene: &Scene, before: &BTreeMap<String, u64>) {
-    let seen = |scene: &Scene, service: Service| {
+/// Checks that the metrics count exactly the calls that the systems saw.
+async fn metrics_agree(scene: &MeshScene, before: &BTreeMap<String, u64>) {
+    let seen = |scene: &MeshScene, service: Service| {
         let counts = scene.upstreams.counts().into_iter();
         counts.filter(|count| count.service == service).map(|count| count.requests).sum::<u64>()
     };

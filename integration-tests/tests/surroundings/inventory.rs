@@ -1,4 +1,4 @@
-//! An inventory that cannot be asked, that locks nodes, and that tells of changes.
+//! An inventory that is unreachable, that locks nodes, and that sends notifications.
 
 use domain::boot::{
     component::{ERROR_ABSENT, ERROR_DOUBTFUL},
@@ -9,17 +9,17 @@ use proto::session::{GetSessionRequest, Session, session_service_client::Session
 use reqwest::Method;
 use serde_json::{Value, json};
 use upstreams::{
-    Effect, NodeChange, NodeFaults, Plan, PowerCommand,
+    MachinePlan, NodeChange, NodeFaults, PowerCommand,
     Service::{Bss, Hsm, Pcs},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const NODES: usize = 8;
 
-/// What a session waits for, as other services see it.
-async fn waits_for(scene: &Scene, session: &str) -> String {
+/// The session's present wait, as other services see it.
+async fn waits_for(scene: &MeshScene, session: &str) -> String {
     let channel = chassis::channel(&scene.mesh.settings.session_manager.url).unwrap();
     let request = GetSessionRequest { name: session.to_owned(), tenant: String::new() };
     let answer = SessionServiceClient::new(channel).get_session(request).await.unwrap();
@@ -30,12 +30,12 @@ async fn waits_for(scene: &Scene, session: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_waits_for_the_inventory_and_says_so() {
     for trouble in [
-        Trouble::status(Hsm, 503),
-        Trouble::new(Hsm, Effect::Drop),
+        ServiceTrouble::status(Hsm, 503),
+        ServiceTrouble::new(Hsm, TroubleEffect::Drop),
         // Half an inventory would be a smaller machine.
-        Trouble::status(Hsm, 500).only("GET /groups"),
+        ServiceTrouble::status(Hsm, 500).only("GET /groups"),
     ] {
-        let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
+        let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
         scene.upstreams.trouble(trouble.clone());
         let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
         let told =
@@ -65,10 +65,10 @@ fn locked(locked: bool) -> NodeChange {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_is_unlocked() {
-    let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
-    // Everybody is held up short of the power-on, which leaves time to lock somebody.
-    scene.upstreams.trouble(Trouble::status(Bss, 503));
+async fn node_locked_during_a_session_waits_with_a_reason() {
+    let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
+    // All nodes are held up before the power-on, which leaves time to lock one.
+    scene.upstreams.trouble(ServiceTrouble::status(Bss, 503));
     let name = scene.boot().await;
     let ids = scene.upstreams.ids();
     scene.show(&ids, &["waiting for BSS"]).await;
@@ -88,9 +88,9 @@ async fn a_node_that_is_locked_on_its_way_is_not_touched_and_says_why_until_it_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_keeps_an_action_from_a_node_that_was_to_be_sent_again() {
-    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, brisk).await;
-    scene.upstreams.trouble(Trouble::status(Pcs, 503).only("POST /transitions"));
+async fn lock_stops_a_pending_retry() {
+    let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, brisk).await;
+    scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only("POST /transitions"));
     let ids = scene.upstreams.ids();
     let name = scene.begin("reboot", &ids).await;
     scene.show(&ids, &["waiting for PCS"]).await;
@@ -108,9 +108,9 @@ async fn a_lock_keeps_an_action_from_a_node_that_was_to_be_sent_again() {
     scene.end().await;
 }
 
-/// A mesh that hears of changes and looks for them hardly ever.
-async fn listening() -> Scene {
-    let scene = Scene::of(Plan::quick(NODES as u32), |settings| {
+/// A mesh that gets notifications and hardly ever polls.
+async fn listening() -> MeshScene {
+    let scene = MeshScene::of(MachinePlan::quick(NODES as u32), |settings| {
         settings.inventory.notifications.subscribe = true;
         settings.inventory.notifications.webhook_url = format!("{}/scn", settings.gateway.url);
         settings.inventory.lock_poll_seconds = 3600.0;
@@ -122,7 +122,7 @@ async fn listening() -> Scene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_the_inventory_tells_of_is_discovered_at_once() {
+async fn notification_discovers_a_node_at_once() {
     let scene = listening().await;
     let node = scene.first(1);
     let path = format!("/v2/components/{}", node[0]);
@@ -137,9 +137,9 @@ async fn a_node_that_the_inventory_tells_of_is_discovered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_that_the_inventory_tells_of_is_shown_at_once() {
+async fn notification_shows_a_lock_at_once() {
     let scene = listening().await;
-    scene.upstreams.trouble(Trouble::status(Bss, 503));
+    scene.upstreams.trouble(ServiceTrouble::status(Bss, 503));
     let name = scene.boot().await;
     let ids = scene.upstreams.ids();
     scene.show(&ids, &["waiting for BSS"]).await;
@@ -162,7 +162,7 @@ fn unlisted() -> NodeFaults {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_enabled_by_hand_is_not_switched_unless_listed() {
-    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, brisk).await;
+    let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, brisk).await;
     let ids = scene.first(1);
     scene.faults(&ids, unlisted());
     let off = json!({
@@ -186,9 +186,9 @@ async fn node_enabled_by_hand_is_not_switched_unless_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_removed_during_a_session_says_so_until_it_is_back() {
-    let scene = Scene::of(Plan::quick(NODES as u32), brisk).await;
-    scene.upstreams.trouble(Trouble::status(Bss, 503));
+async fn node_removed_during_a_session_shows_it_until_back() {
+    let scene = MeshScene::of(MachinePlan::quick(NODES as u32), brisk).await;
+    scene.upstreams.trouble(ServiceTrouble::status(Bss, 503));
     let name = scene.boot().await;
     let ids = scene.upstreams.ids();
     scene.show(&ids, &["waiting for BSS"]).await;

@@ -1,13 +1,13 @@
-//! Whom a session leaves alone although its template names them.
+//! Nodes that a session excludes although its template names them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, TEMPLATE};
+use crate::scene::{MeshScene, TEMPLATE};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_tells_whom_it_leaves_alone() {
-    let scene = Scene::new(4).await;
+async fn session_lists_the_nodes_it_excludes() {
+    let scene = MeshScene::new(4).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     bos.template_with(TEMPLATE, |template| {
         let compute = &mut template["boot_sets"]["compute"];

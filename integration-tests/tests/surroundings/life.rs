@@ -2,24 +2,24 @@
 
 use integration_tests::{mesh::Mesh, places};
 use serde_json::Value;
-use upstreams::{Plan, Service, What};
+use upstreams::{EventKind, MachinePlan, Service};
 
-use crate::scene::{Scene, every_role};
+use crate::scene::{MeshScene, every_role};
 
 const NODES: u32 = 96;
 
 /// A tenant and a node of its own.
 const TENANT: &str = "blue";
 
-fn plan() -> Plan {
-    let plan = Plan::quick(NODES);
+fn plan() -> MachinePlan {
+    let plan = MachinePlan::quick(NODES);
     let tenants = [(TENANT.to_owned(), vec![plan.hardware[0].id.clone()])].into();
-    Plan { tenants, ..plan }
+    MachinePlan { tenants, ..plan }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_boots_reboots_and_shuts_down() {
-    let scene = Scene::of(plan(), |_| {}).await;
+    let scene = MeshScene::of(plan(), |_| {}).await;
     whole_life(&scene).await;
     scene.end().await;
 }
@@ -29,7 +29,7 @@ async fn the_same_on_postgresql() {
     let mut on_postgres = false;
     let (mesh, upstreams) =
         Mesh::among(plan(), async |settings| on_postgres = places::on_postgres(settings).await).await;
-    let scene = Scene { mesh, upstreams };
+    let scene = MeshScene { mesh, upstreams };
     if on_postgres {
         whole_life(&scene).await;
     } else {
@@ -38,7 +38,7 @@ async fn the_same_on_postgresql() {
     scene.end().await;
 }
 
-async fn whole_life(scene: &Scene) {
+async fn whole_life(scene: &MeshScene) {
     let bos = &scene.mesh.bos;
     for template in ["image-1", "image-2"] {
         bos.template_with(template, every_role).await;
@@ -69,17 +69,17 @@ async fn whole_life(scene: &Scene) {
 }
 
 /// Before each power-on of a node its boot data and configuration were accepted, and it boots just these data.
-fn was_prepared_before_every_boot(scene: &Scene, id: &str) {
+fn was_prepared_before_every_boot(scene: &MeshScene, id: &str) {
     let (mut token, mut configured, mut boots) = (None, false, 0);
     for event in scene.upstreams.history(id).unwrap() {
         match event.what {
-            What::BootData { token: given } => token = Some(given),
-            What::Configuration { enabled: false, cleared: true, .. } => configured = true,
-            What::Asked { operation: "On", .. } => {
+            EventKind::BootData { token: given } => token = Some(given),
+            EventKind::Configuration { enabled: false, cleared: true, .. } => configured = true,
+            EventKind::Asked { operation: "On", .. } => {
                 assert!(token.is_some() && configured, "{id} was turned on unprepared");
                 configured = false;
             }
-            What::Booted { token: found } => {
+            EventKind::Booted { token: found } => {
                 assert_eq!(Some(found), token.take(), "{id} booted something else");
                 boots += 1;
             }
@@ -89,7 +89,7 @@ fn was_prepared_before_every_boot(scene: &Scene, id: &str) {
     assert_eq!(boots, 3, "{id}");
 }
 
-async fn tenants_use_their_own(scene: &Scene) {
+async fn tenants_use_their_own(scene: &MeshScene) {
     let bos = scene.mesh.bos.of_tenant(TENANT);
     bos.template("image-1").await;
     let name = bos.session("image-1", "boot").await;

@@ -1,10 +1,10 @@
-//! Transitions whose answer got lost on the way back, or that got lost on the way there.
+//! Transitions whose request or answer got lost.
 
 use std::time::Duration;
 
-use upstreams::{Effect, Pace, Plan, Service::Pcs, Trouble};
+use upstreams::{MachinePlan, Pace, Service::Pcs, ServiceTrouble, TroubleEffect};
 
-use crate::scene::{Scene, brisk};
+use crate::scene::{MeshScene, brisk};
 
 const POST: &str = "POST /transitions";
 
@@ -15,7 +15,7 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// There was one attempt of each node at this, which PCS has taken once and was asked for in so many calls, or more
 /// where nodes did not come all at once.
-async fn was_asked_once(scene: &Scene, effect: &Effect, operation: &str, calls: u64) {
+async fn was_asked_once(scene: &MeshScene, effect: &TroubleEffect, operation: &str, calls: u64) {
     scene.were_asked(&scene.upstreams.ids(), &[operation]);
     let made = scene.upstreams.requests(Pcs, POST);
     assert!(made >= calls, "{effect:?}: {made} calls");
@@ -24,12 +24,15 @@ async fn was_asked_once(scene: &Scene, effect: &Effect, operation: &str, calls: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
-    for (effect, calls) in
-        [(Effect::HangAfter, 1), (Effect::DropAfter, 1), (Effect::Hang, 2), (Effect::Drop, 2)]
-    {
-        let scene = Scene::of(Plan::quick(NODES), brisk).await;
-        scene.upstreams.trouble(Trouble::new(Pcs, effect.clone()).only(POST).times(1));
+async fn lost_power_on_is_resent_and_lost_answer_is_adopted() {
+    for (effect, calls) in [
+        (TroubleEffect::HangAfter, 1),
+        (TroubleEffect::DropAfter, 1),
+        (TroubleEffect::Hang, 2),
+        (TroubleEffect::Drop, 2),
+    ] {
+        let scene = MeshScene::of(MachinePlan::quick(NODES), brisk).await;
+        scene.upstreams.trouble(ServiceTrouble::new(Pcs, effect.clone()).only(POST).times(1));
         let name = scene.boot().await;
         scene.succeeds(&name).await;
         was_asked_once(&scene, &effect, "On", calls).await;
@@ -38,10 +41,10 @@ async fn a_power_on_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_ag
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_again() {
-    for (effect, calls) in [(Effect::DropAfter, 1), (Effect::Hang, 2)] {
-        let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES) }, brisk).await;
-        scene.upstreams.trouble(Trouble::new(Pcs, effect.clone()).only(POST).times(1));
+async fn lost_power_off_is_resent_and_lost_answer_is_adopted() {
+    for (effect, calls) in [(TroubleEffect::DropAfter, 1), (TroubleEffect::Hang, 2)] {
+        let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES) }, brisk).await;
+        scene.upstreams.trouble(ServiceTrouble::new(Pcs, effect.clone()).only(POST).times(1));
         let name = scene.mesh.bos.session("image-1", "shutdown").await;
         scene.succeeds(&name).await;
         was_asked_once(&scene, &effect, "Soft-Off", calls).await;
@@ -50,18 +53,18 @@ async fn a_power_off_with_a_lost_answer_is_found_and_one_that_got_lost_is_sent_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_is_not_known_what_became_of_a_transition_nothing_else_is_asked_for() {
+async fn transition_in_doubt_blocks_further_requests() {
     let pace = Pace { power_on: SLOW, ..Pace::default() };
-    let mut plan = Plan { pace: Some(pace), ..Plan::quick(NODES) };
+    let mut plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) };
     // PCS has more patience than slow nodes need.
     plan.power.minute = Duration::from_secs(60);
-    let scene = Scene::of(plan, brisk).await;
-    // It is taken, nobody hears of it, and it cannot be looked for.
-    scene.upstreams.trouble(Trouble::new(Pcs, Effect::HangAfter).only(POST));
-    scene.upstreams.trouble(Trouble::status(Pcs, 503).only("GET /transitions"));
+    let scene = MeshScene::of(plan, brisk).await;
+    // The transition is accepted, its answer is lost, and it cannot be looked up.
+    scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::HangAfter).only(POST));
+    scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only("GET /transitions"));
     scene.boot().await;
     scene.show(&scene.upstreams.ids(), &["waiting for PCS at ", " since "]).await;
-    // The opposite of what may have been taken is wanted meanwhile.
+    // The session then wants the opposite of the transition in doubt.
     let name = scene.mesh.bos.session("image-1", "shutdown").await;
     scene.asked_again(Pcs, "GET /transitions", 3).await;
     scene.were_asked(&scene.upstreams.ids(), &["On"]);

@@ -1,5 +1,4 @@
-//! The mesh among the systems that machines have around them, each over its own API, and what it does when they
-//! are in trouble.
+//! The mesh among the systems of a real site, each played over its own API, in health and in trouble.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -7,12 +7,12 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use upstreams::{
-    Effect, Pace, Plan,
+    MachinePlan, Pace,
     Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const NODES: u32 = 40;
 
@@ -26,15 +26,15 @@ const PAUSE: Duration = Duration::from_millis(60);
 const STEP: Duration = Duration::from_millis(300);
 
 /// Nodes that are off, for which every step takes its time.
-async fn scene() -> Scene {
+async fn scene() -> MeshScene {
     let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
-    Scene::of(Plan { pace: Some(pace), ..Plan::quick(NODES) }, brisk).await
+    MeshScene::of(MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) }, brisk).await
 }
 
-/// Numbers that look like chance and are the same every time.
-struct Chance(u64);
+/// A reproducible source of pseudo-random numbers.
+struct SeededNumbers(u64);
 
-impl Chance {
+impl SeededNumbers {
     fn new() -> Self {
         Self(20_261_120)
     }
@@ -46,29 +46,29 @@ impl Chance {
         (self.0 % limit as u64) as usize
     }
 
-    fn trouble(&mut self, services: &[Service]) -> Trouble {
+    fn trouble(&mut self, services: &[Service]) -> ServiceTrouble {
         let service = services[self.below(services.len())];
-        let busy = Effect::Status { code: 429, body: String::new(), retry_after: Some(1) };
-        let status = |code| Effect::Status { code, body: String::new(), retry_after: None };
+        let busy = TroubleEffect::Status { code: 429, body: String::new(), retry_after: Some(1) };
+        let status = |code| TroubleEffect::Status { code, body: String::new(), retry_after: None };
         let effects = [
             status(500),
             status(503),
             busy,
-            Effect::Hang,
-            Effect::HangAfter,
-            Effect::Drop,
-            Effect::DropAfter,
-            Effect::Delay { seconds: 0.4 },
-            Effect::Slow { bytes_per_second: 100 },
+            TroubleEffect::Hang,
+            TroubleEffect::HangAfter,
+            TroubleEffect::Drop,
+            TroubleEffect::DropAfter,
+            TroubleEffect::Delay { seconds: 0.4 },
+            TroubleEffect::Slow { bytes_per_second: 100 },
         ];
         let effect = effects[self.below(effects.len())].clone();
-        Trouble::new(service, effect).times(1 + self.below(2) as u32)
+        ServiceTrouble::new(service, effect).times(1 + self.below(2) as u32)
     }
 }
 
 /// Makes trouble with these for a while, a new one after each pause.
-async fn trouble(scene: &Scene, services: &[Service], pause: Duration) {
-    let (mut chance, began) = (Chance::new(), Instant::now());
+async fn trouble(scene: &MeshScene, services: &[Service], pause: Duration) {
+    let (mut chance, began) = (SeededNumbers::new(), Instant::now());
     while began.elapsed() < LASTS {
         scene.upstreams.trouble(chance.trouble(services));
         sleep(pause).await;
@@ -77,7 +77,7 @@ async fn trouble(scene: &Scene, services: &[Service], pause: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_mixture_of_trouble_is_survived_without_a_needless_action() {
+async fn any_mixture_of_trouble_causes_no_needless_action() {
     let scene = scene().await;
     // No trouble of a system is the fault of a node.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
@@ -96,7 +96,7 @@ async fn any_mixture_of_trouble_is_survived_without_a_needless_action() {
 }
 
 /// Has a session run for these nodes. It is refused as long as the store of images is in trouble.
-async fn begin(scene: &Scene, operation: &str, ids: &[String]) -> String {
+async fn begin(scene: &MeshScene, operation: &str, ids: &[String]) -> String {
     let wish = json!({"template_name": TEMPLATE, "operation": operation, "limit": ids.join(",")});
     eventually_shown("a session", async || {
         let answer = scene.mesh.bos.send(Method::POST, "/v2/sessions", Some(&wish)).await;
@@ -108,8 +108,8 @@ async fn begin(scene: &Scene, operation: &str, ids: &[String]) -> String {
 }
 
 /// Begins sessions at random on some of the nodes, each while those before it may be under way.
-async fn take_nodes_from_one_another(scene: &Scene) {
-    let (mut chance, began) = (Chance::new(), Instant::now());
+async fn take_nodes_from_one_another(scene: &MeshScene) {
+    let (mut chance, began) = (SeededNumbers::new(), Instant::now());
     let ids = scene.upstreams.ids();
     while began.elapsed() < LASTS {
         let operation = ["boot", "reboot", "shutdown"][chance.below(3)];
@@ -120,7 +120,7 @@ async fn take_nodes_from_one_another(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_take_nodes_from_one_another_ask_for_one_thing_at_a_time() {
+async fn competing_sessions_request_one_action_at_a_time() {
     let scene = scene().await;
     tokio::join!(take_nodes_from_one_another(&scene), trouble(&scene, &[Pcs], 5 * PAUSE));
     eventually("no pending sessions", async || {

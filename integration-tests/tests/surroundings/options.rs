@@ -6,20 +6,20 @@ use chassis::settings::Settings;
 use integration_tests::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
-use upstreams::{Effect, Fault, NodeFaults, Plan, PowerCommand, Service, Trouble};
+use upstreams::{Fault, MachinePlan, NodeFaults, PowerCommand, Service, ServiceTrouble, TroubleEffect};
 
-use crate::scene::Scene;
+use crate::scene::MeshScene;
 
 /// Most of the time in which "off" is not believed of a node that has just said that it runs.
 const DISBELIEF: Duration = Duration::from_secs(100);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
-    let scene = Scene::of(Plan::quick(4), |_| {}).await;
+async fn shorter_waits_and_fewer_attempts_apply_to_nodes_under_way() {
+    let scene = MeshScene::of(MachinePlan::quick(4), |_| {}).await;
     let ids = scene.upstreams.ids();
     scene.faults(&ids, NodeFaults::hardware(Some(Fault::NeverReports)));
     let name = scene.boot().await;
-    // They run, and would be given 20 minutes to say so.
+    // The nodes run, and have 20 minutes to report.
     scene.are(&ids, "power_on_called").await;
     scene.asked_again(Service::Pcs, "POST /power-status", 3).await;
     scene.were_asked(&ids, &["On"]);
@@ -31,8 +31,8 @@ async fn shorter_waits_and_fewer_attempts_count_for_nodes_that_are_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_call_is_about_more_nodes_than_the_option_says() {
-    let scene = Scene::new(10).await;
+async fn no_call_exceeds_the_batch_option() {
+    let scene = MeshScene::new(10).await;
     scene.mesh.bos.options(&json!({"max_component_batch_size": 3})).await;
     let name = scene.boot().await;
     scene.succeeds(&name).await;
@@ -52,8 +52,8 @@ async fn no_call_is_about_more_nodes_than_the_option_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_are_kept_as_wanted_are_brought_back_until_they_are_let_go_of() {
-    let scene = Scene::new(4).await;
+async fn retained_nodes_are_brought_back_until_released() {
+    let scene = MeshScene::new(4).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     assert!(bos.get("/v2/options").await.get("disable_components_on_completion").is_none());
     // A node that is off so soon after it was switched on is only thought to take its time.
@@ -82,8 +82,8 @@ async fn nodes_that_are_kept_as_wanted_are_brought_back_until_they_are_let_go_of
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_kept_off_and_runs_again_is_asked_to_shut_down() {
-    let scene = Scene::new(2).await;
+async fn node_retained_off_is_shut_down_when_it_runs() {
+    let scene = MeshScene::new(2).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     bos.options(&json!({"disable_components_on_completion": false})).await;
     for operation in ["boot", "shutdown"] {
@@ -103,9 +103,9 @@ async fn a_node_that_is_kept_off_and_runs_again_is_asked_to_shut_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strictly_the_twenty_options_of_bos_are_all_there_are() {
+async fn strict_mode_has_only_the_twenty_options_of_bos() {
     let strict = |settings: &mut Settings| settings.compat.strict_bos = true;
-    let scene = Scene::of(Plan::quick(2), strict).await;
+    let scene = MeshScene::of(MachinePlan::quick(2), strict).await;
     let (bos, ids) = (&scene.mesh.bos, scene.upstreams.ids());
     let lost = json!({"disable_components_on_completion": false});
     let answer = bos.expect(Method::PATCH, "/v2/options", Some(&lost)).await;
@@ -118,8 +118,8 @@ async fn strictly_the_twenty_options_of_bos_are_all_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_back_is_found_as_soon_as_the_option_says() {
-    let scene = Scene::new(2).await;
+async fn returned_node_is_found_within_the_option_s_period() {
+    let scene = MeshScene::new(2).await;
     scene.mesh.bos.options(&json!({"polling_frequency": 3600})).await;
     let ids = scene.upstreams.ids();
     let left_out = [
@@ -138,10 +138,10 @@ async fn a_node_that_is_back_is_found_as_soon_as_the_option_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn peers_are_given_as_long_as_the_options_say() {
-    let scene = Scene::new(2).await;
+    let scene = MeshScene::new(2).await;
     let ids = scene.upstreams.ids();
     for service in [Service::Bss, Service::Cfs, Service::Pcs] {
-        scene.upstreams.trouble(Trouble::new(service, Effect::Hang));
+        scene.upstreams.trouble(ServiceTrouble::new(service, TroubleEffect::Hang));
     }
     let options = ["bss", "cfs", "pcs"].map(|peer| (format!("{peer}_read_timeout"), json!(10)));
     scene.mesh.bos.options(&Value::Object(options.into_iter().collect())).await;

@@ -2,21 +2,21 @@
 
 use serde_json::json;
 use upstreams::{
-    Effect, Plan,
+    MachinePlan,
     Service::{self, Bss, Cfs, Hsm, Pcs, S3},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const POST: &str = "POST /transitions";
 
 const STATUS: &str = "POST /power-status";
 
-/// While `trouble` lasts, which is for some calls of `asked`, nobody is given up, and it says who is waited for;
-/// afterwards all goes well.
-async fn is_waited_out(trouble: Trouble, asked: &str) {
-    let scene = Scene::of(Plan::quick(8), brisk).await;
+/// Checks that no node is given up during `trouble`, which lasts for some calls of `asked`; that sessions name the
+/// system waited for; and that all succeed afterwards.
+async fn is_waited_out(trouble: ServiceTrouble, asked: &str) {
+    let scene = MeshScene::of(MachinePlan::quick(8), brisk).await;
     // The first attempt that is spent would be the last.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     scene.upstreams.trouble(trouble);
@@ -38,43 +38,43 @@ async fn is_waited_out(trouble: Trouble, asked: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_that_takes_no_transitions_spends_no_attempts() {
-    is_waited_out(Trouble::status(Pcs, 503).only(POST), POST).await;
+async fn power_service_refusing_transitions_spends_no_attempts() {
+    is_waited_out(ServiceTrouble::status(Pcs, 503).only(POST), POST).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_that_does_not_work_at_all_spends_no_attempts() {
-    is_waited_out(Trouble::status(Pcs, 503), STATUS).await;
+async fn power_service_outage_spends_no_attempts() {
+    is_waited_out(ServiceTrouble::status(Pcs, 503), STATUS).await;
 }
 
 /// Seconds for which a system asks not to be called.
 const PATIENCE: u64 = 1;
 
 /// When a system was asked for something, in seconds.
-fn times(scene: &Scene, service: Service, operation: &str) -> Vec<f64> {
+fn times(scene: &MeshScene, service: Service, operation: &str) -> Vec<f64> {
     let log = scene.upstreams.log().into_iter();
     log.filter(|seen| seen.service == service && seen.operation == operation).map(|seen| seen.at).collect()
 }
 
-fn busy() -> Effect {
-    Effect::Status { code: 429, body: "too many".into(), retry_after: Some(PATIENCE) }
+fn busy() -> TroubleEffect {
+    TroubleEffect::Status { code: 429, body: "too many".into(), retry_after: Some(PATIENCE) }
 }
 
 /// Has each of these operations asked for patience once, and waits until all has gone well.
 async fn patience_is_had(operations: &[(Service, &str)]) {
-    let scene = Scene::new(8).await;
+    let scene = MeshScene::new(8).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     scene.upstreams.reset_counts();
     for (service, operation) in operations {
-        scene.upstreams.trouble(Trouble::new(*service, busy()).only(operation).times(1));
+        scene.upstreams.trouble(ServiceTrouble::new(*service, busy()).only(operation).times(1));
     }
     let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
     was_had(&scene, &name, operations).await;
     scene.end().await;
 }
 
-/// Waits until all has gone well, and sees that those who asked for patience were left alone for as long.
-async fn was_had(scene: &Scene, session: &str, operations: &[(Service, &str)]) {
+/// Waits for the session's success, and checks that each system's `Retry-After` was respected.
+async fn was_had(scene: &MeshScene, session: &str, operations: &[(Service, &str)]) {
     scene.succeeds(session).await;
     for (service, operation) in operations {
         let times = times(scene, *service, operation);
@@ -86,26 +86,26 @@ async fn was_had(scene: &Scene, session: &str, operations: &[(Service, &str)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inventory_that_is_asked_for_a_session_and_wants_patience_gets_it() {
+async fn inventory_s_retry_after_is_respected_for_sessions() {
     patience_is_had(&[(Hsm, "GET /State/Components")]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_asked_for_a_session_and_wants_patience_gets_it() {
-    let scene = Scene::new(8).await;
+async fn store_s_retry_after_is_respected_for_sessions() {
+    let scene = MeshScene::new(8).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     // The session is taken, and its setup has to wait for the inventory.
-    let away = scene.upstreams.trouble(Trouble::status(Hsm, 503));
+    let away = scene.upstreams.trouble(ServiceTrouble::status(Hsm, 503));
     let name = scene.mesh.bos.session(TEMPLATE, "boot").await;
     scene.upstreams.reset_counts();
     let object = (S3, "GET /{bucket}/{*key}");
-    scene.upstreams.trouble(Trouble::new(S3, busy()).only(object.1).times(1));
+    scene.upstreams.trouble(ServiceTrouble::new(S3, busy()).only(object.1).times(1));
     scene.upstreams.clear_trouble(away);
     was_had(&scene, &name, &[object]).await;
     scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_are_asked_for_nodes_and_want_patience_get_it_and_no_attempt_is_spent() {
+async fn retry_after_is_respected_for_nodes_without_spending_attempts() {
     patience_is_had(&[(Bss, "PUT /bootparameters"), (Cfs, "PATCH /components"), (Pcs, POST)]).await;
 }

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use domain::boot::evaluation::ERROR_POWER_MISSING;
 use serde_json::Value;
-use upstreams::{Effect, NodeFaults, Pace, Plan, Service::Pcs, Trouble};
+use upstreams::{MachinePlan, NodeFaults, Pace, Service::Pcs, ServiceTrouble, TroubleEffect};
 
-use crate::scene::Scene;
+use crate::scene::MeshScene;
 
 const STATUS: &str = "POST /power-status";
 
-/// What a node shows whose BMC the power service cannot reach.
+/// Error of a node whose BMC the power service cannot reach.
 const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
 
-/// That each of `ids` is where it was before the session, though enabled, and was not touched.
-async fn were_left_alone(scene: &Scene, ids: &[String]) {
+/// Checks that each of `ids` is as before the session, though enabled, and was not touched.
+async fn were_left_alone(scene: &MeshScene, ids: &[String]) {
     for id in ids {
         let component = scene.mesh.bos.component(id).await;
         assert_eq!(component["enabled"], true, "{component}");
@@ -26,9 +26,9 @@ async fn were_left_alone(scene: &Scene, ids: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_an_answer_leaves_out_are_held_and_the_others_go_on() {
-    let scene = Scene::new(40).await;
-    scene.upstreams.trouble(Trouble::new(Pcs, Effect::Omit { fraction: 0.3 }).only(STATUS));
+async fn nodes_missing_in_an_answer_wait_while_others_continue() {
+    let scene = MeshScene::new(40).await;
+    scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Omit { fraction: 0.3 }).only(STATUS));
     scene.boot().await;
     let ids = scene.upstreams.ids();
     scene
@@ -45,7 +45,7 @@ async fn nodes_that_an_answer_leaves_out_are_held_and_the_others_go_on() {
     were_left_alone(&scene, &held).await;
     scene.are(&done, "stable").await;
     scene.were_asked(&done, &["On"]);
-    // What is asked for anew is answered anew.
+    // A new session gets a new answer.
     scene.upstreams.clear_troubles(None);
     let name = scene.begin("boot", &held).await;
     scene.succeeds(&name).await;
@@ -54,9 +54,9 @@ async fn nodes_that_an_answer_leaves_out_are_held_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn power_that_is_not_known_is_neither_on_nor_off() {
+async fn unknown_power_is_neither_on_nor_off() {
     for operation in ["boot", "shutdown"] {
-        let scene = Scene::of(Plan { up: true, ..Plan::quick(6) }, |_| {}).await;
+        let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(6) }, |_| {}).await;
         let ids = scene.upstreams.ids();
         let [silent, broken, fine] = [&ids[..2], &ids[2..4], &ids[4..]];
         let words = "the BMC has lost its mind";
@@ -82,10 +82,10 @@ async fn power_that_is_not_known_is_neither_on_nor_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readings_from_before_an_action_do_not_repeat_it() {
     let sampling = Duration::from_millis(1500);
-    let mut plan = Plan { up: true, ..Plan::quick(8) };
+    let mut plan = MachinePlan { up: true, ..MachinePlan::quick(8) };
     plan.pace = Some(Pace { soft_off: Duration::from_millis(100), ..Pace::default() });
     plan.power.sampling_period = sampling;
-    let scene = Scene::of(plan, |_| {}).await;
+    let scene = MeshScene::of(plan, |_| {}).await;
     let ids = scene.upstreams.ids();
     for (operation, asked) in
         [("reboot", &["Soft-Off", "On"][..]), ("shutdown", &["Soft-Off", "On", "Soft-Off"])]

@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use upstreams::{Fault, NodeChange, NodeFaults, Plan, PowerCommand, Service::Pcs};
+use upstreams::{Fault, MachinePlan, NodeChange, NodeFaults, PowerCommand, Service::Pcs};
 
-use crate::scene::{Scene, TEMPLATE, every_role};
+use crate::scene::{MeshScene, TEMPLATE, every_role};
 
 const POST: &str = "POST /transitions";
 
 const NODES: usize = 8;
 
-/// Enough to be too many for somebody.
+/// More nodes than a power service accepts at once.
 const FLEET: u32 = 300;
 
 /// Two attempts, with little time between.
-async fn impatient(scene: &Scene) {
+async fn impatient(scene: &MeshScene) {
     scene.mesh.bos.options(&json!({"default_retry_policy": 2, "max_power_on_wait_time": 2})).await;
 }
 
 /// Waits until the session is complete with so many percent of its members failed.
-async fn ends_with_failures(scene: &Scene, session: &str, percent: f64) {
+async fn ends_with_failures(scene: &MeshScene, session: &str, percent: f64) {
     scene.mesh.bos.complete(session).await;
     let status = scene.mesh.bos.get(&format!("/v2/sessions/{session}/status")).await;
     let shares = [&status["percent_failed"], &status["percent_successful"]].map(|share| share.as_f64());
@@ -28,8 +28,8 @@ async fn ends_with_failures(scene: &Scene, session: &str, percent: f64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_whose_task_fails_show_the_words_of_the_peer_and_the_others_are_not_concerned() {
-    let scene = Scene::new(NODES as u32).await;
+async fn failed_task_shows_the_peer_s_words_on_its_node() {
+    let scene = MeshScene::new(NODES as u32).await;
     impatient(&scene).await;
     let ids = scene.upstreams.ids();
     let (bad, good) = ids.split_at(2);
@@ -52,8 +52,8 @@ async fn nodes_whose_task_fails_show_the_words_of_the_peer_and_the_others_are_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_fails_once_costs_one_attempt_and_its_words_go() {
-    let scene = Scene::new(NODES as u32).await;
+async fn task_failing_once_costs_one_attempt_and_its_error_clears() {
+    let scene = MeshScene::new(NODES as u32).await;
     impatient(&scene).await;
     let bad = scene.first(1);
     scene.faults(&bad, NodeFaults { pcs_task_fails: Some("not yet".into()), ..NodeFaults::default() });
@@ -66,8 +66,8 @@ async fn a_task_that_fails_once_costs_one_attempt_and_its_words_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_its_bmc_did_not_ask_to_shut_down_is_not_forced_off() {
-    let scene = Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, |_| {}).await;
+async fn node_with_a_failed_shutdown_request_is_not_forced_off() {
+    let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, |_| {}).await;
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2, "default_retry_policy": 2})).await;
     let ids = scene.upstreams.ids();
     let (bad, good) = ids.split_at(1);
@@ -83,8 +83,8 @@ async fn a_node_that_its_bmc_did_not_ask_to_shut_down_is_not_forced_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
-    let scene = Scene::new(NODES as u32).await;
+async fn node_that_spoils_a_batch_is_found_and_others_continue() {
+    let scene = MeshScene::new(NODES as u32).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
     let (bad, good) = (&ids[5..6], [&ids[..5], &ids[6..]].concat());
@@ -104,10 +104,10 @@ async fn a_node_for_which_all_are_refused_is_found_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
-    let mut plan = Plan::quick(FLEET);
+async fn batch_too_large_for_the_peer_is_split() {
+    let mut plan = MachinePlan::quick(FLEET);
     plan.power.most_nodes = FLEET as usize / 2;
-    let scene = Scene::of(plan, |_| {}).await;
+    let scene = MeshScene::of(plan, |_| {}).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     scene.mesh.bos.template_with(TEMPLATE, every_role).await;
     for operation in ["boot", "shutdown", "boot", "shutdown"] {
@@ -116,15 +116,15 @@ async fn what_is_too_many_nodes_for_the_peer_is_asked_for_in_parts() {
     }
     scene.were_asked(&scene.upstreams.ids(), &["On", "Soft-Off", "On", "Soft-Off"]);
     assert_eq!(scene.most_attempts().await, 1);
-    // What it takes is known from then on.
+    // The limit is remembered from then on.
     let posts = scene.upstreams.counts().into_iter().find(|count| count.operation == POST).unwrap();
     assert!(posts.failed <= 1, "{posts:?}");
     scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() {
-    let scene = Scene::new(NODES as u32).await;
+async fn node_reserved_elsewhere_is_awaited_and_retried() {
+    let scene = MeshScene::new(NODES as u32).await;
     // One refusal more than this would fail the session.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
@@ -144,11 +144,11 @@ async fn a_node_that_somebody_else_has_reserved_is_waited_for_and_tried_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_until_it_does() {
-    let mut plan = Plan::quick(NODES as u32);
+async fn results_count_before_the_transition_ends_and_new_requests_wait() {
+    let mut plan = MachinePlan::quick(NODES as u32);
     // A minute of patience with the node that never comes on never ends.
     plan.power.minute = Duration::from_secs(3600);
-    let scene = Scene::of(plan, |_| {}).await;
+    let scene = MeshScene::of(plan, |_| {}).await;
     let ids = scene.upstreams.ids();
     let (stuck, fine) = ids.split_at(1);
     scene.faults(stuck, NodeFaults::hardware(Some(Fault::StuckOff)));
@@ -158,7 +158,7 @@ async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_unt
     scene.are(fine, "power_off_pending").await;
     scene.asked_again(Pcs, "GET /transitions/{id}", 5).await;
     scene.were_asked(&ids, &["On"]);
-    // Somebody goes and presses the button.
+    // An operator presses the button.
     scene.faults(stuck, NodeFaults::default());
     scene.upstreams.press(PowerCommand::On, stuck).unwrap();
     scene.succeeds(&name).await;
@@ -171,10 +171,10 @@ async fn results_count_before_their_transition_ends_and_nothing_is_asked_for_unt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_off_that_takes_too_long_is_called_off_before_it_is_forced() {
-    let mut plan = Plan { up: true, ..Plan::quick(NODES as u32) };
+async fn late_power_off_is_aborted_before_the_forced_one() {
+    let mut plan = MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) };
     plan.power.minute = Duration::from_secs(3600);
-    let scene = Scene::of(plan, |_| {}).await;
+    let scene = MeshScene::of(plan, |_| {}).await;
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2})).await;
     let ids = scene.upstreams.ids();
     let (deaf, polite) = ids.split_at(2);

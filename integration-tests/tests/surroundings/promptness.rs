@@ -1,15 +1,15 @@
-//! How soon the mesh notices what the systems around it show, with the pauses that hold where nothing else is said.
+//! Delay between a change in the systems around the mesh and its effect, with the default periods.
 
 use std::time::Duration;
 
 use chassis::Settings;
 use integration_tests::eventually;
 use tokio::time::{Instant, timeout};
-use upstreams::{Pace, Plan, What};
+use upstreams::{EventKind, MachinePlan, Pace};
 
-use crate::scene::Scene;
+use crate::scene::MeshScene;
 
-/// A step of the hardware that is longer than the pauses between looks at first.
+/// A hardware step longer than the first pauses between polls.
 const STEP: Duration = Duration::from_millis(1500);
 
 /// How soon the result of a transition has to be noticed.
@@ -27,7 +27,7 @@ fn usual_pauses(settings: &mut Settings) {
 }
 
 /// Waits until something has happened to the only node.
-async fn happened(scene: &Scene, what: &str, is: impl Fn(&What) -> bool) {
+async fn happened(scene: &MeshScene, what: &str, is: impl Fn(&EventKind) -> bool) {
     let id = &scene.first(1)[0];
     eventually(what, async || {
         let history = scene.upstreams.history(id).unwrap();
@@ -37,18 +37,20 @@ async fn happened(scene: &Scene, what: &str, is: impl Fn(&What) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_becomes_of_a_node_is_noticed_within_seconds() {
+async fn node_changes_are_noticed_within_seconds() {
     let pace = Pace { soft_off: STEP, power_on: STEP, configuration: STEP, ..Pace::default() };
-    let scene = Scene::of(Plan { pace: Some(pace), ..Plan::quick(1) }, usual_pauses).await;
+    let scene = MeshScene::of(MachinePlan { pace: Some(pace), ..MachinePlan::quick(1) }, usual_pauses).await;
     let ids = scene.first(1);
     scene.boot().await;
-    happened(&scene, "a configured node", |what| matches!(what, What::Configured { status: "configured" }))
-        .await;
+    happened(&scene, "a configured node", |what| {
+        matches!(what, EventKind::Configured { status: "configured" })
+    })
+    .await;
     let noticed = timeout(CONFIGURED, scene.are(&ids, "stable")).await;
     assert!(noticed.is_ok(), "that the node is configured was not noticed");
 
     scene.begin("shutdown", &ids).await;
-    happened(&scene, "a node that is off", |what| *what == What::Off).await;
+    happened(&scene, "a node that is off", |what| *what == EventKind::Off).await;
     let (began, off) = (Instant::now(), scene.are(&ids, "stable"));
     assert!(
         timeout(RESULT, off).await.is_ok(),

@@ -1,16 +1,16 @@
-//! A mesh and the systems around it, and what tests want of both.
+//! A mesh and the systems around it, with the actions and checks of the tests.
 
 use chassis::settings::{Peer, Settings};
 use integration_tests::{eventually, eventually_shown, mesh::Mesh};
 use proto::power::{ListTransitionsRequest, Transition, power_service_client::PowerServiceClient};
 use serde_json::{Value, json};
-use upstreams::{NodeChange, NodeFaults, Plan, PowerRecord, Service, Upstreams, What};
+use upstreams::{EventKind, MachinePlan, NodeChange, NodeFaults, PowerRecord, Service, Upstreams};
 
 /// Template that every scene has: it boots every node and has it configured.
 pub const TEMPLATE: &str = "image-1";
 
 /// A mesh and the systems around it.
-pub struct Scene {
+pub struct MeshScene {
     pub mesh: Mesh,
     pub upstreams: Upstreams,
 }
@@ -39,14 +39,14 @@ pub fn peers(settings: &mut Settings) -> [&mut Peer; 7] {
     ]
 }
 
-impl Scene {
+impl MeshScene {
     /// So many nodes that are off, with nothing wrong, and hardware without delay.
     pub async fn new(nodes: u32) -> Self {
-        Self::of(Plan::quick(nodes), |_| {}).await
+        Self::of(MachinePlan::quick(nodes), |_| {}).await
     }
 
-    /// The machine of `plan`, and a mesh with what `adjust` makes of its settings.
-    pub async fn of(plan: Plan, adjust: impl FnOnce(&mut Settings)) -> Self {
+    /// The machine of `plan`, and a mesh whose settings `adjust` has edited.
+    pub async fn of(plan: MachinePlan, adjust: impl FnOnce(&mut Settings)) -> Self {
         let (mesh, upstreams) = Mesh::among(plan, async |settings| adjust(settings)).await;
         mesh.bos.template(TEMPLATE).await;
         Self { mesh, upstreams }
@@ -85,7 +85,7 @@ impl Scene {
         }
     }
 
-    /// Waits until each of `ids` is as `wanted` says.
+    /// Waits until each of `ids` satisfies `wanted`.
     pub async fn until(&self, what: &str, ids: &[String], wanted: impl Fn(&Value) -> bool) {
         let all = async || {
             let components = self.mesh.bos.get(&format!("/v2/components?ids={}", ids.join(","))).await;
@@ -116,7 +116,7 @@ impl Scene {
         .await;
     }
 
-    /// Waits until a system was asked so often again, and so whoever asks has had time to do something else.
+    /// Waits until a system was called `times` more times, so that its caller has had time to act on an answer.
     pub async fn asked_again(&self, service: Service, operation: &str, times: u64) {
         let before = self.upstreams.requests(service, operation);
         eventually(&format!("{times} more {operation}"), async || {
@@ -133,36 +133,36 @@ impl Scene {
         .await;
     }
 
-    /// Changes what is wrong with nodes.
+    /// Sets the faults of nodes.
     pub fn faults(&self, ids: &[String], faults: NodeFaults) {
         let change = NodeChange { faults: Some(faults), ..NodeChange::default() };
         self.upstreams.change(ids, &change).unwrap();
     }
 
-    /// What was asked of the power of a node, in order.
+    /// Power operations that were requested for a node, in order.
     pub fn asked(&self, id: &str) -> Vec<&'static str> {
         let events = self.upstreams.history(id).unwrap().into_iter();
         let asked = events.filter_map(|event| match event.what {
-            What::Asked { operation, .. } => Some(operation),
+            EventKind::Asked { operation, .. } => Some(operation),
             _ => None,
         });
         asked.collect()
     }
 
-    /// That each of `ids` was asked for exactly this.
+    /// Checks that exactly these power operations were requested for each of `ids`.
     pub fn were_asked(&self, ids: &[String], operations: &[&str]) {
         for id in ids {
             assert_eq!(self.asked(id), operations, "{id}");
         }
     }
 
-    /// That no node was asked for two things at once, or while somebody else held it.
+    /// Checks that no node was asked for two actions at once, or while it was reserved elsewhere.
     pub fn was_orderly(&self) {
         let PowerRecord { crossings, overlaps, refused_reservations, .. } = self.upstreams.summary().power;
         assert_eq!((crossings, overlaps, refused_reservations), (0, 0, 0));
     }
 
-    /// What the power controller has on record of its transitions.
+    /// Transitions on record at the power controller.
     pub async fn transitions(&self) -> Vec<Transition> {
         let channel = chassis::channel(&self.mesh.settings.power_controller.url).unwrap();
         let request = ListTransitionsRequest::default();
@@ -181,7 +181,7 @@ impl Scene {
         transitions.iter().flat_map(|one| &one.members).map(|member| member.attempt).max().unwrap_or_default()
     }
 
-    /// What the session waits for, as people see it; none: nothing.
+    /// The session's present wait as the REST API shows it; none: nothing.
     pub async fn waiting_for(&self, session: &str) -> Option<String> {
         let session = self.mesh.bos.get(&format!("/v2/sessions/{session}")).await;
         session["status"]["waiting_for"].as_str().map(str::to_owned)

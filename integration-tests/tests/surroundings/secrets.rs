@@ -1,4 +1,4 @@
-//! Credentials come from files, are read again when these change, and are shown to nobody else.
+//! Credentials come from files, are read again after a change, and are never disclosed.
 
 use futures_util::TryStreamExt;
 use integration_tests::eventually;
@@ -10,12 +10,12 @@ use proto::{
 use reqwest::Method;
 use serde_json::json;
 use upstreams::{
-    Effect, Plan,
+    MachinePlan,
     Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3, Tapms},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::served::Served;
+use crate::served::MeshProcess;
 
 const FIRST: &str = "f1rst-t0ken-that-nobody-is-to-see";
 
@@ -27,17 +27,18 @@ const KEY: &str = "k3y-that-nobody-is-to-see";
 const GUARDED: [Service; 6] = [Hsm, Pcs, Bss, Cfs, Ims, Tapms];
 
 /// From now on every system wants to be shown this.
-fn require(mesh: &Served, token: &str) {
+fn require(mesh: &MeshProcess, token: &str) {
     mesh.upstreams.clear_troubles(None);
     for service in GUARDED {
-        mesh.upstreams.trouble(Trouble::new(service, Effect::RequireBearer { token: token.into() }));
+        mesh.upstreams
+            .trouble(ServiceTrouble::new(service, TroubleEffect::RequireBearer { token: token.into() }));
     }
-    mesh.upstreams.trouble(Trouble::new(S3, Effect::RequireSignature));
+    mesh.upstreams.trouble(ServiceTrouble::new(S3, TroubleEffect::RequireSignature));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_changes_is_taken_up_and_none_is_seen_anywhere() {
-    let mut mesh = Served::prepare(Plan::quick(8), FIRST, KEY).await;
+async fn changed_token_takes_effect_and_none_leaks() {
+    let mut mesh = MeshProcess::prepare(MachinePlan::quick(8), FIRST, KEY).await;
     require(&mesh, FIRST);
     mesh.start().await;
     mesh.bos.template("image-1").await;
@@ -68,14 +69,14 @@ async fn a_token_that_changes_is_taken_up_and_none_is_seen_anywhere() {
     mesh.kill().await;
 }
 
-async fn succeeds(mesh: &Served, session: &str) {
+async fn succeeds(mesh: &MeshProcess, session: &str) {
     mesh.bos.complete(session).await;
     let status = mesh.bos.get(&format!("/v2/sessions/{session}/status")).await;
     assert_eq!(status["percent_successful"], json!(100.0), "{status}");
 }
 
-/// All that the mesh tells whoever asks.
-async fn everything(mesh: &Served) -> String {
+/// All output of the mesh that a client can read.
+async fn everything(mesh: &MeshProcess) -> String {
     let mut all = String::new();
     for path in
         ["/v2/components", "/v2/sessions", "/v2/sessiontemplates", "/v2/options", "/metrics", "/readyz"]

@@ -13,7 +13,7 @@ use tokio::{
     process::{Child, Command},
 };
 use upstreams::{
-    Plan,
+    MachinePlan,
     Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3, Tapms},
     Upstreams,
 };
@@ -45,12 +45,12 @@ const TOKEN: &str = "token.toml";
 /// File with the keys of the image store.
 const KEYS: &str = "keys.toml";
 
-/// Everything is logged that anybody could want, but for what passes between the parts.
+/// Logs everything but the traffic between the parts.
 const LOG: &str =
     "debug,upstream=trace,reqwest=trace,hyper=trace,hyper_util=trace,h2=info,sqlx=info,sea_orm=info";
 
 /// A mesh in a process, which is killed when this is dropped, and the systems around it.
-pub struct Served {
+pub struct MeshProcess {
     pub bos: Bos,
     pub upstreams: Upstreams,
     directory: TempDir,
@@ -58,15 +58,15 @@ pub struct Served {
     running: Option<Child>,
 }
 
-impl Served {
+impl MeshProcess {
     /// The systems of `plan`, and everything that a mesh needs, which is not started yet. The systems can be shown
     /// `token`, and the image store `secret_key`.
-    pub async fn prepare(plan: Plan, token: &str, secret_key: &str) -> Self {
+    pub async fn prepare(plan: MachinePlan, token: &str, secret_key: &str) -> Self {
         let (directory, ports) = (tempfile::tempdir().unwrap(), free_ports(PARTS.len()));
         let gateway_url = format!("http://127.0.0.1:{}", ports.last().unwrap());
         let bos = Bos::new(&gateway_url);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let upstreams = Upstreams::start(Plan { gateway_url, ..plan }, listener).unwrap();
+        let upstreams = Upstreams::start(MachinePlan { gateway_url, ..plan }, listener).unwrap();
         let served = Self { bos, upstreams, directory, ports, running: None };
         served.write_token(token);
         let keys = format!("access_key = \"reveille\"\nsecret_key = \"{secret_key}\"\n");
@@ -77,7 +77,7 @@ impl Served {
 
     /// Writes the token that is to be shown from now on.
     pub fn write_token(&self, token: &str) {
-        // In place of the old file, as those who rotate tokens do it, so that nobody reads half of it.
+        // Renamed into place, as a rotation of tokens does, so that no reader gets half a file.
         let (new, file) = (self.directory.path().join("token.new"), self.directory.path().join(TOKEN));
         fs::write(&new, format!("token = \"{token}\"\n")).unwrap();
         fs::rename(new, file).unwrap();
@@ -132,14 +132,14 @@ impl Served {
         format!("http://127.0.0.1:{}", self.ports[index])
     }
 
-    /// What was logged.
+    /// The log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 }
 
 /// A test that fails shows how the process fared.
-impl Drop for Served {
+impl Drop for MeshProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let log = self.log();

@@ -1,4 +1,5 @@
-//! Systems that take every call and never answer, with deadlines as they are: those who need others do not notice.
+//! Systems that accept every call and never answer, with default deadlines: work that does not need them is not
+//! delayed.
 
 use std::time::Duration;
 
@@ -10,40 +11,40 @@ use tokio::{
     time::{Instant, timeout},
 };
 use upstreams::{
-    Effect, Pace, Plan,
+    MachinePlan, Pace,
     Service::{self, Bss, Hsm, Ims, Pcs, S3},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE};
+use crate::scene::{MeshScene, TEMPLATE};
 
 const NODES: usize = 32;
 
 /// Well below the deadlines of calls, which are 20 seconds and more.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
-/// What a call of the contract may take meanwhile on a busy machine.
+/// Latency limit of REST calls meanwhile on a busy machine.
 const LATENCY: Duration = Duration::from_secs(1);
 
 /// Nodes that are up.
-async fn scene() -> Scene {
-    Scene::of(Plan { up: true, ..Plan::quick(NODES as u32) }, |_| {}).await
+async fn scene() -> MeshScene {
+    MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, |_| {}).await
 }
 
-fn silence(scene: &Scene, services: &[Service]) {
+fn silence(scene: &MeshScene, services: &[Service]) {
     for service in services {
-        scene.upstreams.trouble(Trouble::new(*service, Effect::Hang));
+        scene.upstreams.trouble(ServiceTrouble::new(*service, TroubleEffect::Hang));
     }
 }
 
-/// Waits until a session is complete, which nobody may hold up.
-async fn completes_at_once(scene: &Scene, session: &str) {
+/// Waits until a session is complete, without delay by a silent system.
+async fn completes_at_once(scene: &MeshScene, session: &str) {
     let complete = timeout(AT_ONCE, scene.mesh.bos.complete(session)).await;
     assert!(complete.is_ok(), "session {session} is held up");
 }
 
 /// Calls of the contract are as fast as ever.
-async fn contract_is_swift(scene: &Scene) {
+async fn contract_is_swift(scene: &MeshScene) {
     let bos = &scene.mesh.bos;
     for path in ["/v2/components", "/v2/sessions", "/v2/options", "/readyz"] {
         let began = Instant::now();
@@ -53,7 +54,7 @@ async fn contract_is_swift(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_needs_none_of_the_silent_ones_is_as_fast_as_ever() {
+async fn silent_peers_delay_only_their_own_work() {
     let scene = scene().await;
     let ids = scene.upstreams.ids();
     let (held_up, others) = ids.split_at(NODES / 2);
@@ -64,7 +65,7 @@ async fn who_needs_none_of_the_silent_ones_is_as_fast_as_ever() {
     }
     scene.are(held_up, "power_on_pending").await;
     silence(&scene, &[S3]);
-    // Nobody waits to the end for what becomes of these.
+    // The test does not wait for the end of these.
     let mut refused = JoinSet::new();
     for _ in 0..NODES {
         let bos = scene.mesh.bos.clone();
@@ -82,8 +83,8 @@ async fn who_needs_none_of_the_silent_ones_is_as_fast_as_ever() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_run_do_not_need_the_inventory() {
     let pace = Pace { boot: Duration::from_secs(1), ..Pace::default() };
-    let plan = Plan { up: true, pace: Some(pace), ..Plan::quick(NODES as u32) };
-    let scene = Scene::of(plan, |_| {}).await;
+    let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES as u32) };
+    let scene = MeshScene::of(plan, |_| {}).await;
     let name = scene.begin("reboot", &scene.upstreams.ids()).await;
     silence(&scene, &[Hsm]);
     let waits = scene.mesh.bos.session_of(TEMPLATE, "shutdown", &scene.first(1)).await;
@@ -96,7 +97,7 @@ async fn sessions_that_run_do_not_need_the_inventory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_set_up_and_nodes_report_and_are_discovered_without_the_power_service() {
+async fn silent_power_service_blocks_neither_setup_nor_reports_nor_discovery() {
     let scene = scene().await;
     silence(&scene, &[Pcs]);
     let ids = scene.upstreams.ids();

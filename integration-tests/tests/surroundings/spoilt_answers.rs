@@ -1,5 +1,5 @@
-//! Systems that answer slowly, without end, or with what is no answer. Each gets in nobody's way but those who need
-//! it, takes little memory, says what is wrong with it, and is forgiven when it is well again.
+//! Systems that answer slowly, without end, or with garbage. Each delays only work that needs it, costs little memory,
+//! is named with its trouble, and is used again when it recovers.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use integration_tests::{bos::Bos, eventually};
 use reqwest::Method;
 use serde_json::json;
 use upstreams::{
-    Effect, Plan,
+    MachinePlan,
     Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3, Tapms},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE, brisk, every_role};
+use crate::scene::{MeshScene, TEMPLATE, brisk, every_role};
 
 /// Nodes of the session, which are the tenant's too.
 const MEMBERS: usize = 2;
@@ -29,10 +29,10 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// What a system in trouble comes to.
+/// Effect of a system's trouble on a session.
 #[derive(Debug, PartialEq)]
-enum Outcome {
-    /// It is waited for, and that is said.
+enum TroubleOutcome {
+    /// The session waits and names the trouble.
     Awaited(String),
     /// No session is taken, for this reason.
     Refused(String),
@@ -40,19 +40,19 @@ enum Outcome {
     Ended(String),
 }
 
-async fn scene() -> Scene {
-    let plan = Plan::quick(200);
+async fn scene() -> MeshScene {
+    let plan = MachinePlan::quick(200);
     let tenants =
         [(TENANT.to_owned(), plan.hardware.iter().take(MEMBERS).map(|node| node.id.clone()).collect())];
-    let scene = Scene::of(Plan { tenants: tenants.into(), ..plan }, brisk).await;
+    let scene = MeshScene::of(MachinePlan { tenants: tenants.into(), ..plan }, brisk).await;
     scene.mesh.bos.of_tenant(TENANT).template_with(TEMPLATE, every_role).await;
     scene
 }
 
-/// Reboots some nodes while a system is in trouble, and says what that came to. What had to wait goes on afterwards.
-async fn suffers(scene: &Scene, service: Service, effect: &Effect) -> Outcome {
+/// Reboots some nodes while a system is in trouble, and returns the effect. Afterwards the session continues.
+async fn suffers(scene: &MeshScene, service: Service, effect: &TroubleEffect) -> TroubleOutcome {
     let ids = scene.first(MEMBERS);
-    scene.upstreams.trouble(Trouble::new(service, effect.clone()));
+    scene.upstreams.trouble(ServiceTrouble::new(service, effect.clone()));
     let bos = match service {
         Tapms => scene.mesh.bos.of_tenant(TENANT),
         _ => scene.mesh.bos.clone(),
@@ -61,12 +61,12 @@ async fn suffers(scene: &Scene, service: Service, effect: &Effect) -> Outcome {
     let answer = bos.send(Method::POST, "/v2/sessions", Some(&wish)).await;
     let Some(session) = answer.body["name"].as_str() else {
         scene.upstreams.clear_troubles(None);
-        return Outcome::Refused(answer.body["detail"].as_str().unwrap().to_owned());
+        return TroubleOutcome::Refused(answer.body["detail"].as_str().unwrap().to_owned());
     };
     let what = format!("{} to be named or borne: {effect:?}", service.word());
     let outcome = eventually(&what, async || shown(scene, &bos, session, &ids, service).await).await;
     scene.upstreams.clear_troubles(None);
-    if let Outcome::Awaited(_) = outcome {
+    if let TroubleOutcome::Awaited(_) = outcome {
         let complete = bos.complete(session).await;
         assert!(complete["status"]["error"].is_null(), "{what}: {complete}");
         scene.are(&ids, "stable").await;
@@ -75,16 +75,22 @@ async fn suffers(scene: &Scene, service: Service, effect: &Effect) -> Outcome {
     outcome
 }
 
-/// The same once the trouble was noticed: some answers are used for a few seconds, in which it is not.
-async fn notices(scene: &Scene, service: Service, effect: &Effect) -> Outcome {
+/// Repeats [`suffers`] until the trouble shows: cached answers hide it for a few seconds.
+async fn notices(scene: &MeshScene, service: Service, effect: &TroubleEffect) -> TroubleOutcome {
     eventually(&format!("the trouble of {} to be noticed", service.word()), async || {
         let outcome = suffers(scene, service, effect).await;
-        (outcome != Outcome::Ended(String::new())).then_some(outcome)
+        (outcome != TroubleOutcome::Ended(String::new())).then_some(outcome)
     })
     .await
 }
 
-async fn shown(scene: &Scene, bos: &Bos, session: &str, ids: &[String], service: Service) -> Option<Outcome> {
+async fn shown(
+    scene: &MeshScene,
+    bos: &Bos,
+    session: &str,
+    ids: &[String],
+    service: Service,
+) -> Option<TroubleOutcome> {
     let session = bos.get(&format!("/v2/sessions/{session}")).await;
     let status = &session["status"];
     let mut texts = vec![status["waiting_for"].clone()];
@@ -94,16 +100,16 @@ async fn shown(scene: &Scene, bos: &Bos, session: &str, ids: &[String], service:
     let name = service.word().to_uppercase();
     let named = texts.iter().filter_map(|text| text.as_str()).find(|text| text.contains(&name));
     let ended = status["status"] == "complete";
-    named
-        .map(|text| Outcome::Awaited(text.to_owned()))
-        .or_else(|| ended.then(|| Outcome::Ended(status["error"].as_str().unwrap_or_default().to_owned())))
+    named.map(|text| TroubleOutcome::Awaited(text.to_owned())).or_else(|| {
+        ended.then(|| TroubleOutcome::Ended(status["error"].as_str().unwrap_or_default().to_owned()))
+    })
 }
 
-/// A system, and what is said of it; none: it is asked for nothing but what it does, and so is borne.
+/// A system, and words of its error; none: no reboot reads the spoilt part, so that the session succeeds.
 type Row = (Service, Option<&'static str>);
 
 /// Has each of these systems in trouble, one after the other.
-async fn are_contained(effect: Effect, rows: &[Row]) {
+async fn are_contained(effect: TroubleEffect, rows: &[Row]) {
     let scene = scene().await;
     let before = peak();
     for (service, words) in rows {
@@ -112,12 +118,14 @@ async fn are_contained(effect: Effect, rows: &[Row]) {
             None => suffers(&scene, *service, &effect).await,
         };
         let as_expected = match (&outcome, words) {
-            (Outcome::Awaited(text), Some(words)) => {
+            (TroubleOutcome::Awaited(text), Some(words)) => {
                 text.contains(words) && text.contains(" since 20") && text.contains(" at 127.0.0.1:")
             }
-            (Outcome::Ended(error) | Outcome::Refused(error), Some(words)) => error.contains(words),
-            (Outcome::Ended(error), None) => error.is_empty(),
-            (Outcome::Awaited(_) | Outcome::Refused(_), None) => false,
+            (TroubleOutcome::Ended(error) | TroubleOutcome::Refused(error), Some(words)) => {
+                error.contains(words)
+            }
+            (TroubleOutcome::Ended(error), None) => error.is_empty(),
+            (TroubleOutcome::Awaited(_) | TroubleOutcome::Refused(_), None) => false,
         };
         assert!(as_expected, "{} {effect:?}: {outcome:?}", service.word());
     }
@@ -129,47 +137,47 @@ async fn are_contained(effect: Effect, rows: &[Row]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_that_do_not_answer_are_named_when_their_time_is_up() {
+async fn silent_systems_are_named_at_their_timeout() {
     let late = Some("no whole answer within 1s");
     let rows = [(Hsm, late), (Tapms, late), (S3, late), (Ims, late), (Bss, late), (Cfs, late)];
-    are_contained(Effect::Hang, &rows).await;
+    are_contained(TroubleEffect::Hang, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_that_send_a_byte_a_second_are_named_when_their_time_is_up() {
+async fn trickling_systems_are_named_at_their_timeout() {
     let late = Some("no whole answer within 1s");
     let rows = [(Hsm, late), (S3, late), (Bss, None), (Cfs, late)];
-    are_contained(Effect::Slow { bytes_per_second: 1 }, &rows).await;
+    are_contained(TroubleEffect::Slow { bytes_per_second: 1 }, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_whose_answers_do_not_end_take_little_memory() {
+async fn endless_answers_take_little_memory() {
     let large = Some("larger than ");
     let rows = [(Hsm, large), (Tapms, large), (S3, large), (Ims, large), (Bss, large), (Cfs, large)];
-    are_contained(Effect::Oversized { megabytes: 500 }, &rows).await;
+    are_contained(TroubleEffect::Oversized { megabytes: 500 }, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn systems_that_send_broken_json_are_quoted() {
     let broken = Some("EOF while parsing");
     let rows = [(Hsm, broken), (Tapms, broken), (S3, broken), (Ims, None), (Bss, None), (Cfs, broken)];
-    are_contained(Effect::MalformedJson, &rows).await;
+    are_contained(TroubleEffect::MalformedJson, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn systems_that_send_what_is_no_text_are_quoted() {
+async fn non_text_answers_are_quoted() {
     let odd = Some("not the JSON that was expected");
-    // What is odd about the tenants is in a member that nobody reads.
+    // The odd part of the tenants' answer is in a member that the mesh does not read.
     let rows = [(Hsm, odd), (Tapms, None), (S3, Some("not UTF-8")), (Ims, None), (Bss, None), (Cfs, odd)];
-    are_contained(Effect::InvalidUtf8, &rows).await;
+    are_contained(TroubleEffect::InvalidUtf8, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_that_does_not_answer_is_named_when_its_time_is_up() {
-    are_contained(Effect::Hang, &[(Pcs, Some("no whole answer within 1s"))]).await;
+async fn silent_power_service_is_named_at_its_timeout() {
+    are_contained(TroubleEffect::Hang, &[(Pcs, Some("no whole answer within 1s"))]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_service_whose_answers_do_not_end_takes_little_memory() {
-    are_contained(Effect::Oversized { megabytes: 500 }, &[(Pcs, Some("larger than "))]).await;
+async fn endless_answers_of_power_service_take_little_memory() {
+    are_contained(TroubleEffect::Oversized { megabytes: 500 }, &[(Pcs, Some("larger than "))]).await;
 }

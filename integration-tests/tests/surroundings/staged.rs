@@ -1,18 +1,18 @@
-//! Sessions that only stage, and nodes that run what was staged once somebody wants it.
+//! Sessions that only stage, and nodes whose staged session is applied later.
 
 use integration_tests::{bos::Bos, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use upstreams::Plan;
+use upstreams::MachinePlan;
 
 use crate::{
-    scene::{Scene, TEMPLATE},
-    served::Served,
+    scene::{MeshScene, TEMPLATE},
+    served::MeshProcess,
 };
 
 const NODES: u32 = 8;
 
-impl Scene {
+impl MeshScene {
     async fn clear_stage(&self, clear: bool) {
         self.mesh.bos.options(&json!({"clear_stage": clear})).await;
     }
@@ -59,8 +59,8 @@ fn outcome(succeeded: &[String], failed: &[String], ignored: &[String]) -> Value
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_run_what_was_staged_when_somebody_wants_it() {
-    let scene = Scene::new(NODES).await;
+async fn staged_sessions_run_when_applied() {
+    let scene = MeshScene::new(NODES).await;
     scene.clear_stage(true).await;
     let all = scene.mesh.bos.get("/v2/components").await;
     let all: Vec<_> =
@@ -106,9 +106,9 @@ async fn nodes_run_what_was_staged_when_somebody_wants_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stays_staged_can_be_applied_again() {
+async fn session_that_stays_staged_can_be_applied_again() {
     for complete_applied in [false, true] {
-        let scene = Scene::of(Plan::quick(NODES), |settings| {
+        let scene = MeshScene::of(MachinePlan::quick(NODES), |settings| {
             settings.sessions.complete_applied = complete_applied;
         })
         .await;
@@ -137,12 +137,14 @@ async fn what_stays_staged_can_be_applied_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_applied_says_why() {
+async fn failed_apply_names_its_reason() {
     for strict in [false, true] {
-        let plan = Plan::quick(NODES);
+        let plan = MachinePlan::quick(NODES);
         let node = plan.hardware.iter().find(|one| one.role == "Compute").unwrap().id.clone();
         let tenants = [("blue".to_owned(), vec![node.clone()]), ("green".to_owned(), vec![])].into();
-        let scene = Scene::of(Plan { tenants, ..plan }, |settings| settings.compat.strict_bos = strict).await;
+        let scene =
+            MeshScene::of(MachinePlan { tenants, ..plan }, |settings| settings.compat.strict_bos = strict)
+                .await;
         scene.clear_stage(true).await;
         let (ids, blue) = ([node], scene.mesh.bos.of_tenant("blue"));
         let nobody = scene.mesh.bos.of_tenant("nobody");
@@ -202,11 +204,11 @@ async fn what_cannot_be_applied_says_why() {
 /// A tenant and the administrator each stage something under the same name, both for nodes of the tenant.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_the_same_name_are_told_apart() {
-    let plan = Plan::quick(NODES);
+    let plan = MachinePlan::quick(NODES);
     let nodes: Vec<_> = plan.hardware.iter().filter(|one| one.role == "Compute").take(2).cloned().collect();
     let ids: Vec<_> = nodes.into_iter().map(|node| node.id).collect();
     let tenants = [("blue".to_owned(), ids.clone())].into();
-    let scene = Scene::of(Plan { tenants, ..plan }, |_| {}).await;
+    let scene = MeshScene::of(MachinePlan { tenants, ..plan }, |_| {}).await;
     scene.clear_stage(true).await;
     let (admin, blue) = (scene.mesh.bos.clone(), scene.mesh.bos.of_tenant("blue"));
     blue.template(TEMPLATE).await;
@@ -255,8 +257,8 @@ async fn sessions_of_the_same_name_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_boot_once_although_the_mesh_is_killed_after_they_were_told_to() {
-    let mut mesh = Served::prepare(Plan::quick(NODES), "t", "s").await;
+async fn nodes_boot_once_though_the_mesh_is_killed_midway() {
+    let mut mesh = MeshProcess::prepare(MachinePlan::quick(NODES), "t", "s").await;
     mesh.start().await;
     mesh.bos.options(&json!({"clear_stage": true, "default_retry_policy": 1})).await;
     mesh.bos.template(TEMPLATE).await;
@@ -272,7 +274,7 @@ async fn nodes_boot_once_although_the_mesh_is_killed_after_they_were_told_to() {
     assert_eq!(status["percent_successful"], json!(100.0), "{status} {session}");
     for id in told["succeeded"].as_array().unwrap() {
         let events = mesh.upstreams.history(id.as_str().unwrap()).unwrap();
-        let asked = events.iter().filter(|event| matches!(event.what, upstreams::What::Asked { .. }));
+        let asked = events.iter().filter(|event| matches!(event.what, upstreams::EventKind::Asked { .. }));
         assert_eq!(asked.count(), 1, "{id}");
     }
     mesh.kill().await;

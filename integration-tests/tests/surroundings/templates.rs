@@ -1,24 +1,23 @@
-//! What is found out about the images of a template when it is stored, when it is asked about, and when a session
-//! wants it.
+//! Checks of a template's images when the template is stored, when it is validated, and when a session uses it.
 
 use expect_test::expect;
 use integration_tests::{bos::Bos, eventually, eventually_shown, mesh::Mesh};
 use reqwest::Method;
 use serde_json::{Value, json};
 use upstreams::{
-    Effect, Image, Plan,
+    MachinePlan,
     Service::{Ims, S3},
-    Trouble,
+    ServiceTrouble, StoredImage, TroubleEffect,
 };
 
-use crate::scene::{Scene, TEMPLATE};
+use crate::scene::{MeshScene, TEMPLATE};
 
 const GET: &str = "GET /{bucket}/{*key}";
 const HEAD: &str = "HEAD /{bucket}/{*key}";
 
-/// An image of the usual kind but for what `change` makes of it.
-fn image(change: impl FnOnce(&mut Image)) -> Image {
-    let mut image = Image::default();
+/// A default image after `change` has edited it.
+fn image(change: impl FnOnce(&mut StoredImage)) -> StoredImage {
+    let mut image = StoredImage::default();
     change(&mut image);
     image
 }
@@ -27,7 +26,7 @@ fn without(objects: &[String], name: &str) -> Vec<String> {
     objects.iter().filter(|object| *object != name).cloned().collect()
 }
 
-/// What people are told about the template, and what becomes of a session that boots nobody.
+/// The template's validation, and the fate of a session without nodes.
 async fn judged(bos: &Bos) -> String {
     let verdict = bos.get(&format!("/v2/sessiontemplatesvalid/{TEMPLATE}")).await;
     let verdict = verdict.as_str().unwrap();
@@ -58,8 +57,8 @@ fn tidy(text: &str) -> String {
     tidy + rest
 }
 
-/// Waits until those who were in trouble are called again.
-async fn is_well_again(scene: &Scene) {
+/// Waits until the systems that were in trouble are called again.
+async fn is_well_again(scene: &MeshScene) {
     scene.upstreams.clear_troubles(None);
     eventually("a valid template", async || {
         let verdict = scene.mesh.bos.get(&format!("/v2/sessiontemplatesvalid/{TEMPLATE}")).await;
@@ -69,9 +68,9 @@ async fn is_well_again(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn images_are_judged_by_what_the_store_has() {
-    let scene = Scene::new(2).await;
-    let usual = Image::default();
+async fn images_are_judged_by_the_store_s_content() {
+    let scene = MeshScene::new(2).await;
+    let usual = StoredImage::default();
     let kernel =
         json!({"type": "application/vnd.cray.image.kernel", "link": {"path": "s3://b/k", "etag": "e"}});
     let twice = json!({"artifacts": [kernel, kernel]}).to_string();
@@ -125,8 +124,8 @@ async fn images_are_judged_by_what_the_store_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_image_is_looked_at_once_however_many_boot_sets_share_it() {
-    let scene = Scene::new(2).await;
+async fn shared_image_is_checked_once() {
+    let scene = MeshScene::new(2).await;
     let looks = async |times: u64| {
         let requests = [(S3, GET), (S3, HEAD), (Ims, "GET /images/{id}")];
         let expected = [2, 3, 1].map(|requests| requests * times);
@@ -158,21 +157,21 @@ fn share_image(template: &mut Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_trouble_is_named() {
-    let scene = Scene::new(2).await;
+    let scene = MeshScene::new(2).await;
     let mut rows = String::new();
     for (what, trouble) in [
-        ("no objects", Trouble::status(S3, 500).only(HEAD)),
-        ("forbidden", Trouble::status(S3, 403)),
-        ("down", Trouble::status(S3, 503)),
-        ("cut", Trouble::new(S3, Effect::Drop)),
-        ("silent", Trouble::new(S3, Effect::Hang)),
+        ("no objects", ServiceTrouble::status(S3, 500).only(HEAD)),
+        ("forbidden", ServiceTrouble::status(S3, 403)),
+        ("down", ServiceTrouble::status(S3, 503)),
+        ("cut", ServiceTrouble::new(S3, TroubleEffect::Drop)),
+        ("silent", ServiceTrouble::new(S3, TroubleEffect::Hang)),
     ] {
         scene.upstreams.trouble(trouble);
         rows += &format!("{what}: {}\n", judged(&scene.mesh.bos).await);
         is_well_again(&scene).await;
     }
     // A template is stored all the same.
-    scene.upstreams.trouble(Trouble::new(S3, Effect::Hang));
+    scene.upstreams.trouble(ServiceTrouble::new(S3, TroubleEffect::Hang));
     scene.mesh.bos.template("another").await;
     expect![[r#"
         no objects: 400: Can't find kernel in image-1/manifest.json. Error: S3 at HOST (failing since WHEN: 500 Internal Server Error)
@@ -185,8 +184,8 @@ async fn a_store_in_trouble_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_catalogue_in_trouble_is_as_bad_as_the_options_say() {
-    let scene = Scene::new(2).await;
+async fn options_decide_how_bad_a_catalogue_in_trouble_is() {
+    let scene = MeshScene::new(2).await;
     let bos = &scene.mesh.bos;
     let mut rows = String::new();
     for severe in [false, true] {
@@ -195,15 +194,15 @@ async fn a_catalogue_in_trouble_is_as_bad_as_the_options_say() {
         rows += &format!("absent, {severe}: {}\n", judged(bos).await);
         rows += &format!("absent, {severe}: {}\n", written(bos).await);
         scene.upstreams.set_image(TEMPLATE, None);
-        for trouble in [Trouble::status(Ims, 500), Trouble::new(Ims, Effect::Hang)] {
-            let what = if trouble.effect == Effect::Hang { "silent" } else { "down" };
+        for trouble in [ServiceTrouble::status(Ims, 500), ServiceTrouble::new(Ims, TroubleEffect::Hang)] {
+            let what = if trouble.effect == TroubleEffect::Hang { "silent" } else { "down" };
             scene.upstreams.trouble(trouble);
             rows += &format!("{what}, {severe}: {}\n", judged(bos).await);
             rows += &format!("{what}, {severe}: {}\n", written(bos).await);
             is_well_again(&scene).await;
         }
     }
-    // What is known not to fit is refused whatever the options say.
+    // A known mismatch is refused under any options.
     scene.upstreams.set_image(TEMPLATE, Some(image(|image| image.arch = Some("aarch64".into()))));
     rows += &format!("another arch: {}\n", written(bos).await);
     let path = format!("/v2/sessiontemplates/{TEMPLATE}");
@@ -234,11 +233,11 @@ async fn a_catalogue_in_trouble_is_as_bad_as_the_options_say() {
     scene.end().await;
 }
 
-/// What becomes of writing the template anew.
+/// Result of storing the template again.
 async fn written(bos: &Bos) -> String {
     let path = format!("/v2/sessiontemplates/{TEMPLATE}");
     let mut template = bos.get(&path).await;
-    // A record cannot be sent back with what only the service writes.
+    // Members that only the service writes must not be sent back.
     template.as_object_mut().unwrap().retain(|member, _| !["name", "tenant"].contains(&member.as_str()));
     let answer = bos.send(Method::PUT, &path, Some(&template)).await;
     match answer.status.as_u16() {
@@ -248,9 +247,9 @@ async fn written(bos: &Bos) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_bos_does_not_find_is_not_found_where_it_is_followed_strictly() {
-    let plan = Plan::quick(2);
-    let scene = Scene::of(plan, |settings| settings.compat.strict_bos = true).await;
+async fn strict_mode_accepts_images_as_bos_does() {
+    let plan = MachinePlan::quick(2);
+    let scene = MeshScene::of(plan, |settings| settings.compat.strict_bos = true).await;
     let long = image(|image| image.boot_parameters = "p".repeat(4096));
     scene.upstreams.set_image(TEMPLATE, Some(long));
     scene.upstreams.reset_counts();

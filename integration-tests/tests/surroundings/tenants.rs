@@ -8,14 +8,16 @@ use futures_util::future::join_all;
 use integration_tests::{bos::Bos, eventually, eventually_shown};
 use reqwest::Method;
 use serde_json::{Value, json};
-use upstreams::{Collection, Effect, Fault, NodeFaults, Plan, Service::Tapms, Trouble};
+use upstreams::{
+    Fault, IdCollection, MachinePlan, NodeFaults, Service::Tapms, ServiceTrouble, TroubleEffect,
+};
 
-use crate::scene::{Scene, TEMPLATE, brisk};
+use crate::scene::{MeshScene, TEMPLATE, brisk};
 
-/// Eight nodes: the first four are those of `blue`, which also has one that nobody knows, the next two those of
-/// `green`, and the last two nobody's. `bare` has none.
-async fn scene(adjust: impl FnOnce(&mut Settings)) -> Scene {
-    let plan = Plan::quick(8);
+/// Eight nodes: the first four belong to `blue`, which also has an unknown one, the next two to `green`, and the last
+/// two to no tenant. `bare` has no nodes.
+async fn scene(adjust: impl FnOnce(&mut Settings)) -> MeshScene {
+    let plan = MachinePlan::quick(8);
     let ids: Vec<_> =
         plan.hardware.iter().filter(|one| one.r#type == "Node").map(|one| one.id.clone()).collect();
     let with = |ids: &[String]| ids.to_vec();
@@ -24,24 +26,24 @@ async fn scene(adjust: impl FnOnce(&mut Settings)) -> Scene {
         ("green".to_owned(), with(&ids[4..6])),
         ("bare".to_owned(), Vec::new()),
     ]);
-    Scene::of(Plan { tenants, ..plan }, adjust).await
+    MeshScene::of(MachinePlan { tenants, ..plan }, adjust).await
 }
 
 /// The names that the tables have for nodes.
-fn named(scene: &Scene, text: &str, by_id: bool) -> String {
+fn named(scene: &MeshScene, text: &str, by_id: bool) -> String {
     scene.upstreams.ids().iter().enumerate().fold(text.to_owned(), |text, (n, id)| match by_id {
         true => text.replace(id, &format!("n{n}")),
         false => text.replace(&format!("n{n}"), id),
     })
 }
 
-impl Scene {
+impl MeshScene {
     fn bos_of(&self, tenant: &str) -> Bos {
         self.mesh.bos.of_tenant(tenant)
     }
 
-    /// One line: who asked what, the status, and who is in the answer or what is wrong. Nodes are called `n0` and so on
-    /// in what is asked and in the line.
+    /// The request, its status, and the names or the problem in the answer, as one line. Nodes are called `n0` and so
+    /// on in request and line.
     async fn line(&self, tenant: &str, method: &str, path: &str, body: &str) -> String {
         let (asked, sent) = (named(self, path, false), named(self, body, false));
         let body_sent: Option<Value> = (!sent.is_empty()).then(|| serde_json::from_str(&sent).unwrap());
@@ -90,10 +92,10 @@ impl Scene {
         named(self, &ids.collect::<Vec<_>>().join(" "), true)
     }
 
-    /// What the tenant service says of the nodes of a tenant from now on.
+    /// Sets the nodes of a tenant in the tenant service.
     fn gives(&self, tenant: &str, nodes: &[&str]) {
         let ids = nodes.iter().map(|node| named(self, node, false)).collect();
-        self.upstreams.set_collection(Collection::Tenant, tenant, Some(ids));
+        self.upstreams.set_collection(IdCollection::Tenant, tenant, Some(ids));
     }
 }
 
@@ -209,7 +211,7 @@ async fn to_a_tenant_only_its_own_nodes_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_endpoint_says_what_an_unknown_tenant_is_to_it() {
+async fn each_endpoint_defines_its_answer_to_an_unknown_tenant() {
     let scene = scene(|_| {}).await;
     let template =
         json!({"boot_sets": {"c": {"path": "s3://b/i/manifest.json", "type": "s3", "node_list": ["n0"]}}});
@@ -298,13 +300,13 @@ async fn each_endpoint_says_what_an_unknown_tenant_is_to_it() {
     scene.end().await;
 }
 
-/// The same for a mesh that repeats what surprises in BOS.
-async fn scene_strict() -> Scene {
+/// A scene whose mesh repeats the surprises of BOS.
+async fn scene_strict() -> MeshScene {
     scene(|settings| settings.compat.strict_bos = true).await
 }
 
 /// A session of every owner, all of one name, from templates of one name.
-async fn namesakes(scene: &Scene, operation: &str) -> [Bos; 3] {
+async fn namesakes(scene: &MeshScene, operation: &str) -> [Bos; 3] {
     let owners = [scene.mesh.bos.clone(), scene.bos_of("blue"), scene.bos_of("green")];
     let rest = scene.upstreams.ids()[6..].join(",");
     for bos in &owners {
@@ -406,7 +408,7 @@ async fn sessions_of_one_name_are_of_three_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_administrator_deletes_the_sessions_that_match_and_no_namesakes() {
+async fn administrator_deletes_matching_sessions_without_namesakes() {
     let scene = scene(|_| {}).await;
     // The administrator's own session never completes.
     let stuck = scene.upstreams.ids()[6..].to_vec();
@@ -424,7 +426,7 @@ async fn the_administrator_deletes_the_sessions_that_match_and_no_namesakes() {
     "#]]
     .assert_eq(&lines);
 
-    // What was kept for long enough goes by itself, whoever owned it, and no namesake with it.
+    // Sessions kept for long enough are deleted for every owner, and no younger namesake with them.
     let wish = json!({"template_name": "t", "operation": "shutdown", "name": "s"});
     owners[1].expect(Method::POST, "/v2/sessions", Some(&wish)).await;
     owners[1].complete("s").await;
@@ -477,7 +479,7 @@ async fn a_tenants_session_has_the_tenants_nodes_or_fails() {
 }
 
 /// Asks until the answer begins so.
-async fn until(scene: &Scene, asked: (&str, &str, &str, &str), begins: &str) -> String {
+async fn until(scene: &MeshScene, asked: (&str, &str, &str, &str), begins: &str) -> String {
     let (tenant, method, path, body) = asked;
     eventually_shown(&format!("{method} {path}: {begins}"), async || {
         let line = scene.line(tenant, method, path, body).await;
@@ -488,16 +490,18 @@ async fn until(scene: &Scene, asked: (&str, &str, &str, &str), begins: &str) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_needs_a_tenant_service_in_trouble_is_told_so() {
+async fn requests_that_need_a_troubled_tenant_service_report_it() {
     let scene = scene(brisk).await;
     let template =
         json!({"boot_sets": {"c": {"path": "s3://b/i/manifest.json", "type": "s3", "node_list": ["n0"]}}});
     let template = template.to_string();
     let session = json!({"template_name": "t", "operation": "boot", "name": "s"}).to_string();
     scene.bos_of("blue").template("t").await;
-    for effect in [Effect::Status { code: 500, body: "no etcd".to_owned(), retry_after: None }, Effect::Hang]
-    {
-        scene.upstreams.trouble(Trouble::new(Tapms, effect));
+    for effect in [
+        TroubleEffect::Status { code: 500, body: "no etcd".to_owned(), retry_after: None },
+        TroubleEffect::Hang,
+    ] {
+        scene.upstreams.trouble(ServiceTrouble::new(Tapms, effect));
         for asked in [
             ("green", "GET", "/v2/components", ""),
             ("green", "GET", "/v2/components/n4", ""),
@@ -535,7 +539,7 @@ async fn who_needs_a_tenant_service_in_trouble_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_about_tenants_are_shared_and_only_asked_for_tenants() {
+async fn tenant_queries_are_shared_and_made_only_for_tenants() {
     let scene = scene(|_| {}).await;
     let asked = || scene.upstreams.requests(Tapms, "GET /tenants/{name}");
     scene
@@ -543,14 +547,14 @@ async fn questions_about_tenants_are_shared_and_only_asked_for_tenants() {
         .await;
     scene.lines(&[("blue", "GET", "/v2/sessions", ""), ("blue", "GET", "/v2/options", "")]).await;
     assert_eq!(asked(), 0);
-    scene.upstreams.trouble(Trouble::new(Tapms, Effect::Delay { seconds: 0.5 }));
+    scene.upstreams.trouble(ServiceTrouble::new(Tapms, TroubleEffect::Delay { seconds: 0.5 }));
     join_all((0..40).map(|_| scene.line("blue", "GET", "/v2/components/n0", ""))).await;
     assert!(asked() <= 2, "{} questions for 40 requests at the same time", asked());
     scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_change_hands_are_seen_by_their_new_tenant_only() {
+async fn nodes_that_change_hands_show_to_the_new_tenant_only() {
     let scene = scene(|_| {}).await;
     scene.mesh.bos.options(&json!({"polling_frequency": 1, "max_power_on_wait_time": 86_400})).await;
     let blue = scene.bos_of("blue");
@@ -574,7 +578,7 @@ async fn nodes_that_change_hands_are_seen_by_their_new_tenant_only() {
     counts(1).await;
     let session = blue.get(&format!("/v2/sessions/{name}")).await;
     assert_eq!(session["status"]["status"], "running", "{session}");
-    // When the last one that keeps it is gone it is over, whatever the nodes do.
+    // Without its last node a session is over, whatever the nodes do.
     scene.gives("blue", &["n6"]);
     blue.complete(&name).await;
     let status = blue.get(&format!("/v2/sessions/{name}/status")).await;

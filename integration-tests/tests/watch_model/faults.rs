@@ -8,12 +8,12 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use crate::wire::Batches;
 
-/// What is done to a watch.
+/// A fault planted into a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum PlantedFault {
     /// Now and then a change is left out.
     Skip,
-    /// Now and then a change is told again.
+    /// Now and then a change is delivered again.
     Repeat,
     /// Now and then a bookmark is too high.
     Bookmark,
@@ -23,28 +23,28 @@ pub enum Fault {
     Deletions,
     /// After a resume the changes that were missed are left out.
     Resume,
-    /// After a resume the deletions that were missed are left out, as if they were forgotten and nobody noticed.
+    /// After a resume the missed deletions are left out, as if a forgotten deletion went unnoticed.
     Compaction,
 }
 
 /// All of them.
-pub const FAULTS: [Fault; 7] = [
-    Fault::Skip,
-    Fault::Repeat,
-    Fault::Bookmark,
-    Fault::Swap,
-    Fault::Deletions,
-    Fault::Resume,
-    Fault::Compaction,
+pub const FAULTS: [PlantedFault; 7] = [
+    PlantedFault::Skip,
+    PlantedFault::Repeat,
+    PlantedFault::Bookmark,
+    PlantedFault::Swap,
+    PlantedFault::Deletions,
+    PlantedFault::Resume,
+    PlantedFault::Compaction,
 ];
 
 /// How often "now and then" is.
 const OFTEN: f64 = 0.1;
 
-impl Fault {
+impl PlantedFault {
     /// A watch that was opened at `from`, with the fault.
     pub fn spoil(self, batches: Batches, from: u64, seed: u64) -> Batches {
-        let liar = Liar {
+        let liar = LyingStream {
             fault: self,
             rng: SmallRng::seed_from_u64(seed),
             from,
@@ -68,32 +68,32 @@ impl Fault {
     }
 }
 
-struct Liar {
-    fault: Fault,
+struct LyingStream {
+    fault: PlantedFault,
     rng: SmallRng,
     from: u64,
     synced: bool,
-    /// A change that was told before.
+    /// An earlier change, to be repeated.
     told: Option<Component>,
     /// A batch that waits for the next one to go first.
     held: Option<Batch>,
     ready: VecDeque<Batch>,
 }
 
-impl Liar {
+impl LyingStream {
     fn take(&mut self, mut batch: Batch) {
         let now = self.synced && self.rng.random_bool(OFTEN);
         let resuming = self.from > 0 && !self.synced;
         self.synced |= batch.synced;
         let told = std::mem::replace(&mut self.told, batch.components.first().cloned());
         match self.fault {
-            Fault::Skip if now => drop(batch.components.pop()),
-            Fault::Repeat if now => batch.components.splice(..0, told).for_each(drop),
-            Fault::Bookmark if now => batch.revision += 5,
-            Fault::Deletions => batch.deletions.retain(|_| self.rng.random_bool(0.5)),
-            Fault::Resume if resuming => batch.components.clear(),
-            Fault::Compaction if resuming => batch.deletions.clear(),
-            Fault::Swap if now && self.held.is_none() => {
+            PlantedFault::Skip if now => drop(batch.components.pop()),
+            PlantedFault::Repeat if now => batch.components.splice(..0, told).for_each(drop),
+            PlantedFault::Bookmark if now => batch.revision += 5,
+            PlantedFault::Deletions => batch.deletions.retain(|_| self.rng.random_bool(0.5)),
+            PlantedFault::Resume if resuming => batch.components.clear(),
+            PlantedFault::Compaction if resuming => batch.deletions.clear(),
+            PlantedFault::Swap if now && self.held.is_none() => {
                 self.held = Some(batch);
                 return;
             }

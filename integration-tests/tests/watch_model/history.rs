@@ -1,19 +1,19 @@
-//! What happened in a run: every write with what became of it, and everything that every watcher was told.
+//! Record of a run: every write with its outcome, and every delivery to every watcher.
 
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
-/// A place in the order in which the test saw things happen. What ended at an earlier moment than something else
-/// began was over before it; all else may have overlapped.
+/// A place in the order of the test's observations. An event that ended at an earlier moment than another began was
+/// over before it; all other pairs may have overlapped.
 pub type Moment = u64;
 
 /// Id of a component.
 pub type Key = Arc<str>;
 
-/// The parts of a component that writers set apart from one another: the error text, what the node reports, and the
-/// session. Each write that sets one to a text sets it to a text of its own.
+/// Separately written parts of a component: the error text, the node's report, and the session. Each write uses a text
+/// of its own.
 pub const LANES: usize = 3;
 
 /// Place of the error text among the lanes.
@@ -23,21 +23,21 @@ pub const REPORT: usize = 1;
 /// Place of the session.
 pub const SESSION: usize = 2;
 
-/// What a component holds in each lane; empty where nothing was written.
+/// Lanes of a component; empty where nothing was written.
 pub type Lanes = [Arc<str>; LANES];
 
 /// A component as it is from a revision on, or that it was deleted at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct ComponentEvent {
     pub key: Key,
     pub revision: u64,
     /// None: it was deleted.
     pub lanes: Option<Lanes>,
 }
 
-/// What a write does to each of its components.
+/// Effect of a write on each of its components.
 #[derive(Debug, Clone)]
-pub enum Change {
+pub enum WriteChange {
     /// Sets some lanes of a component that exists.
     Merge([Option<Arc<str>>; LANES]),
     /// Sets all lanes, and creates the component if need be.
@@ -45,8 +45,8 @@ pub enum Change {
     Delete,
 }
 
-impl Change {
-    /// What becomes of a lane: nothing, or what it holds afterwards, which is none after a deletion.
+impl WriteChange {
+    /// New value of a lane: none if the write leaves it, an inner none after a deletion.
     pub fn sets(&self, lane: usize) -> Option<Option<&str>> {
         match self {
             Self::Merge(lanes) => lanes[lane].as_deref().map(Some),
@@ -56,83 +56,94 @@ impl Change {
     }
 }
 
-/// What is known about the effect of a write.
+/// Knowledge of a write's effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is durable, with the revision that includes it where the answer tells.
+pub enum WriteOutcome {
+    /// Durable, with the revision that includes it if the answer names one.
     Acknowledged { at: Moment, revision: Option<u64> },
-    /// It has no effect.
+    /// Without effect.
     Refused,
-    /// It may have an effect, now or later: the answer was lost.
+    /// In doubt, now or later: the answer was lost.
     Unknown,
 }
 
 /// A write.
 #[derive(Debug, Clone)]
-pub struct Write {
+pub struct WriteRecord {
     /// The components that it was for; once it is acknowledged, those that it changed.
     pub keys: Vec<Key>,
-    pub change: Change,
+    pub change: WriteChange,
     pub invoked: Moment,
-    pub outcome: Outcome,
+    pub outcome: WriteOutcome,
 }
 
-impl Write {
+impl WriteRecord {
     /// When it was over.
     pub fn ended(&self) -> Moment {
         match self.outcome {
-            Outcome::Acknowledged { at, .. } => at,
-            Outcome::Refused | Outcome::Unknown => Moment::MAX,
+            WriteOutcome::Acknowledged { at, .. } => at,
+            WriteOutcome::Refused | WriteOutcome::Unknown => Moment::MAX,
         }
     }
 }
 
-/// One thing that happened to a watcher.
+/// An event of a watcher.
 #[derive(Debug, Clone)]
-pub enum Entry {
-    /// It read a list, which it begins its copy with.
-    Listed { asked: Moment, at: Moment, events: Vec<Event>, revision: u64 },
-    /// It asked for a watch from a revision up to which it had everything, or from 0 with nothing.
+pub enum WatcherEntry {
+    /// A list was read, which becomes the watcher's copy.
+    Listed { asked: Moment, at: Moment, events: Vec<ComponentEvent>, revision: u64 },
+    /// A watch began at a revision up to which the copy was complete, or at 0 with an empty copy.
     Opened { at: Moment, from: u64 },
-    /// It was told a batch.
-    Told { at: Moment, changed: Vec<Event>, deleted: Vec<Event>, revision: u64, synced: bool },
-    /// It was told to start over.
+    /// A batch arrived.
+    Told {
+        at: Moment,
+        changed: Vec<ComponentEvent>,
+        deleted: Vec<ComponentEvent>,
+        revision: u64,
+        synced: bool,
+    },
+    /// The server asked to start over.
     Expired,
     /// The watch ended, in order or with these words.
     Broke { why: String },
-    /// It waited in vain for the last revision.
+    /// The last revision did not arrive in time.
     Stuck,
 }
 
 /// Everything about a run.
 #[derive(Debug, Default)]
-pub struct History {
-    pub writes: Vec<Write>,
+pub struct RunHistory {
+    pub writes: Vec<WriteRecord>,
     /// The watchers by name.
-    pub watchers: Vec<(String, Vec<Entry>)>,
+    pub watchers: Vec<(String, Vec<WatcherEntry>)>,
     /// The revision that every watcher has to reach in the end.
     pub last: u64,
 }
 
-/// Where writers and watchers note what they do. Clones of the `Arc` share it.
+/// Records of writers and watchers. Clones of the `Arc` share them.
 #[derive(Default)]
-pub struct Recorder {
+pub struct RunRecorder {
     clock: AtomicU64,
-    writes: Mutex<Vec<Write>>,
+    writes: Mutex<Vec<WriteRecord>>,
     acknowledged: AtomicU64,
 }
 
-impl Recorder {
+impl RunRecorder {
     /// The next moment.
     pub fn now(&self) -> Moment {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
     /// Notes a write that is about to be asked for; `change` makes it from a text that no other write has.
-    pub fn begin(&self, keys: Vec<Key>, change: impl FnOnce(&str) -> Change) -> (usize, Change) {
+    pub fn begin(&self, keys: Vec<Key>, change: impl FnOnce(&str) -> WriteChange) -> (usize, WriteChange) {
         let mut writes = self.writes.lock().unwrap();
         let change = change(&format!("w{}", writes.len()));
-        writes.push(Write { keys, change: change.clone(), invoked: self.now(), outcome: Outcome::Unknown });
+        writes.push(WriteRecord {
+            keys,
+            change: change.clone(),
+            invoked: self.now(),
+            outcome: WriteOutcome::Unknown,
+        });
         (writes.len() - 1, change)
     }
 
@@ -141,13 +152,13 @@ impl Recorder {
         let mut writes = self.writes.lock().unwrap();
         let write = &mut writes[index];
         write.keys = changed;
-        write.outcome = Outcome::Acknowledged { at: self.now(), revision };
+        write.outcome = WriteOutcome::Acknowledged { at: self.now(), revision };
         self.acknowledged.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Notes that a write has no effect.
     pub fn refuse(&self, index: usize) {
-        self.writes.lock().unwrap()[index].outcome = Outcome::Refused;
+        self.writes.lock().unwrap()[index].outcome = WriteOutcome::Refused;
     }
 
     /// How many writes are durable.
@@ -156,7 +167,7 @@ impl Recorder {
     }
 
     /// All writes.
-    pub fn writes(&self) -> Vec<Write> {
+    pub fn writes(&self) -> Vec<WriteRecord> {
         self.writes.lock().unwrap().clone()
     }
 }

@@ -5,11 +5,11 @@ use std::{env, fs, time::Duration};
 use test_databases::EmptyDatabase;
 
 use crate::{
-    checker::{Contract, Finding, Rule, check},
-    faults::{FAULTS, Fault},
-    history::History,
-    site::End,
-    workload::{Workload, summary},
+    checker::{RuleViolation, WatchContract, WatchRule, check},
+    faults::{FAULTS, PlantedFault},
+    history::RunHistory,
+    site::RegistryEnd,
+    workload::{RunWorkload, summary},
 };
 
 /// Repeats the choices of a run.
@@ -27,19 +27,19 @@ const DUMP: &str = "REVEILLE_WATCH_HISTORY";
 /// Deletions that a registry remembers at least.
 const REMEMBERED: usize = 10_000;
 
-const CONTRACT: Contract = Contract { remembered: REMEMBERED };
+const CONTRACT: WatchContract = WatchContract { remembered: REMEMBERED };
 
 fn from_environment<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = env::var(name).ok()?;
     Some(text.parse().ok().unwrap_or_else(|| panic!("{name}={text} cannot be read")))
 }
 
-fn workload() -> Workload {
+fn workload() -> RunWorkload {
     let seconds = from_environment(SECONDS).unwrap_or(4.0);
-    Workload {
+    RunWorkload {
         seed: from_environment(SEED).unwrap_or_else(|| u64::from(rand::random::<u32>())),
         registries: 1,
-        end: End::Orderly,
+        end: RegistryEnd::Orderly,
         duration: Duration::from_secs_f64(seconds),
         restarts: true,
         lies: false,
@@ -48,11 +48,11 @@ fn workload() -> Workload {
 }
 
 /// Runs it on every kind of database and fails if a rule was broken.
-async fn run_everywhere(workload: Workload) -> Vec<History> {
+async fn run_everywhere(workload: RunWorkload) -> Vec<RunHistory> {
     run_on(test_databases::every_kind().await, workload).await
 }
 
-async fn run_on(databases: Vec<EmptyDatabase>, workload: Workload) -> Vec<History> {
+async fn run_on(databases: Vec<EmptyDatabase>, workload: RunWorkload) -> Vec<RunHistory> {
     let mut histories = Vec::new();
     for database in databases {
         let registries = match database.kind {
@@ -60,7 +60,7 @@ async fn run_on(databases: Vec<EmptyDatabase>, workload: Workload) -> Vec<Histor
             // SQLite is of one process.
             _ => 1,
         };
-        let workload = Workload { registries, ..workload.clone() };
+        let workload = RunWorkload { registries, ..workload.clone() };
         println!("{SEED}={} on {}: {workload:?}", workload.seed, database.kind);
         let history = workload.run(&database.url).await;
         println!("{}", summary(&history));
@@ -68,7 +68,7 @@ async fn run_on(databases: Vec<EmptyDatabase>, workload: Workload) -> Vec<Histor
         if let Some(file) = env::var_os(DUMP).filter(|_| !findings.is_empty()) {
             fs::write(file, format!("{history:#?}")).unwrap();
         }
-        let told: Vec<_> = findings.iter().take(20).map(Finding::to_string).collect();
+        let told: Vec<_> = findings.iter().take(20).map(RuleViolation::to_string).collect();
         let count = findings.len();
         assert!(findings.is_empty(), "{SEED}={} finds {count}:\n{}", workload.seed, told.join("\n"));
         histories.push(history);
@@ -85,39 +85,39 @@ async fn watches_keep_their_contract_while_registries_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_keep_their_contract_while_registries_are_killed() {
-    run_everywhere(Workload { end: End::Killed, ..workload() }).await;
+    run_everywhere(RunWorkload { end: RegistryEnd::Killed, ..workload() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_resumes_from_what_is_forgotten_starts_over() {
+async fn resume_from_forgotten_deletions_starts_over() {
     let mut databases = test_databases::every_kind().await;
     // So many deletions take a minute and more on a server, which only a long run has.
     if from_environment::<f64>(SECONDS).is_none() {
         databases.truncate(1);
     }
-    for history in run_on(databases, Workload { churn: 2 * REMEMBERED + 1_000, ..workload() }).await {
+    for history in run_on(databases, RunWorkload { churn: 2 * REMEMBERED + 1_000, ..workload() }).await {
         assert!(summary(&history).expired > 0, "nobody had to start over");
     }
 }
 
 /// The rules of which one has to be found broken.
-fn broken_by(fault: Fault) -> &'static [Rule] {
+fn broken_by(fault: PlantedFault) -> &'static [WatchRule] {
     match fault {
-        Fault::Skip | Fault::Deletions => &[Rule::NoGap],
-        Fault::Repeat => &[Rule::NoDuplicate],
-        Fault::Bookmark => &[Rule::NoTimeTravel, Rule::NoGap],
-        Fault::Swap => &[Rule::NoTimeTravel],
-        Fault::Resume => &[Rule::NoGap, Rule::Fresh],
-        Fault::Compaction => &[Rule::NoGap, Rule::Gone],
+        PlantedFault::Skip | PlantedFault::Deletions => &[WatchRule::NoGap],
+        PlantedFault::Repeat => &[WatchRule::NoDuplicate],
+        PlantedFault::Bookmark => &[WatchRule::NoTimeTravel, WatchRule::NoGap],
+        PlantedFault::Swap => &[WatchRule::NoTimeTravel],
+        PlantedFault::Resume => &[WatchRule::NoGap, WatchRule::Fresh],
+        PlantedFault::Compaction => &[WatchRule::NoGap, WatchRule::Gone],
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_checker_bites() {
     let mut unnoticed = FAULTS.to_vec();
-    // Where the machine is slow, a watch may not miss in one run what a lie would be about.
+    // On a slow machine, one run of a watch may miss the change that the lie is about.
     for _ in 0..5 {
-        let workload = Workload { lies: true, restarts: false, ..workload() };
+        let workload = RunWorkload { lies: true, restarts: false, ..workload() };
         println!("{SEED}={}", workload.seed);
         let database = test_databases::every_kind().await.swap_remove(0);
         let history = workload.run(&database.url).await;
@@ -133,10 +133,10 @@ async fn the_checker_bites() {
     panic!("lies that nobody noticed: {unnoticed:?}");
 }
 
-/// What the checker finds where it hears of the watchers that were told the truth, and of those with that fault.
-fn findings_of(history: &History, fault: Option<Fault>) -> Vec<Finding> {
+/// Violations among the watchers without a fault and those with `fault`.
+fn findings_of(history: &RunHistory, fault: Option<PlantedFault>) -> Vec<RuleViolation> {
     let lied_to = |name: &str| FAULTS.into_iter().find(|fault| format!("{fault:?}") == name);
     let heard = |name: &str| lied_to(name).is_none_or(|lie| Some(lie) == fault);
     let watchers = history.watchers.iter().filter(|(name, _)| heard(name)).cloned().collect();
-    check(&History { watchers, writes: history.writes.clone(), last: history.last }, CONTRACT)
+    check(&RunHistory { watchers, writes: history.writes.clone(), last: history.last }, CONTRACT)
 }

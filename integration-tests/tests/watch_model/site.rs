@@ -13,33 +13,33 @@ use tokio::{
 
 /// How a registry ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// It is asked to, and finishes what it does.
+pub enum RegistryEnd {
+    /// Stopped in order, finishing open calls.
     Orderly,
-    /// It is a process of its own, and is killed.
+    /// Killed, as a process of its own.
     Killed,
 }
 
-/// Seconds that watchers who do not read can keep a registry from ending.
+/// Seconds by which unread watches can delay the end of a registry.
 const GRACE: u32 = 2;
 
 /// The registries.
-pub struct Site {
-    end: End,
+pub struct RegistrySite {
+    end: RegistryEnd,
     database: String,
     directory: TempDir,
     ports: Vec<u16>,
-    running: Vec<Option<Running>>,
+    running: Vec<Option<RunningRegistry>>,
 }
 
-enum Running {
+enum RunningRegistry {
     Here(Context),
     Process(Child),
 }
 
-impl Site {
+impl RegistrySite {
     /// Starts `registries` on `database`.
-    pub async fn start(database: &str, registries: usize, end: End) -> Self {
+    pub async fn start(database: &str, registries: usize, end: RegistryEnd) -> Self {
         let mut site = Self {
             end,
             database: database.to_owned(),
@@ -67,8 +67,8 @@ impl Site {
     /// Ends one of them.
     pub async fn end_one(&mut self, index: usize) {
         match self.running[index].take().expect("a registry that runs") {
-            Running::Here(context) => stop(context).await,
-            Running::Process(mut child) => child.kill().await.unwrap(),
+            RunningRegistry::Here(context) => stop(context).await,
+            RunningRegistry::Process(mut child) => child.kill().await.unwrap(),
         }
     }
 
@@ -76,8 +76,8 @@ impl Site {
     pub async fn start_one(&mut self, index: usize) {
         let address = SocketAddr::from(([127, 0, 0, 1], self.ports[index]));
         self.running[index] = Some(match self.end {
-            End::Orderly => Running::Here(self.here(address).await),
-            End::Killed => Running::Process(self.process(address).await),
+            RegistryEnd::Orderly => RunningRegistry::Here(self.here(address).await),
+            RegistryEnd::Killed => RunningRegistry::Process(self.process(address).await),
         });
     }
 
@@ -124,7 +124,7 @@ impl Site {
         child
     }
 
-    /// An inventory that never answers, so that nobody but the test writes.
+    /// An inventory that never answers, so that only the test writes.
     fn nowhere(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports[self.running.len()])
     }
@@ -133,8 +133,8 @@ impl Site {
     pub async fn stop(mut self) {
         for running in std::mem::take(&mut self.running).into_iter().flatten() {
             match running {
-                Running::Here(context) => stop(context).await,
-                Running::Process(mut child) => child.kill().await.unwrap(),
+                RunningRegistry::Here(context) => stop(context).await,
+                RunningRegistry::Process(mut child) => child.kill().await.unwrap(),
             }
         }
     }

@@ -1,34 +1,33 @@
-//! A watcher that does not read at all costs bounded memory, and nobody else notices.
+//! An unread watch costs bounded memory, and affects no other client.
 
 use futures_util::StreamExt;
 use integration_tests::PATIENCE;
 use tokio::time::timeout;
 
 use crate::{
-    history::Recorder,
-    site::{End, Site},
-    wire::{Batches, Call, Client},
+    history::RunRecorder,
+    site::{RegistryEnd, RegistrySite},
+    wire::{Batches, RegistryClient, WriteCall},
     writers::{contended, write_text},
 };
 
-/// Commits while nobody reads, one component each.
+/// Commits during the pause, one component each.
 const COMMITS: usize = 1_000;
 
-/// Bytes of each component that is told: large ones, so that what is under way on the network is few of them.
+/// Bytes of each delivered component: large, so that the network holds only a few of them.
 const SIZE: usize = 32_000;
 
-/// Bytes that may be under way: what a stream takes unread, what the registry had put into messages before it noticed,
-/// and what both ends of a connection buffer.
+/// Bytes in flight: the stream's window, the messages made before the registry noticed, and the buffers of both ends.
 const UNDER_WAY: usize = 4 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_read_is_told_the_newest_and_keeps_nobody_else() {
+async fn unread_watch_skips_to_the_newest_without_delaying_others() {
     let database = test_databases::every_kind().await.swap_remove(0);
-    let site = Site::start(&database.url, 1, End::Orderly).await;
+    let site = RegistrySite::start(&database.url, 1, RegistryEnd::Orderly).await;
     let url = &site.urls()[0];
-    let (client, stopped) = (Client::new(url, 1 << 20), Client::new(url, 1 << 20));
-    let recorder = Recorder::default();
-    write_text(&client, &recorder, Call::Put, contended(), str::to_owned).await;
+    let (client, stopped) = (RegistryClient::new(url, 1 << 20), RegistryClient::new(url, 1 << 20));
+    let recorder = RunRecorder::default();
+    write_text(&client, &recorder, WriteCall::Put, contended(), str::to_owned).await;
     let mut stopped = stopped.watch(0).await.unwrap();
     let mut reader = client.watch(0).await.unwrap();
     let begin = reach(&mut reader, 1).await.revision;
@@ -38,28 +37,28 @@ async fn who_does_not_read_is_told_the_newest_and_keeps_nobody_else() {
     for index in 0..COMMITS {
         let keys = vec![keys[index % keys.len()].clone()];
         let large = |text: &str| format!("{text}{}", " ".repeat(SIZE));
-        assert!(write_text(&client, &recorder, Call::PatchEach, keys, large).await);
+        assert!(write_text(&client, &recorder, WriteCall::PatchEach, keys, large).await);
     }
     let read = reading.await.unwrap();
     let unread = reach(&mut stopped, end).await;
     println!("told to who read: {read:?}; to who did not: {unread:?}");
     assert_eq!(unread.revision, read.revision);
-    // It missed almost everything, so what it gets beyond what was under way is each component once.
+    // Beyond the bytes in flight, the watch gets each component once.
     let most = UNDER_WAY / SIZE + 2 * keys.len();
     assert!(unread.components <= most, "{unread:?}: more than {most} were kept for it");
     site.stop().await;
 }
 
-/// What a watch told.
+/// Last revision and number of components of a watch.
 #[derive(Debug, Default)]
-struct Told {
+struct WatchResult {
     revision: u64,
     components: usize,
 }
 
 /// Reads on to a revision.
-async fn reach(batches: &mut Batches, revision: u64) -> Told {
-    let mut told = Told::default();
+async fn reach(batches: &mut Batches, revision: u64) -> WatchResult {
+    let mut told = WatchResult::default();
     while told.revision < revision {
         let batch = timeout(PATIENCE, batches.next()).await.expect("a batch in time").unwrap().unwrap();
         told.revision = batch.revision;

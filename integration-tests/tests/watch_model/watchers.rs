@@ -1,4 +1,4 @@
-//! Those who watch, each with habits of its own.
+//! Watchers, each with habits of its own.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio::{sync::watch, time::timeout};
 use tonic::Status;
 
 use crate::{
-    faults::Fault,
-    history::{Entry, Event, Recorder},
-    wire::{Batches, Client, event, is_expired},
+    faults::PlantedFault,
+    history::{ComponentEvent, RunRecorder, WatcherEntry},
+    wire::{Batches, RegistryClient, event, is_expired},
 };
 
 /// Bookmarks that a watcher may go back to.
@@ -21,33 +21,33 @@ const KEPT: usize = 8;
 /// After a watch broke.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long somebody who is lied to waits for what never comes.
+/// How long a watcher with a planted fault waits for a change that never arrives.
 const PATIENCE_WITH_LIES: Duration = Duration::from_secs(2);
 
-/// What a watcher does besides reading.
+/// Behaviour of a watcher besides reading.
 #[derive(Debug, Clone, Default)]
-pub struct Habits {
+pub struct WatcherHabits {
     /// Begins with a list rather than with a watch of everything.
     pub lists: bool,
     /// Leaves after so many batches and comes back.
     pub leaves: Option<Range<u32>>,
     /// Where it goes on then.
-    pub returns: Return,
+    pub returns: ResumePoint,
     /// Stops reading now and then, until so many more writes are durable.
     pub pauses: Option<Range<u64>>,
     /// Does not read again after its first batch before writers are quiet.
     pub sleeps: bool,
-    /// What is done to its watch on the way.
-    pub fault: Option<Fault>,
+    /// Fault planted into its watch.
+    pub fault: Option<PlantedFault>,
 }
 
 /// Where a watcher goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Return {
+pub enum ResumePoint {
     /// Where it left.
     #[default]
     Last,
-    /// At one of the last bookmarks, as if it had lost what came after.
+    /// At one of the last bookmarks, as if the watcher had lost all later changes.
     Earlier,
     /// At its very first bookmark.
     First,
@@ -55,42 +55,42 @@ pub enum Return {
     Zero,
 }
 
-/// One of those who watch.
-pub struct Watcher {
+/// A watcher of the model.
+pub struct ModelWatcher {
     rng: SmallRng,
-    habits: Habits,
-    clients: Vec<Client>,
-    recorder: Arc<Recorder>,
-    /// The revision to reach; 0 while nobody knows.
+    habits: WatcherHabits,
+    clients: Vec<RegistryClient>,
+    recorder: Arc<RunRecorder>,
+    /// The revision to reach; 0 while unknown.
     last: watch::Receiver<u64>,
-    entries: Vec<Entry>,
+    entries: Vec<WatcherEntry>,
     bookmarks: Vec<u64>,
     first: u64,
 }
 
 /// Why a stream is not read any more.
-enum Over {
+enum StreamEnd {
     /// The last revision is reached, or never will be.
     Everything,
-    /// It is to be opened again.
+    /// The stream is to be opened again.
     Stream,
 }
 
-impl Watcher {
-    /// A watcher with these habits, that does what `seed` says.
+impl ModelWatcher {
+    /// A watcher with these habits, and random choices from `seed`.
     pub fn new(
         seed: u64,
-        habits: Habits,
-        clients: Vec<Client>,
-        recorder: Arc<Recorder>,
+        habits: WatcherHabits,
+        clients: Vec<RegistryClient>,
+        recorder: Arc<RunRecorder>,
         last: watch::Receiver<u64>,
     ) -> Self {
         let rng = SmallRng::seed_from_u64(seed);
         Self { rng, habits, clients, recorder, last, entries: Vec::new(), bookmarks: Vec::new(), first: 0 }
     }
 
-    /// Watches until it has the last revision. Gives what happened to it.
-    pub async fn run(mut self) -> Vec<Entry> {
+    /// Watches until the last revision arrives. Returns the events.
+    pub async fn run(mut self) -> Vec<WatcherEntry> {
         loop {
             let client = self.clients.choose(&mut self.rng).unwrap().clone();
             let Some(from) = self.begin(&client).await else {
@@ -98,26 +98,26 @@ impl Watcher {
                 continue;
             };
             let at = self.recorder.now();
-            self.entries.push(Entry::Opened { at, from });
+            self.entries.push(WatcherEntry::Opened { at, from });
             let over = match client.watch(from).await {
                 Ok(batches) => self.read(self.spoil(batches, from)).await,
                 Err(status) => self.broke(&status),
             };
             match over {
-                Over::Everything => return self.entries,
-                Over::Stream => tokio::time::sleep(PAUSE).await,
+                StreamEnd::Everything => return self.entries,
+                StreamEnd::Stream => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
     /// From where to watch; none when that cannot be found out now.
-    async fn begin(&mut self, client: &Client) -> Option<u64> {
+    async fn begin(&mut self, client: &RegistryClient) -> Option<u64> {
         if let Some(last) = self.bookmarks.last() {
             return Some(match self.habits.returns {
-                Return::Last => *last,
-                Return::Earlier => *self.bookmarks.choose(&mut self.rng)?,
-                Return::First => self.first,
-                Return::Zero => 0,
+                ResumePoint::Last => *last,
+                ResumePoint::Earlier => *self.bookmarks.choose(&mut self.rng)?,
+                ResumePoint::First => self.first,
+                ResumePoint::Zero => 0,
             });
         }
         if !self.habits.lists {
@@ -125,7 +125,7 @@ impl Watcher {
         }
         let asked = self.recorder.now();
         let (events, revision) = client.list().await.ok()??;
-        self.entries.push(Entry::Listed { asked, at: self.recorder.now(), events, revision });
+        self.entries.push(WatcherEntry::Listed { asked, at: self.recorder.now(), events, revision });
         Some(revision)
     }
 
@@ -136,12 +136,12 @@ impl Watcher {
         }
     }
 
-    async fn read(&mut self, mut batches: Batches) -> Over {
+    async fn read(&mut self, mut batches: Batches) -> StreamEnd {
         let leaves = self.habits.leaves.clone().map(|range| self.rng.random_range(range));
         let mut read = 0;
         loop {
             if self.arrived() {
-                return Over::Everything;
+                return StreamEnd::Everything;
             }
             let quiet = *self.last.borrow() > 0;
             let patience = if self.habits.fault.is_some() { PATIENCE_WITH_LIES } else { PATIENCE };
@@ -153,8 +153,8 @@ impl Watcher {
                 _ = self.last.changed(), if !quiet => continue,
             };
             let Ok(next) = next else {
-                self.entries.push(Entry::Stuck);
-                return Over::Everything;
+                self.entries.push(WatcherEntry::Stuck);
+                return StreamEnd::Everything;
             };
             match next {
                 Some(Ok(batch)) => self.told(batch),
@@ -166,10 +166,10 @@ impl Watcher {
                 if self.habits.sleeps {
                     drop(batches);
                     let _told = self.last.wait_for(|last| *last > 0).await;
-                    return Over::Stream;
+                    return StreamEnd::Stream;
                 }
                 if leaves.is_some_and(|leaves| read >= leaves) {
-                    return Over::Stream;
+                    return StreamEnd::Stream;
                 }
                 self.pause().await;
             }
@@ -190,18 +190,18 @@ impl Watcher {
 
     fn arrived(&self) -> bool {
         let last = *self.last.borrow();
-        let synced = matches!(self.entries.last(), Some(Entry::Told { .. }));
+        let synced = matches!(self.entries.last(), Some(WatcherEntry::Told { .. }));
         last > 0 && synced && self.bookmarks.last().is_some_and(|reached| *reached >= last)
     }
 
     fn told(&mut self, batch: WatchComponentsResponse) {
         let WatchComponentsResponse { components, deletions, revision, synced } = batch;
-        let deleted = deletions.into_iter().map(|deletion| Event {
+        let deleted = deletions.into_iter().map(|deletion| ComponentEvent {
             key: deletion.key.into(),
             revision: deletion.revision,
             lanes: None,
         });
-        self.entries.push(Entry::Told {
+        self.entries.push(WatcherEntry::Told {
             at: self.recorder.now(),
             changed: components.into_iter().map(event).collect(),
             deleted: deleted.collect(),
@@ -217,14 +217,15 @@ impl Watcher {
         self.bookmarks.push(revision);
     }
 
-    fn broke(&mut self, status: &Status) -> Over {
+    fn broke(&mut self, status: &Status) -> StreamEnd {
         if is_expired(status) {
-            self.entries.push(Entry::Expired);
+            self.entries.push(WatcherEntry::Expired);
             self.bookmarks.clear();
             self.first = 0;
         } else {
-            self.entries.push(Entry::Broke { why: format!("{:?}: {}", status.code(), status.message()) });
+            self.entries
+                .push(WatcherEntry::Broke { why: format!("{:?}: {}", status.code(), status.message()) });
         }
-        Over::Stream
+        StreamEnd::Stream
     }
 }

@@ -5,7 +5,7 @@ use std::{ops::Range, time::Duration};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::{sync::watch, time::timeout};
 
-use crate::site::Site;
+use crate::site::RegistrySite;
 
 /// Milliseconds between two restarts.
 const BETWEEN: Range<u64> = 300..1500;
@@ -13,8 +13,8 @@ const BETWEEN: Range<u64> = 300..1500;
 /// Milliseconds that a registry is away.
 const AWAY: Range<u64> = 0..300;
 
-/// Ends and starts registries until it is told to stop. Gives them back with all of them running.
-pub async fn blow(mut site: Site, seed: u64, mut stopped: watch::Receiver<bool>) -> Site {
+/// Stops and starts registries until signalled. Returns them all running.
+pub async fn blow(mut site: RegistrySite, seed: u64, mut stopped: watch::Receiver<bool>) -> RegistrySite {
     let mut rng = SmallRng::seed_from_u64(seed);
     loop {
         let pause = Duration::from_millis(rng.random_range(BETWEEN));

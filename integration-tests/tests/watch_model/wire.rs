@@ -16,7 +16,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use crate::history::{Change, ERROR, Event, Key, REPORT, SESSION};
+use crate::history::{ComponentEvent, ERROR, Key, REPORT, SESSION, WriteChange};
 
 /// Largest message: some thousand components.
 const LARGEST: usize = 64 << 20;
@@ -26,7 +26,7 @@ pub type Batches = BoxStream<'static, Result<WatchComponentsResponse, Status>>;
 
 /// How a write is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum WriteCall {
     Put,
     PatchEach,
     PatchMany,
@@ -36,12 +36,12 @@ pub enum Call {
 
 /// A connection to one registry.
 #[derive(Clone)]
-pub struct Client {
+pub struct RegistryClient {
     components: ComponentServiceClient<Channel>,
     reports: ReportServiceClient<Channel>,
 }
 
-impl Client {
+impl RegistryClient {
     /// Connects when it is first used. A stream that is not read takes about `window` bytes.
     pub fn new(url: &str, window: u32) -> Self {
         let endpoint = Endpoint::from_shared(url.to_owned()).unwrap();
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Everything that there is, and the revision that belongs to it; none when there is nothing.
-    pub async fn list(&self) -> Result<Option<(Vec<Event>, u64)>, Status> {
+    pub async fn list(&self) -> Result<Option<(Vec<ComponentEvent>, u64)>, Status> {
         let mut pages =
             self.components.clone().list_components(ListComponentsRequest::default()).await?.into_inner();
         let mut listed = None;
@@ -68,18 +68,18 @@ impl Client {
         Ok(listed)
     }
 
-    /// Watches for what changes after a revision.
+    /// Watches for changes after a revision.
     pub async fn watch(&self, from: u64) -> Result<Batches, Status> {
         let request = WatchComponentsRequest { resume_revision: from };
         Ok(self.components.clone().watch_components(request).await?.into_inner().boxed())
     }
 
-    /// Writes. Gives the components that were changed and the revision that includes it, if the answer tells.
+    /// Writes, and returns the changed components and the revision that includes the write, if the answer names one.
     pub async fn write(
         &self,
-        call: Call,
+        call: WriteCall,
         keys: &[Key],
-        change: &Change,
+        change: &WriteChange,
     ) -> Result<(Vec<Key>, Option<u64>), Status> {
         let silent = |_| Err(Status::deadline_exceeded("no answer"));
         timeout(PATIENCE, self.ask(call, keys, change)).await.unwrap_or_else(silent)
@@ -87,31 +87,31 @@ impl Client {
 
     async fn ask(
         &self,
-        call: Call,
+        call: WriteCall,
         keys: &[Key],
-        change: &Change,
+        change: &WriteChange,
     ) -> Result<(Vec<Key>, Option<u64>), Status> {
         let mut components = self.components.clone();
         let each = || keys.iter().map(|key| component(key, change)).collect();
         let stored = match call {
-            Call::Put => {
+            WriteCall::Put => {
                 let request = PutComponentsRequest { components: each(), ..Default::default() };
                 components.put_components(request).await?.into_inner().components
             }
-            Call::PatchEach => {
+            WriteCall::PatchEach => {
                 let selection = Selection::Each(PatchEach { patches: each() });
                 let request = PatchComponentsRequest { selection: Some(selection), ..Default::default() };
                 components.patch_components(request).await?.into_inner().components
             }
-            Call::PatchMany => {
+            WriteCall::PatchMany => {
                 let many =
                     PatchMany { patch: Some(component("", change)), ids: ids(keys), ..Default::default() };
                 let selection = Some(Selection::Many(many));
                 let request = PatchComponentsRequest { selection, skip_bad_ids: true, ..Default::default() };
                 components.patch_components(request).await?.into_inner().components
             }
-            Call::Assign => return self.assign(keys, change).await,
-            Call::Delete => {
+            WriteCall::Assign => return self.assign(keys, change).await,
+            WriteCall::Delete => {
                 let request = DeleteComponentRequest { id: keys[0].to_string(), ..Default::default() };
                 components.delete_component(request).await?;
                 return Ok((keys.to_vec(), None));
@@ -120,7 +120,7 @@ impl Client {
         Ok((stored.into_iter().map(|component| component.id.into()).collect(), None))
     }
 
-    async fn assign(&self, keys: &[Key], change: &Change) -> Result<(Vec<Key>, Option<u64>), Status> {
+    async fn assign(&self, keys: &[Key], change: &WriteChange) -> Result<(Vec<Key>, Option<u64>), Status> {
         let session = change.sets(SESSION).flatten().unwrap_or_default().to_owned();
         let assignment = Assignment {
             ids: ids(keys),
@@ -139,7 +139,7 @@ impl Client {
     }
 }
 
-/// What a call that failed says about its effect.
+/// Whether the status of a failed call rules out any effect.
 pub fn has_no_effect(status: &Status) -> bool {
     matches!(status.code(), Code::NotFound | Code::InvalidArgument | Code::FailedPrecondition)
 }
@@ -152,15 +152,15 @@ pub fn is_expired(status: &Status) -> bool {
 }
 
 /// A component of the wire as a change.
-pub fn event(component: Component) -> Event {
+pub fn event(component: Component) -> ComponentEvent {
     let text = |text: Option<String>| Arc::from(text.unwrap_or_default());
     let report = component.actual_state.and_then(|actual| actual.boot_artifacts?.kernel);
     let lanes = [text(component.error), text(report), text(component.session)];
-    Event { key: component.id.into(), revision: component.revision, lanes: Some(lanes) }
+    ComponentEvent { key: component.id.into(), revision: component.revision, lanes: Some(lanes) }
 }
 
 /// The record or patch that makes a change.
-fn component(key: &str, change: &Change) -> Component {
+fn component(key: &str, change: &WriteChange) -> Component {
     let text = |lane| change.sets(lane).flatten().map(str::to_owned);
     let report = text(REPORT).filter(|report| !report.is_empty());
     let actual_state =

@@ -7,41 +7,41 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::{
     faults::FAULTS,
-    history::{Entry, History, Recorder},
-    site::{End, Site},
-    watchers::{Habits, Return, Watcher},
+    history::{RunHistory, RunRecorder, WatcherEntry},
+    site::{RegistryEnd, RegistrySite},
+    watchers::{ModelWatcher, ResumePoint, WatcherHabits},
     weather,
-    wire::Client,
-    writers::{self, Writer},
+    wire::RegistryClient,
+    writers::{self, ModelWriter},
 };
 
-/// Bytes that a stream takes whose reader does not read.
+/// Window in bytes of an unread stream.
 const WINDOW: u32 = 1 << 20;
 
-/// The same for those who read slowly: so few that they are behind soon.
+/// Window of a slow reader: so small that the reader falls behind soon.
 const SMALL_WINDOW: u32 = 2048;
 
 /// Writers at the same time.
 const WRITERS: u64 = 4;
 
-/// What a run is like.
+/// Parameters of a run.
 #[derive(Debug, Clone)]
-pub struct Workload {
+pub struct RunWorkload {
     pub seed: u64,
     pub registries: usize,
-    pub end: End,
+    pub end: RegistryEnd,
     /// How long writers write.
     pub duration: Duration,
     /// Whether registries are ended and started meanwhile.
     pub restarts: bool,
-    /// Whether there are also watchers who are lied to.
+    /// Whether watchers with planted faults take part.
     pub lies: bool,
-    /// Components that are deleted besides what writers do.
+    /// Components that are deleted beside the writers.
     pub churn: usize,
 }
 
-/// What a run was like.
-pub struct Summary {
+/// Figures of a run.
+pub struct RunSummary {
     pub writes: usize,
     pub batches: usize,
     pub resumed: usize,
@@ -49,13 +49,13 @@ pub struct Summary {
     pub expired: usize,
 }
 
-impl Workload {
+impl RunWorkload {
     /// Runs it on an empty database.
-    pub async fn run(&self, database: &str) -> History {
-        let site = Site::start(database, self.registries, self.end).await;
+    pub async fn run(&self, database: &str) -> RunHistory {
+        let site = RegistrySite::start(database, self.registries, self.end).await;
         let urls = site.urls();
-        let clients = |window| urls.iter().map(|url| Client::new(url, window)).collect::<Vec<_>>();
-        let recorder = Arc::new(Recorder::default());
+        let clients = |window| urls.iter().map(|url| RegistryClient::new(url, window)).collect::<Vec<_>>();
+        let recorder = Arc::new(RunRecorder::default());
         writers::make_all(&clients(WINDOW)[0], &recorder).await;
 
         let (stop, stopped) = watch::channel(false);
@@ -63,12 +63,14 @@ impl Workload {
         let mut watchers = JoinSet::new();
         for ((name, habits), seed) in self.watchers().into_iter().zip(self.seed + 1000..) {
             let window = if habits.pauses.is_some() { SMALL_WINDOW } else { WINDOW };
-            let watcher = Watcher::new(seed, habits, clients(window), Arc::clone(&recorder), told.clone());
+            let watcher =
+                ModelWatcher::new(seed, habits, clients(window), Arc::clone(&recorder), told.clone());
             watchers.spawn(async move { (name, watcher.run().await) });
         }
         let mut writing = JoinSet::new();
         for seed in self.seed..self.seed + WRITERS {
-            writing.spawn(Writer::new(seed, clients(WINDOW), Arc::clone(&recorder)).run(stopped.clone()));
+            writing
+                .spawn(ModelWriter::new(seed, clients(WINDOW), Arc::clone(&recorder)).run(stopped.clone()));
         }
         let weather = tokio::spawn(self.weather(site, stopped));
         let (client, churning) = (clients(WINDOW).swap_remove(0), Arc::clone(&recorder));
@@ -84,10 +86,14 @@ impl Workload {
             .push(("whoever looks in the end".to_owned(), look(&clients(WINDOW), &recorder, revision).await));
         watchers.sort_by(|(one, _), (other, _)| one.cmp(other));
         site.stop().await;
-        History { writes: recorder.writes(), watchers, last: revision }
+        RunHistory { writes: recorder.writes(), watchers, last: revision }
     }
 
-    fn weather(&self, site: Site, mut stopped: watch::Receiver<bool>) -> impl Future<Output = Site> + use<> {
+    fn weather(
+        &self,
+        site: RegistrySite,
+        mut stopped: watch::Receiver<bool>,
+    ) -> impl Future<Output = RegistrySite> + use<> {
         let (seed, restarts) = (self.seed, self.restarts);
         async move {
             match restarts {
@@ -100,23 +106,29 @@ impl Workload {
         }
     }
 
-    fn watchers(&self) -> Vec<(String, Habits)> {
-        let habits = Habits::default;
-        let leaving = |returns| Habits { leaves: Some(1..60), returns, ..habits() };
+    fn watchers(&self) -> Vec<(String, WatcherHabits)> {
+        let habits = WatcherHabits::default;
+        let leaving = |returns| WatcherHabits { leaves: Some(1..60), returns, ..habits() };
         let mut watchers = vec![
             ("steady".to_owned(), habits()),
-            ("lists".to_owned(), Habits { lists: true, ..habits() }),
-            ("resumes".to_owned(), leaving(Return::Last)),
-            ("resumes earlier".to_owned(), leaving(Return::Earlier)),
-            ("resumes at its first".to_owned(), Habits { leaves: Some(40..400), ..leaving(Return::First) }),
-            ("starts over".to_owned(), Habits { leaves: Some(10..100), ..leaving(Return::Zero) }),
-            ("slow".to_owned(), Habits { pauses: Some(300..900), ..habits() }),
-            ("slow and leaves".to_owned(), Habits { pauses: Some(300..900), ..leaving(Return::Last) }),
-            ("sleeps".to_owned(), Habits { sleeps: true, ..habits() }),
+            ("lists".to_owned(), WatcherHabits { lists: true, ..habits() }),
+            ("resumes".to_owned(), leaving(ResumePoint::Last)),
+            ("resumes earlier".to_owned(), leaving(ResumePoint::Earlier)),
+            (
+                "resumes at its first".to_owned(),
+                WatcherHabits { leaves: Some(40..400), ..leaving(ResumePoint::First) },
+            ),
+            ("starts over".to_owned(), WatcherHabits { leaves: Some(10..100), ..leaving(ResumePoint::Zero) }),
+            ("slow".to_owned(), WatcherHabits { pauses: Some(300..900), ..habits() }),
+            (
+                "slow and leaves".to_owned(),
+                WatcherHabits { pauses: Some(300..900), ..leaving(ResumePoint::Last) },
+            ),
+            ("sleeps".to_owned(), WatcherHabits { sleeps: true, ..habits() }),
         ];
         if self.lies {
             watchers.extend(FAULTS.map(|fault| {
-                let fault = Habits { fault: Some(fault), leaves: Some(10..40), ..habits() };
+                let fault = WatcherHabits { fault: Some(fault), leaves: Some(10..40), ..habits() };
                 (format!("{:?}", fault.fault.unwrap()), fault)
             }));
         }
@@ -124,8 +136,8 @@ impl Workload {
     }
 }
 
-/// The highest revision of all registries, now that nobody writes.
-async fn last_revision(clients: &[Client]) -> u64 {
+/// The highest revision of all registries after the last write.
+async fn last_revision(clients: &[RegistryClient]) -> u64 {
     let mut last = 0;
     for client in clients {
         let listed = eventually("a list", async || client.list().await.ok().flatten()).await;
@@ -135,20 +147,20 @@ async fn last_revision(clients: &[Client]) -> u64 {
 }
 
 /// Reads a list of every registry that has come so far.
-async fn look(clients: &[Client], recorder: &Recorder, last: u64) -> Vec<Entry> {
+async fn look(clients: &[RegistryClient], recorder: &RunRecorder, last: u64) -> Vec<WatcherEntry> {
     let mut entries = Vec::new();
     for client in clients {
         let entry = eventually("a list of everything", async || {
             let asked = recorder.now();
             let (events, revision) = client.list().await.ok().flatten()?;
-            (revision >= last).then(|| Entry::Listed { asked, at: recorder.now(), events, revision })
+            (revision >= last).then(|| WatcherEntry::Listed { asked, at: recorder.now(), events, revision })
         });
         entries.push(entry.await);
     }
     entries
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for RunSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { writes, batches, resumed, broke, expired } = self;
         write!(
@@ -158,15 +170,15 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Counts what happened.
-pub fn summary(history: &History) -> Summary {
+/// Counts the events of a run.
+pub fn summary(history: &RunHistory) -> RunSummary {
     let entries = || history.watchers.iter().flat_map(|(_, entries)| entries);
-    let count = |wanted: fn(&Entry) -> bool| entries().filter(|entry| wanted(entry)).count();
-    Summary {
+    let count = |wanted: fn(&WatcherEntry) -> bool| entries().filter(|entry| wanted(entry)).count();
+    RunSummary {
         writes: history.writes.len(),
-        batches: count(|entry| matches!(entry, Entry::Told { .. })),
-        resumed: count(|entry| matches!(entry, Entry::Opened { from, .. } if *from > 0)),
-        broke: count(|entry| matches!(entry, Entry::Broke { .. })),
-        expired: count(|entry| matches!(entry, Entry::Expired)),
+        batches: count(|entry| matches!(entry, WatcherEntry::Told { .. })),
+        resumed: count(|entry| matches!(entry, WatcherEntry::Opened { from, .. } if *from > 0)),
+        broke: count(|entry| matches!(entry, WatcherEntry::Broke { .. })),
+        expired: count(|entry| matches!(entry, WatcherEntry::Expired)),
     }
 }

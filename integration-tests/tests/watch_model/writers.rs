@@ -1,4 +1,4 @@
-//! Those who write: operators, nodes and sessions, all at once and to the same components.
+//! Writers: operators, nodes and sessions, all at once and to the same components.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,17 +6,17 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    history::{Change, ERROR, Key, LANES, Lanes, REPORT, Recorder, SESSION},
-    wire::{Call, Client, has_no_effect},
+    history::{ERROR, Key, LANES, Lanes, REPORT, RunRecorder, SESSION, WriteChange},
+    wire::{RegistryClient, WriteCall, has_no_effect},
 };
 
-/// Components that everybody writes to. Few, so that writes meet.
+/// Components that all writers share. Few, so that writes collide.
 const CONTENDED: usize = 24;
 
 /// Components besides, which are there so that sets come in several batches.
 const OTHERS: usize = 1_200;
 
-/// What is refused for want of a registry is tried again after this.
+/// Pause before the retry of a call that no registry took.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Deletions of one churn that are under way at the same time.
@@ -30,16 +30,16 @@ pub fn contended() -> Vec<Key> {
     (0..CONTENDED).map(|index| format!("x{index}").into()).collect()
 }
 
-/// Writes, and notes what becomes of it. Says whether it is durable.
-pub async fn write(client: &Client, recorder: &Recorder, call: Call, keys: Vec<Key>) -> bool {
+/// Writes, and records the outcome. Returns whether the write is durable.
+pub async fn write(client: &RegistryClient, recorder: &RunRecorder, call: WriteCall, keys: Vec<Key>) -> bool {
     write_text(client, recorder, call, keys, str::to_owned).await
 }
 
-/// The same; `text` makes what is written from a text that no other write has.
+/// Writes as [`write`] does, with `text` applied to the unique text of the write.
 pub async fn write_text(
-    client: &Client,
-    recorder: &Recorder,
-    call: Call,
+    client: &RegistryClient,
+    recorder: &RunRecorder,
+    call: WriteCall,
     keys: Vec<Key>,
     text: impl Fn(&str) -> String,
 ) -> bool {
@@ -47,9 +47,9 @@ pub async fn write_text(
 }
 
 async fn write_lane(
-    client: &Client,
-    recorder: &Recorder,
-    call: Call,
+    client: &RegistryClient,
+    recorder: &RunRecorder,
+    call: WriteCall,
     lane: usize,
     keys: Vec<Key>,
     text: impl Fn(&str) -> String,
@@ -69,49 +69,49 @@ async fn write_lane(
     }
 }
 
-fn change(call: Call, lane: usize, text: &str) -> Change {
+fn change(call: WriteCall, lane: usize, text: &str) -> WriteChange {
     let mut lanes = [const { None }; LANES];
     match call {
-        Call::Put => {
+        WriteCall::Put => {
             let mut lanes = Lanes::default();
             lanes[lane] = text.into();
-            return Change::Replace(lanes);
+            return WriteChange::Replace(lanes);
         }
-        Call::Delete => return Change::Delete,
-        Call::PatchEach | Call::PatchMany => lanes[lane] = Some(text.into()),
-        Call::Assign => {
+        WriteCall::Delete => return WriteChange::Delete,
+        WriteCall::PatchEach | WriteCall::PatchMany => lanes[lane] = Some(text.into()),
+        WriteCall::Assign => {
             lanes[SESSION] = Some(text.into());
             lanes[ERROR] = Some("".into());
         }
     }
-    Change::Merge(lanes)
+    WriteChange::Merge(lanes)
 }
 
 /// Makes all components.
-pub async fn make_all(client: &Client, recorder: &Recorder) {
-    assert!(write(client, recorder, Call::Put, contended()).await);
-    assert!(write(client, recorder, Call::Put, others()).await);
+pub async fn make_all(client: &RegistryClient, recorder: &RunRecorder) {
+    assert!(write(client, recorder, WriteCall::Put, contended()).await);
+    assert!(write(client, recorder, WriteCall::Put, others()).await);
 }
 
 fn others() -> Vec<Key> {
     (0..OTHERS).map(|index| format!("y{index}").into()).collect()
 }
 
-/// One of those who write.
-pub struct Writer {
+/// A writer of the model.
+pub struct ModelWriter {
     rng: SmallRng,
-    clients: Vec<Client>,
-    recorder: Arc<Recorder>,
+    clients: Vec<RegistryClient>,
+    recorder: Arc<RunRecorder>,
     contended: Vec<Key>,
 }
 
-impl Writer {
-    /// A writer that does what `seed` says.
-    pub fn new(seed: u64, clients: Vec<Client>, recorder: Arc<Recorder>) -> Self {
+impl ModelWriter {
+    /// A writer with random choices from `seed`.
+    pub fn new(seed: u64, clients: Vec<RegistryClient>, recorder: Arc<RunRecorder>) -> Self {
         Self { rng: SmallRng::seed_from_u64(seed), clients, recorder, contended: contended() }
     }
 
-    /// Writes until it is told to stop.
+    /// Writes until signalled.
     pub async fn run(mut self, stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
             let client = self.clients.choose(&mut self.rng).unwrap().clone();
@@ -122,16 +122,16 @@ impl Writer {
         }
     }
 
-    fn next(&mut self) -> (Call, usize, Vec<Key>) {
+    fn next(&mut self) -> (WriteCall, usize, Vec<Key>) {
         match self.rng.random_range(0..1000) {
-            0..300 => (Call::PatchEach, ERROR, self.some(1)),
-            300..500 => (Call::PatchEach, REPORT, self.some(1)),
-            500..600 => (Call::PatchEach, REPORT, self.some(4)),
-            600..700 => (Call::PatchMany, ERROR, self.some(12)),
-            700..780 => (Call::Assign, SESSION, self.some(3)),
-            780..880 => (Call::Delete, ERROR, self.some(1)),
-            880..990 => (Call::Put, ERROR, self.some(2)),
-            _ => (Call::PatchMany, ERROR, others()),
+            0..300 => (WriteCall::PatchEach, ERROR, self.some(1)),
+            300..500 => (WriteCall::PatchEach, REPORT, self.some(1)),
+            500..600 => (WriteCall::PatchEach, REPORT, self.some(4)),
+            600..700 => (WriteCall::PatchMany, ERROR, self.some(12)),
+            700..780 => (WriteCall::Assign, SESSION, self.some(3)),
+            780..880 => (WriteCall::Delete, ERROR, self.some(1)),
+            880..990 => (WriteCall::Put, ERROR, self.some(2)),
+            _ => (WriteCall::PatchMany, ERROR, others()),
         }
     }
 
@@ -142,11 +142,11 @@ impl Writer {
 }
 
 /// Makes and deletes components until that many were deleted, which is more than need be remembered.
-pub async fn churn(client: &Client, recorder: &Arc<Recorder>, deletions: usize) {
+pub async fn churn(client: &RegistryClient, recorder: &Arc<RunRecorder>, deletions: usize) {
     let keys: Vec<Key> = (0..CHURNED).map(|index| format!("z{index}").into()).collect();
     let mut deleted = 0;
     while deleted < deletions {
-        if !write(client, recorder, Call::Put, keys.clone()).await {
+        if !write(client, recorder, WriteCall::Put, keys.clone()).await {
             tokio::time::sleep(PAUSE).await;
             continue;
         }
@@ -156,7 +156,7 @@ pub async fn churn(client: &Client, recorder: &Arc<Recorder>, deletions: usize) 
             under_way.spawn(async move {
                 let mut deleted = 0;
                 for key in chunk {
-                    deleted += usize::from(write(&client, &recorder, Call::Delete, vec![key]).await);
+                    deleted += usize::from(write(&client, &recorder, WriteCall::Delete, vec![key]).await);
                 }
                 deleted
             });

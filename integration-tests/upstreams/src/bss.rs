@@ -1,4 +1,4 @@
-//! The boot script service: what each host boots, and the scripts that say so to it.
+//! The boot script service: boot data of each host, and the scripts made of them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,10 +11,10 @@ use serde_json::json;
 use simulator::boot::BootData;
 
 use crate::{
-    call::{Answer, Call, either},
-    history::What,
-    kept::Kept,
-    state::State,
+    call::{SystemAnswer, SystemCall, either},
+    history::EventKind,
+    kept::LatestRequests,
+    state::MachineState,
 };
 
 pub(crate) const OPERATIONS: &[&str] = &[
@@ -34,7 +34,7 @@ const TOKEN: HeaderName = HeaderName::from_static("bss-referral-token");
 pub struct BootRequest {
     /// Milliseconds since the start.
     pub at_millis: u64,
-    /// For whom.
+    /// Hosts that boot with these data.
     pub hosts: Vec<String>,
     /// The kernel's command line.
     pub params: String,
@@ -46,11 +46,11 @@ pub struct BootRequest {
     pub token: Arc<str>,
 }
 
-/// What the service holds.
+/// Boot data by host.
 #[derive(Debug, Default)]
 pub(crate) struct BootRecords {
     hosts: HashMap<String, Arc<BootRequest>>,
-    accepted: Kept<BootRequest>,
+    accepted: LatestRequests<BootRequest>,
 }
 
 impl BootRecords {
@@ -61,9 +61,9 @@ impl BootRecords {
 }
 
 /// Answers one request.
-pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
+pub(crate) fn answer(state: &mut MachineState, call: &SystemCall) -> SystemAnswer {
     match call.operation {
-        "GET /service/status" => Answer::json(&json!({"bss-status": "running"})),
+        "GET /service/status" => SystemAnswer::json(&json!({"bss-status": "running"})),
         "GET /bootparameters" => either(list(state, call)),
         "PUT /bootparameters" | "POST /bootparameters" => either(put(state, call)),
         "DELETE /bootparameters" => either(delete(state, call)),
@@ -73,7 +73,7 @@ pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Wanted {
+struct BootQuery {
     hosts: Vec<String>,
     macs: Vec<String>,
     nids: Vec<u32>,
@@ -82,19 +82,19 @@ struct Wanted {
     initrd: String,
 }
 
-fn put(state: &mut State, call: &Call) -> Result<Answer, Answer> {
-    let wanted: Wanted = call.json()?;
+fn put(state: &mut MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
+    let wanted: BootQuery = call.json()?;
     let mut hosts = wanted.hosts;
     hosts.extend(wanted.macs.iter().filter_map(|mac| state.host_of_mac(mac)));
     hosts.extend(wanted.nids.iter().filter_map(|nid| state.host_of_nid(*nid)));
     if hosts.is_empty() {
-        return Err(Answer::bad_request("need at least one of hosts, macs and nids"));
+        return Err(SystemAnswer::bad_request("need at least one of hosts, macs and nids"));
     }
     let rejected = |host: &&String| {
         state.machine.position(host).is_some_and(|position| state.faults[position].bss_reject)
     };
     if let Some(host) = hosts.iter().find(rejected) {
-        return Err(Answer::bad_request(&format!("invalid host {host}")));
+        return Err(SystemAnswer::bad_request(&format!("invalid host {host}")));
     }
     let boot = Arc::new(BootData::accept(&wanted.params));
     let request = BootRequest {
@@ -107,24 +107,24 @@ fn put(state: &mut State, call: &Call) -> Result<Answer, Answer> {
     };
     let (items, token) = (request.hosts.len(), boot.token.clone());
     state.hold(boot, request.into());
-    Ok(Answer::empty(StatusCode::OK).with_header(TOKEN, &token).about(items))
+    Ok(SystemAnswer::empty(StatusCode::OK).with_header(TOKEN, &token).about(items))
 }
 
-fn delete(state: &mut State, call: &Call) -> Result<Answer, Answer> {
-    let wanted: Wanted = call.json()?;
+fn delete(state: &mut MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
+    let wanted: BootQuery = call.json()?;
     for host in &wanted.hosts {
         state.boot.hosts.remove(host);
     }
-    Ok(Answer::empty(StatusCode::OK).about(wanted.hosts.len()))
+    Ok(SystemAnswer::empty(StatusCode::OK).about(wanted.hosts.len()))
 }
 
-impl State {
+impl MachineState {
     /// Holds boot data for its hosts, which find them when they turn on.
     fn hold(&mut self, boot: Arc<BootData>, request: Arc<BootRequest>) {
         let positions: Vec<_> = request.hosts.iter().filter_map(|host| self.machine.position(host)).collect();
         self.machine.set_boot_data(&boot, &positions);
         for position in positions {
-            self.history.note(self.now, position, What::BootData { token: boot.token.clone() });
+            self.history.note(self.now, position, EventKind::BootData { token: boot.token.clone() });
         }
         for host in &request.hosts {
             self.boot.hosts.insert(host.clone(), request.clone());
@@ -143,7 +143,7 @@ impl State {
     }
 
     /// The host that the query names by name, MAC address or number.
-    fn host(&self, call: &Call) -> Option<String> {
+    fn host(&self, call: &SystemCall) -> Option<String> {
         let by_mac = || call.parameter("mac").and_then(|mac| self.host_of_mac(mac));
         let by_nid = || call.parameter("nid")?.parse().ok().and_then(|nid| self.host_of_nid(nid));
         call.parameter("name").map(str::to_owned).or_else(by_mac).or_else(by_nid)
@@ -157,19 +157,19 @@ pub(crate) fn mac_of(position: usize) -> String {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct BootView<'a> {
     hosts: Vec<&'a str>,
     params: &'a str,
     kernel: &'a str,
     initrd: &'a str,
 }
 
-/// What is held, hosts with the same data together.
-fn list(state: &State, call: &Call) -> Result<Answer, Answer> {
+/// Boot data of the hosts asked about; hosts with equal data share an entry.
+fn list(state: &MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     let asked: Option<Vec<String>> = match (call.body, state.host(call)) {
         (_, Some(host)) => Some(host.split(',').map(str::to_owned).collect()),
         ([], None) => None,
-        (_, None) => Some(call.json::<Wanted>()?.hosts).filter(|hosts| !hosts.is_empty()),
+        (_, None) => Some(call.json::<BootQuery>()?.hosts).filter(|hosts| !hosts.is_empty()),
     };
     let mut groups: BTreeMap<&str, (&BootRequest, Vec<&str>)> = BTreeMap::new();
     let mut add = |host: &'_ str| {
@@ -182,22 +182,22 @@ fn list(state: &State, call: &Call) -> Result<Answer, Answer> {
         None => state.boot.hosts.keys().for_each(|host| add(host)),
     }
     if groups.is_empty() && asked.is_some() {
-        return Err(Answer::not_found("no boot data for these hosts"));
+        return Err(SystemAnswer::not_found("no boot data for these hosts"));
     }
     let shown = |(held, mut hosts): (&'_ BootRequest, Vec<&'_ str>)| {
         hosts.sort_unstable();
-        json!(Shown { hosts, params: &held.params, kernel: &held.kernel, initrd: &held.initrd })
+        json!(BootView { hosts, params: &held.params, kernel: &held.kernel, initrd: &held.initrd })
     };
     let items = asked.map_or(state.boot.hosts.len(), |hosts| hosts.len());
-    Ok(Answer::json(&groups.into_values().map(shown).collect::<Vec<_>>()).about(items))
+    Ok(SystemAnswer::json(&groups.into_values().map(shown).collect::<Vec<_>>()).about(items))
 }
 
 /// The script of one host for its network boot firmware.
-fn script(state: &State, call: &Call) -> Answer {
+fn script(state: &MachineState, call: &SystemCall) -> SystemAnswer {
     let host = state.host(call);
     let held = host.as_ref().and_then(|host| Some((host, state.boot.hosts.get(host)?)));
     let Some((host, held)) = held else {
-        return Answer::not_found("no boot data for this host");
+        return SystemAnswer::not_found("no boot data for this host");
     };
     let position = state.machine.position(host);
     let nid = position.map_or(0, |position| state.inventory.nodes[position].nid);
@@ -213,5 +213,5 @@ fn script(state: &State, call: &Call) -> Answer {
         "sleep 30".to_owned(),
         format!("chain /apis/bss/boot/v1/bootscript?name={host}"),
     ];
-    Answer::of(StatusCode::OK, "text/plain; charset=UTF-8", script.join("\n") + "\n").about(1)
+    SystemAnswer::of(StatusCode::OK, "text/plain; charset=UTF-8", script.join("\n") + "\n").about(1)
 }

@@ -1,26 +1,26 @@
-//! One request as a system sees it, and what it answers. No sockets: an answer is a value.
+//! One request as a system sees it, and its answer. No sockets: an answer is a value.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-/// One request.
-pub(crate) struct Call<'a> {
+/// A request to one of the systems.
+pub(crate) struct SystemCall<'a> {
     /// Method and path pattern.
     pub(crate) operation: &'static str,
     /// The parts of the path that the pattern leaves open.
     pub(crate) names: Vec<&'a str>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) body: &'a [u8],
-    pub(crate) omit: Omit,
+    pub(crate) omit: OmittedShare,
     /// Whether the power service's worker of a transition that this asks for dies before it begins.
     pub(crate) worker_dies: bool,
 }
 
-/// What a system answers.
+/// A system's answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct SystemAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Bytes,
@@ -28,21 +28,21 @@ pub(crate) struct Answer {
     pub(crate) items: usize,
 }
 
-/// Whom a system forgets to mention in its lists.
+/// Share of members that a system leaves out of its lists.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Omit {
+pub(crate) struct OmittedShare {
     pub(crate) fraction: f64,
     pub(crate) seed: u64,
 }
 
-impl Omit {
+impl OmittedShare {
     /// Whether `id` is left out. Always the same ones, or a client that asks twice would have them all.
     pub(crate) fn leaves_out(self, id: &str) -> bool {
         self.fraction > 0.0 && unit(self.seed, id) < self.fraction
     }
 }
 
-/// A number from 0 to 1 that follows from the text (FNV-1a, whose low bits are then spread over all).
+/// A number from 0 to 1 derived from the text: FNV-1a, whose low bits are then spread over all.
 fn unit(seed: u64, text: &str) -> f64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -51,7 +51,7 @@ fn unit(seed: u64, text: &str) -> f64 {
     (spread >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-impl Call<'_> {
+impl SystemCall<'_> {
     /// The first value of a query parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters(name).next()
@@ -62,22 +62,23 @@ impl Call<'_> {
         self.query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// The answer that says what is wrong with it.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Answer> {
-        serde_json::from_slice(self.body)
-            .map_err(|error| Answer::problem(StatusCode::BAD_REQUEST, "Bad Request", &error.to_string()))
+    /// An answer that names the first mistake.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, SystemAnswer> {
+        serde_json::from_slice(self.body).map_err(|error| {
+            SystemAnswer::problem(StatusCode::BAD_REQUEST, "Bad Request", &error.to_string())
+        })
     }
 
-    /// What the path names.
+    /// First segment of the path that fills a placeholder.
     pub(crate) fn name(&self) -> &str {
         self.names.first().copied().unwrap_or_default()
     }
 }
 
-impl Answer {
+impl SystemAnswer {
     /// A document.
     pub(crate) fn json(value: &impl Serialize) -> Self {
         let body = serde_json::to_vec(value).expect("answers have text keys and finite numbers");
@@ -99,7 +100,7 @@ impl Answer {
         Self::problem(StatusCode::BAD_REQUEST, "Bad Request", detail)
     }
 
-    /// Nothing but a status.
+    /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, headers: Vec::new(), body: Bytes::new(), items: 0 }
     }
@@ -123,6 +124,6 @@ impl Answer {
 }
 
 /// Either way it is an answer.
-pub(crate) fn either(result: Result<Answer, Answer>) -> Answer {
+pub(crate) fn either(result: Result<SystemAnswer, SystemAnswer>) -> SystemAnswer {
     result.unwrap_or_else(|refusal| refusal)
 }

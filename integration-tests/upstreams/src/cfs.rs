@@ -1,13 +1,13 @@
-//! The configuration framework service, v3: what each component is to be configured with, and how far it is.
+//! The configuration framework service, v3: desired configuration and progress of each component.
 
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    call::{Answer, Call, either},
-    kept::Kept,
-    state::State,
+    call::{SystemAnswer, SystemCall, either},
+    kept::LatestRequests,
+    state::MachineState,
 };
 
 mod change;
@@ -23,17 +23,17 @@ pub(crate) const OPERATIONS: &[&str] = &[
     "PUT /components/{id}",
 ];
 
-/// Components on a page when the request does not say.
+/// Default number of components on a page.
 const PAGE: usize = 1000;
 
 /// How often the service tries to configure a component.
 const RETRIES: u32 = 3;
 
-/// What the service holds besides what the machine knows.
+/// Records of the service beyond those of the machine.
 #[derive(Debug)]
-pub(crate) struct Configurations {
+pub(crate) struct ConfigurationRecords {
     tags: Vec<Map<String, Value>>,
-    accepted: Kept<ConfigurationRequest>,
+    accepted: LatestRequests<ConfigurationRequest>,
 }
 
 /// A change that was accepted.
@@ -47,9 +47,9 @@ pub struct ConfigurationRequest {
     pub patch: Value,
 }
 
-impl Configurations {
+impl ConfigurationRecords {
     pub(crate) fn new(nodes: usize) -> Self {
-        Self { tags: vec![Map::new(); nodes], accepted: Kept::default() }
+        Self { tags: vec![Map::new(); nodes], accepted: LatestRequests::default() }
     }
 
     /// The latest changes that were accepted, oldest first.
@@ -59,28 +59,28 @@ impl Configurations {
 }
 
 /// Answers one request.
-pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
+pub(crate) fn answer(state: &mut MachineState, call: &SystemCall) -> SystemAnswer {
     match call.operation {
-        "GET /healthz" => Answer::json(&json!({"db_status": "ok", "kafka_status": "ok"})),
+        "GET /healthz" => SystemAnswer::json(&json!({"db_status": "ok", "kafka_status": "ok"})),
         "GET /options" => {
-            Answer::json(&json!({"default_page_size": PAGE, "default_batcher_retry_policy": RETRIES}))
+            SystemAnswer::json(&json!({"default_page_size": PAGE, "default_batcher_retry_policy": RETRIES}))
         }
         "GET /components" => either(page::list(state, call)),
         "PATCH /components" => either(change::many(state, call)),
         "GET /components/{id}" => match state.configurable(call.name()) {
-            Some(position) => Answer::json(&component(state, position)).about(1),
+            Some(position) => SystemAnswer::json(&component(state, position)).about(1),
             None => no_such(call.name()),
         },
         _ => either(change::one(state, call)),
     }
 }
 
-fn no_such(id: &str) -> Answer {
+fn no_such(id: &str) -> SystemAnswer {
     let detail = format!("Component {id} could not be found");
-    Answer::problem(StatusCode::NOT_FOUND, "Component not found.", &detail)
+    SystemAnswer::problem(StatusCode::NOT_FOUND, "Component not found.", &detail)
 }
 
-impl State {
+impl MachineState {
     /// The position of a node that the configuration service knows.
     fn configurable(&self, id: &str) -> Option<usize> {
         self.machine.position(id).filter(|position| !self.faults[*position].cfs_missing)
@@ -93,7 +93,7 @@ impl State {
 }
 
 #[derive(Serialize)]
-struct Component<'a> {
+struct ComponentView<'a> {
     id: &'a str,
     desired_config: &'a str,
     error_count: u32,
@@ -104,11 +104,11 @@ struct Component<'a> {
     logs: String,
 }
 
-fn component(state: &State, position: usize) -> Component<'_> {
+fn component(state: &MachineState, position: usize) -> ComponentView<'_> {
     let node = &state.machine.nodes()[position];
     let (desired_config, _) = node.configuration();
     let configuration_status = state.configuration_status(position);
-    Component {
+    ComponentView {
         id: &node.id,
         desired_config,
         error_count: if configuration_status == "failed" { RETRIES } else { 0 },

@@ -1,4 +1,4 @@
-//! What tests and operators can see of the world and do to it, past the systems' own APIs.
+//! Reads and changes the world for tests and operators, past the systems' own APIs.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -8,11 +8,11 @@ use simulator::node::PowerCommand;
 use crate::{
     bss::{BootRequest, mac_of},
     cfs::ConfigurationRequest,
-    history::{Event, PowerRecord},
-    hsm::Change,
-    images::Image,
+    history::{NodeEvent, PowerRecord},
+    hsm::ComponentChange,
+    images::StoredImage,
     node_faults::NodeFaults,
-    state::State,
+    state::MachineState,
 };
 
 /// An id that is not one of a node of the machine.
@@ -22,18 +22,18 @@ pub struct UnknownNode(pub String);
 
 /// How the machine is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct MachineSummary {
     /// Nodes there are.
     pub nodes: usize,
     /// Nodes that have power.
     pub on: usize,
     /// Nodes whose operating system is up.
     pub up: usize,
-    /// Nodes by what the configuration service says of them.
+    /// Nodes by their status in the configuration service.
     pub configuration: BTreeMap<String, usize>,
     /// Nodes that are reserved in the inventory.
     pub reserved: usize,
-    /// How often, over all nodes, what [`PowerRecord`] counts happened.
+    /// Sums of [`PowerRecord`] over all nodes.
     pub power: PowerRecord,
 }
 
@@ -46,17 +46,17 @@ pub struct NodeView {
     pub nid: u32,
     /// Address of its network card.
     pub mac: String,
-    /// What it is for.
+    /// Role of the node.
     pub role: String,
     /// Refines the role; empty: none.
     pub sub_role: String,
-    /// Architecture; empty: the inventory does not say.
+    /// Architecture; empty: unknown to the inventory.
     pub arch: String,
     /// Whether the inventory lets it be used.
     pub enabled: bool,
-    /// Whether somebody locked it.
+    /// Whether the node is locked in the inventory.
     pub locked: bool,
-    /// Who has it reserved, a transition or whoever a test did it for; none: nobody.
+    /// Owner of the reservation: a transition or a test; none: not reserved.
     pub reserved_by: Option<Arc<str>>,
     /// Whether it has power.
     pub on: bool,
@@ -64,19 +64,19 @@ pub struct NodeView {
     pub up: bool,
     /// Names the boot data that it runs; empty: none that anybody gave it.
     pub token: Arc<str>,
-    /// What it is to be configured with; empty: nothing.
+    /// Name of the desired configuration; empty: none.
     pub desired_configuration: String,
     /// How far the hardware is with that.
     pub configuration_status: &'static str,
     /// Whether it may be configured.
     pub configuration_enabled: bool,
-    /// What is wrong with it.
+    /// Faults of the node.
     pub faults: NodeFaults,
-    /// What it was asked to do.
+    /// Power requests that the node got.
     pub power: PowerRecord,
 }
 
-/// A change of nodes. What is missing stays as it is.
+/// A change of nodes. A missing member leaves its value as it is.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeChange {
@@ -86,32 +86,32 @@ pub struct NodeChange {
     pub enabled: Option<bool>,
     /// Whether it is locked.
     pub locked: Option<bool>,
-    /// What it is for.
+    /// Role of the node.
     pub role: Option<String>,
     /// Refines the role.
     pub sub_role: Option<String>,
     /// Architecture.
     pub arch: Option<String>,
-    /// Whether somebody who is no transition has it reserved.
+    /// Whether the test, which is no transition, reserves the node.
     pub reserved: Option<bool>,
-    /// For how many seconds somebody who is no transition has it reserved.
+    /// Seconds until the test's reservation ends.
     pub reserved_seconds: Option<f64>,
 }
 
-/// Something that happens to the power service.
+/// An event of the power service.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PowerEvent {
-    /// It ends, with all that it was performing, and starts again. It has kept its transitions, and resumes the open ones
-    /// when it first looks for such: as shipped a minute after its start.
+    /// The service stops, with all that it was performing, and starts again. Its transitions survive; it resumes the
+    /// open ones at its first reaper round, as shipped a minute after the start.
     Restart {
         /// How long it is down.
         seconds: f64,
     },
-    /// All that perform a transition die, as with one of several replicas, and the service answers on. It resumes the
-    /// transitions as after a restart.
+    /// The workers of all transitions die, as with one of several replicas, while the service keeps answering. It
+    /// resumes the transitions as after a restart.
     WorkersDie,
-    /// It reads no hardware, so that its power states lag.
+    /// Hardware is not sampled, so that power states lag.
     NoSampling {
         /// For how long.
         seconds: f64,
@@ -121,7 +121,7 @@ pub enum PowerEvent {
 /// Owner of reservations that tests make.
 const SOMEBODY: &str = "somebody";
 
-impl State {
+impl MachineState {
     /// The positions of `ids`, or of all nodes if there are none.
     ///
     /// # Errors
@@ -134,13 +134,13 @@ impl State {
         ids.iter().map(position).collect()
     }
 
-    pub(crate) fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> MachineSummary {
         let nodes = self.machine.nodes();
         let mut configuration = BTreeMap::new();
         for node in nodes {
             *configuration.entry(node.configuration().1.word().to_owned()).or_insert(0) += 1;
         }
-        Summary {
+        MachineSummary {
             nodes: nodes.len(),
             on: nodes.iter().filter(|node| node.is_on()).count(),
             up: nodes.iter().filter(|node| node.is_up()).count(),
@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// Changes nodes, and lets those who subscribed know.
+    /// Changes nodes and notifies the subscribers.
     pub(crate) fn change(&mut self, positions: &[usize], change: &NodeChange) {
         if let Some(locked) = change.locked {
             let moved: Vec<_> = positions
@@ -188,11 +188,11 @@ impl State {
             self.change_one(position, change);
         }
         if let Some(enabled) = change.enabled {
-            self.notify(positions, Change::Enabled(enabled));
+            self.notify(positions, ComponentChange::Enabled(enabled));
         }
         if let (Some(first), true) = (positions.first(), change.role.is_some() || change.sub_role.is_some()) {
             let piece = &self.inventory.nodes[*first];
-            let role = Change::Role(piece.role.clone(), piece.sub_role.clone());
+            let role = ComponentChange::Role(piece.role.clone(), piece.sub_role.clone());
             self.notify(positions, role);
         }
     }
@@ -225,7 +225,7 @@ impl State {
         }
     }
 
-    /// Gives back the node whose reservation by a test is the first to end.
+    /// Releases the node whose reservation by a test ends first.
     pub(crate) fn release_next(&mut self) {
         if let Some((_, position)) = self.releases.pop_first() {
             self.inventory.release(position, SOMEBODY);
@@ -240,7 +240,7 @@ impl State {
         }
     }
 
-    pub(crate) fn history_of(&self, id: &str) -> Result<Vec<Event>, UnknownNode> {
+    pub(crate) fn history_of(&self, id: &str) -> Result<Vec<NodeEvent>, UnknownNode> {
         let position = self.machine.position(id).ok_or_else(|| UnknownNode(id.to_owned()))?;
         Ok(self.history.of(position))
     }
@@ -254,11 +254,11 @@ impl State {
     }
 
     /// Sets a group, partition or tenant; none removes it.
-    pub(crate) fn set_collection(&mut self, kind: Collection, name: &str, ids: Option<Vec<String>>) {
+    pub(crate) fn set_collection(&mut self, kind: IdCollection, name: &str, ids: Option<Vec<String>>) {
         let all = match kind {
-            Collection::Group => &mut self.inventory.groups,
-            Collection::Partition => &mut self.inventory.partitions,
-            Collection::Tenant => &mut self.tenants,
+            IdCollection::Group => &mut self.inventory.groups,
+            IdCollection::Partition => &mut self.inventory.partitions,
+            IdCollection::Tenant => &mut self.tenants,
         };
         match ids {
             Some(ids) => all.insert(name.to_owned(), ids),
@@ -267,7 +267,7 @@ impl State {
     }
 
     /// Makes an image special; none makes it as any other.
-    pub(crate) fn set_image(&mut self, id: &str, image: Option<Image>) {
+    pub(crate) fn set_image(&mut self, id: &str, image: Option<StoredImage>) {
         match image {
             Some(image) => self.images.special.insert(id.to_owned(), image),
             None => self.images.special.remove(id),
@@ -277,7 +277,7 @@ impl State {
 
 /// Named sets of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collection {
+pub enum IdCollection {
     /// A group of the inventory.
     Group,
     /// A partition of the inventory.

@@ -1,4 +1,4 @@
-//! What was asked, how often, and about how much: the proof of economy.
+//! Counts of calls and of the nodes they were about: the proof of economy.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,31 +14,31 @@ const LONGEST_LOG: usize = 20_000;
 
 /// How often one operation was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Count {
-    /// Of whom.
+pub struct CallCount {
+    /// System that was called.
     pub service: Service,
     /// Method and path, such as `GET /transitions/{id}`; `unknown` where the system has no such operation.
     pub operation: &'static str,
-    /// Requests that were seen, whatever came of them.
+    /// Requests that arrived, answered or not.
     pub requests: u64,
-    /// Those that were refused or got no answer.
+    /// Requests that were refused or got no answer.
     pub failed: u64,
     /// Things, such as nodes, that those which were handled were about, together.
     pub items: u64,
 }
 
-/// One request that was seen.
+/// A request that arrived.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Seen {
+pub struct SeenCall {
     /// Seconds since the start.
     pub at: f64,
-    /// Of whom.
+    /// System that was called.
     pub service: Service,
     /// Method and path pattern.
     pub operation: &'static str,
     /// Path and query as they were written.
     pub target: String,
-    /// What was answered; 0: nothing.
+    /// Status of the answer; 0: no answer.
     pub status: u16,
     /// How many things it was about.
     pub items: usize,
@@ -46,41 +46,41 @@ pub struct Seen {
 
 /// All counts, and the latest requests.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    counts: HashMap<(Service, &'static str), Count>,
-    log: VecDeque<Seen>,
+pub(crate) struct CallCounters {
+    counts: HashMap<(Service, &'static str), CallCount>,
+    log: VecDeque<SeenCall>,
 }
 
-impl Counters {
+impl CallCounters {
     /// Notes that a request arrived.
     pub(crate) fn arrived(&mut self, service: Service, operation: &'static str) {
         self.count(service, operation).requests += 1;
     }
 
-    /// Notes what came of it.
-    pub(crate) fn ended(&mut self, at: Duration, seen: Seen) {
+    /// Records the end of a request.
+    pub(crate) fn ended(&mut self, at: Duration, seen: SeenCall) {
         let count = self.count(seen.service, seen.operation);
         count.items += seen.items as u64;
         count.failed += u64::from(!(100..400).contains(&seen.status));
         if self.log.len() == LONGEST_LOG {
             self.log.pop_front();
         }
-        self.log.push_back(Seen { at: at.as_secs_f64(), ..seen });
+        self.log.push_back(SeenCall { at: at.as_secs_f64(), ..seen });
     }
 
-    fn count(&mut self, service: Service, operation: &'static str) -> &mut Count {
-        let nothing = Count { service, operation, requests: 0, failed: 0, items: 0 };
+    fn count(&mut self, service: Service, operation: &'static str) -> &mut CallCount {
+        let nothing = CallCount { service, operation, requests: 0, failed: 0, items: 0 };
         self.counts.entry((service, operation)).or_insert(nothing)
     }
 
     /// All counts, by system and operation.
-    pub(crate) fn list(&self) -> Vec<Count> {
+    pub(crate) fn list(&self) -> Vec<CallCount> {
         let mut counts: Vec<_> = self.counts.values().cloned().collect();
         counts.sort_by_key(|count| (count.service, count.operation));
         counts
     }
 
-    pub(crate) fn log(&self) -> Vec<Seen> {
+    pub(crate) fn log(&self) -> Vec<SeenCall> {
         self.log.iter().cloned().collect()
     }
 
@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_what_was_asked_and_forgets_the_oldest_requests() {
-        let mut counters = Counters::default();
+    fn counts_calls_and_forgets_the_oldest_requests() {
+        let mut counters = CallCounters::default();
         for index in 0..LONGEST_LOG + 5 {
             let status = if index % 2 == 0 { 200 } else { 0 };
             let operation = "POST /transitions";
             let target = index.to_string();
             counters.arrived(Service::Pcs, operation);
-            let seen = Seen { at: 0.0, service: Service::Pcs, operation, target, status, items: 2 };
+            let seen = SeenCall { at: 0.0, service: Service::Pcs, operation, target, status, items: 2 };
             counters.ended(Duration::ZERO, seen);
         }
         let [count] = counters.list().try_into().expect("one operation");

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::{call::Answer, service::Service};
+use crate::{call::SystemAnswer, service::Service};
 
 /// How long an answer waits for another one to be swapped with. Afterwards it reaches the request it is for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -15,15 +15,15 @@ type Place = (Service, &'static str);
 
 /// Answers that are held back or were kept for later requests.
 #[derive(Debug, Default)]
-pub(crate) struct Crossing {
-    waiting: Mutex<HashMap<Place, (Answer, oneshot::Sender<Answer>)>>,
-    kept: Mutex<HashMap<Place, Answer>>,
+pub(crate) struct AnswerCrossing {
+    waiting: Mutex<HashMap<Place, (SystemAnswer, oneshot::Sender<SystemAnswer>)>>,
+    kept: Mutex<HashMap<Place, SystemAnswer>>,
 }
 
-impl Crossing {
-    /// Gives an answer to the request that waits for one to be swapped, and the answer to that one in return. Without
-    /// such a request this one waits.
-    pub(crate) async fn swap(&self, place: Place, answer: Answer) -> Answer {
+impl AnswerCrossing {
+    /// Swaps this answer with that of another request, which may be waiting here. Without such a request this one
+    /// waits.
+    pub(crate) async fn swap(&self, place: Place, answer: SystemAnswer) -> SystemAnswer {
         let (give, given) = oneshot::channel();
         let other = {
             let mut waiting = self.waiting.lock();
@@ -45,8 +45,8 @@ impl Crossing {
         }
     }
 
-    /// The first answer that came here, for this request and all later ones.
-    pub(crate) fn repeat(&self, place: Place, answer: Answer) -> Answer {
+    /// The first answer for the place, for this request and all later ones.
+    pub(crate) fn repeat(&self, place: Place, answer: SystemAnswer) -> SystemAnswer {
         self.kept.lock().entry(place).or_insert(answer).clone()
     }
 

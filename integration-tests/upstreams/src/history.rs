@@ -1,4 +1,4 @@
-//! What happened to each node, in order, so that tests can prove what was and what was not done to it.
+//! Events of each node, in order, so that tests can prove every action on it, and the absence of others.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -7,41 +7,41 @@ use serde::Serialize;
 /// Events that are kept of one node: several boots.
 const MOST_EVENTS: usize = 64;
 
-/// Something that happened to a node.
+/// An event of one node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
+pub struct NodeEvent {
     /// Seconds since the start.
     pub at: f64,
     /// Place in the order of all events of all nodes.
     pub sequence: u64,
-    /// What it was.
+    /// Kind of the event.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
-/// What can happen to a node.
+/// Kinds of events of a node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum What {
+pub enum EventKind {
     /// The boot script service took data for it.
     BootData {
         /// Names the data.
         token: Arc<str>,
     },
-    /// The configuration service was told about it.
+    /// The configuration service accepted a change of the node.
     Configuration {
-        /// What is to be applied.
+        /// Desired configuration.
         desired: Arc<str>,
         /// Whether now.
         enabled: bool,
-        /// Whether to forget what was applied.
+        /// Whether the change clears the applied layers.
         cleared: bool,
     },
     /// A transition that names it was accepted.
     Asked {
         /// The transition.
         transition: Arc<str>,
-        /// What for, such as `Soft-Off`.
+        /// Operation, such as `Soft-Off`.
         operation: &'static str,
     },
     /// Its task in a transition has a result.
@@ -53,9 +53,9 @@ pub enum What {
         /// Why it failed; empty: it did not.
         error: Arc<str>,
     },
-    /// It turned on.
+    /// The node turned on.
     On,
-    /// It turned off.
+    /// The node turned off.
     Off,
     /// Its operating system is up.
     Booted {
@@ -64,10 +64,10 @@ pub enum What {
     },
     /// The configuration service changed its mind about it.
     Configured {
-        /// What it says.
+        /// New status.
         status: &'static str,
     },
-    /// It was locked or unlocked in the inventory.
+    /// The node was locked or unlocked in the inventory.
     Locked {
         /// Whether it is now.
         locked: bool,
@@ -95,26 +95,26 @@ pub struct PowerRecord {
 
 /// The events of every node.
 #[derive(Debug)]
-pub(crate) struct History {
-    nodes: Vec<VecDeque<Event>>,
+pub(crate) struct NodeHistory {
+    nodes: Vec<VecDeque<NodeEvent>>,
     sequence: u64,
 }
 
-impl History {
+impl NodeHistory {
     pub(crate) fn new(nodes: usize) -> Self {
         Self { nodes: vec![VecDeque::new(); nodes], sequence: 0 }
     }
 
-    pub(crate) fn note(&mut self, now: Duration, position: usize, what: What) {
+    pub(crate) fn note(&mut self, now: Duration, position: usize, what: EventKind) {
         self.sequence += 1;
         let events = &mut self.nodes[position];
         if events.len() == MOST_EVENTS {
             events.pop_front();
         }
-        events.push_back(Event { at: now.as_secs_f64(), sequence: self.sequence, what });
+        events.push_back(NodeEvent { at: now.as_secs_f64(), sequence: self.sequence, what });
     }
 
-    pub(crate) fn of(&self, position: usize) -> Vec<Event> {
+    pub(crate) fn of(&self, position: usize) -> Vec<NodeEvent> {
         self.nodes[position].iter().cloned().collect()
     }
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    call::{Answer, Call, either},
-    state::State,
+    call::{SystemAnswer, SystemCall, either},
+    state::MachineState,
 };
 
 mod components;
@@ -14,8 +14,8 @@ mod inventory;
 mod locks;
 mod notices;
 
-pub(crate) use inventory::Inventory;
-pub(crate) use notices::{Change, Delivery};
+pub(crate) use inventory::InventoryRecords;
+pub(crate) use notices::{ComponentChange, NoticeDelivery};
 
 pub(crate) const OPERATIONS: &[&str] = &[
     "GET /service/ready",
@@ -40,9 +40,9 @@ pub(crate) const OPERATIONS: &[&str] = &[
 ];
 
 /// Answers one request.
-pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
+pub(crate) fn answer(state: &mut MachineState, call: &SystemCall) -> SystemAnswer {
     match call.operation {
-        "GET /service/ready" => Answer::json(&json!({"code": 0, "message": "HSM is healthy"})),
+        "GET /service/ready" => SystemAnswer::json(&json!({"code": 0, "message": "HSM is healthy"})),
         "GET /State/Components" => components::list(state, call, &call.query, None),
         "POST /State/Components/Query" => either(query(state, call)),
         "GET /State/Components/{id}" => components::one(state, call.name()),
@@ -60,24 +60,24 @@ pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
 }
 
 /// The body as an object with its names in lower case, because the service reads them in any case.
-fn members(call: &Call) -> Result<Map<String, Value>, Answer> {
+fn members(call: &SystemCall) -> Result<Map<String, Value>, SystemAnswer> {
     let members: Map<String, Value> = call.json()?;
     Ok(members.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect())
 }
 
-fn component_ids(call: &Call) -> Result<Vec<String>, Answer> {
+fn component_ids(call: &SystemCall) -> Result<Vec<String>, SystemAnswer> {
     let ids = members(call)?.remove("componentids").unwrap_or_default();
     match serde_json::from_value::<Vec<String>>(ids) {
         Ok(ids) if !ids.is_empty() => Ok(ids),
-        Ok(_) | Err(_) => Err(Answer::bad_request("ComponentIDs must be a list of at least one id")),
+        Ok(_) | Err(_) => Err(SystemAnswer::bad_request("ComponentIDs must be a list of at least one id")),
     }
 }
 
-fn query(state: &State, call: &Call) -> Result<Answer, Answer> {
+fn query(state: &MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     let ids = component_ids(call)?;
     let mut filters = Vec::new();
     for (name, value) in members(call)?.into_iter().filter(|(name, _)| name != "componentids") {
-        // What is not a list of texts, such as a flag that shortens the answer, filters nothing.
+        // A member that is no list of texts, such as a flag that shortens the answer, filters nothing.
         let values: Vec<String> = serde_json::from_value(value).unwrap_or_default();
         filters.extend(values.into_iter().map(|value| (name.clone(), value)));
     }
@@ -89,42 +89,42 @@ type Groups = std::collections::BTreeMap<String, Vec<String>>;
 
 /// A group or a partition; the member that names it differs.
 #[derive(Serialize)]
-struct Group<'a> {
+struct GroupView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     description: &'static str,
-    members: Members<'a>,
+    members: MemberList<'a>,
 }
 
 #[derive(Serialize)]
-struct Members<'a> {
+struct MemberList<'a> {
     ids: Vec<&'a String>,
 }
 
-fn group<'a>(named_by: &str, name: &'a str, ids: impl Iterator<Item = &'a String>) -> Group<'a> {
+fn group<'a>(named_by: &str, name: &'a str, ids: impl Iterator<Item = &'a String>) -> GroupView<'a> {
     let (label, name) = if named_by == "label" { (Some(name), None) } else { (None, Some(name)) };
-    Group { label, name, description: "", members: Members { ids: ids.collect() } }
+    GroupView { label, name, description: "", members: MemberList { ids: ids.collect() } }
 }
 
-fn all(groups: &Groups, named_by: &str, call: &Call) -> Answer {
+fn all(groups: &Groups, named_by: &str, call: &SystemCall) -> SystemAnswer {
     let items = groups.values().map(Vec::len).sum();
     let groups: Vec<_> = groups
         .iter()
         .map(|(name, ids)| group(named_by, name, ids.iter().filter(|id| !call.omit.leaves_out(id))))
         .collect();
-    Answer::json(&groups).about(items)
+    SystemAnswer::json(&groups).about(items)
 }
 
-fn one(groups: &Groups, named_by: &str, name: &str) -> Answer {
+fn one(groups: &Groups, named_by: &str, name: &str) -> SystemAnswer {
     match groups.get(name) {
-        Some(ids) => Answer::json(&group(named_by, name, ids.iter())).about(ids.len()),
-        None => Answer::not_found(&format!("there is no {name}")),
+        Some(ids) => SystemAnswer::json(&group(named_by, name, ids.iter())).about(ids.len()),
+        None => SystemAnswer::not_found(&format!("there is no {name}")),
     }
 }
 
-fn memberships(inventory: &Inventory) -> Answer {
+fn memberships(inventory: &InventoryRecords) -> SystemAnswer {
     let of = |id: &str, groups: &Groups| -> Vec<String> {
         let with = groups.iter().filter(|(_, ids)| ids.iter().any(|member| member == id));
         with.map(|(name, _)| name.clone()).collect()
@@ -133,10 +133,10 @@ fn memberships(inventory: &Inventory) -> Answer {
         let partition = of(&node.id, &inventory.partitions).into_iter().next().unwrap_or_default();
         json!({"id": node.id, "partitionName": partition, "groupLabels": of(&node.id, &inventory.groups)})
     };
-    Answer::json(&inventory.nodes.iter().map(membership).collect::<Vec<_>>())
+    SystemAnswer::json(&inventory.nodes.iter().map(membership).collect::<Vec<_>>())
 }
 
-/// What a request for something that is not there is answered.
-fn no_such(what: &str) -> Answer {
-    Answer::problem(StatusCode::NOT_FOUND, "Not Found", &format!("no such {what}"))
+/// The answer to a request for a record that does not exist.
+fn no_such(what: &str) -> SystemAnswer {
+    SystemAnswer::problem(StatusCode::NOT_FOUND, "Not Found", &format!("no such {what}"))
 }

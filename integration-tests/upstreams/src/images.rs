@@ -1,4 +1,4 @@
-//! Images: what the store holds of each, and what the image management service says of it.
+//! Images: their content in the store, and their records in the image management service.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use sha2::{Digest, Sha256};
 /// All images.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Images {
-    /// Whether images that are not listed exist, each as [`Image::default`] in whatever bucket it is looked for.
+pub struct ImageStock {
+    /// Whether images that are not listed exist, each as [`StoredImage::default`] in any bucket.
     pub every: bool,
-    /// Those that are special, by id.
-    pub special: BTreeMap<String, Image>,
+    /// Images that differ from the default, by id.
+    pub special: BTreeMap<String, StoredImage>,
     /// Objects besides those of images, by bucket and key with a slash between.
     pub objects: BTreeMap<String, String>,
 }
 
-/// One image.
+/// An image.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Image {
-    /// Architecture in the words of the image management service; none: it does not say.
+pub struct StoredImage {
+    /// Architecture as the image management service spells it; none: not recorded.
     pub arch: Option<String>,
     /// Whether the image management service knows it.
     pub in_catalogue: bool,
@@ -37,7 +37,7 @@ pub struct Image {
     pub boot_parameters: String,
     /// Artifacts that the manifest lists without an `etag`.
     pub without_etag: Vec<String>,
-    /// What was noted about it in the image management service.
+    /// Metadata in the image management service.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -50,13 +50,13 @@ const ARTIFACTS: [(&str, &str); 4] = [
 
 const MANIFEST: &str = "manifest.json";
 
-impl Default for Images {
+impl Default for ImageStock {
     fn default() -> Self {
         Self { every: true, special: BTreeMap::new(), objects: BTreeMap::new() }
     }
 }
 
-impl Default for Image {
+impl Default for StoredImage {
     fn default() -> Self {
         let names = ARTIFACTS.map(|(name, _)| name.to_owned());
         Self {
@@ -72,10 +72,10 @@ impl Default for Image {
     }
 }
 
-impl Images {
+impl ImageStock {
     /// The image of this id, if there is one.
-    pub(crate) fn get(&self, id: &str) -> Option<Image> {
-        self.special.get(id).cloned().or_else(|| self.every.then(Image::default))
+    pub(crate) fn get(&self, id: &str) -> Option<StoredImage> {
+        self.special.get(id).cloned().or_else(|| self.every.then(StoredImage::default))
     }
 
     /// The contents of an object.
@@ -88,7 +88,7 @@ impl Images {
     }
 }
 
-impl Image {
+impl StoredImage {
     fn object(&self, bucket: &str, id: &str, name: &str) -> Option<Bytes> {
         if !self.stored.iter().any(|stored| stored == name) {
             return None;
@@ -118,7 +118,7 @@ impl Image {
         json!({"version": "1.0", "created": "2026-01-01 00:00:00.000000", "artifacts": artifacts}).to_string()
     }
 
-    /// What the image management service says of it.
+    /// Record of the image in the image management service.
     pub(crate) fn record(&self, id: &str) -> Value {
         let manifest = self.manifest("boot-images", id);
         let mut record = json!({

@@ -4,58 +4,62 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    call::{Answer, Call, either},
-    state::State,
+    call::{SystemAnswer, SystemCall, either},
+    state::MachineState,
 };
 
 pub(crate) const OPERATIONS: &[&str] = &["GET /images", "GET /images/{id}", "PATCH /images/{id}"];
 
 /// Answers one request.
-pub(crate) fn answer(state: &mut State, call: &Call) -> Answer {
+pub(crate) fn answer(state: &mut MachineState, call: &SystemCall) -> SystemAnswer {
     match call.operation {
         "GET /images" => {
             let known = state.images.special.iter().filter(|(_, image)| image.in_catalogue);
-            Answer::json(&known.map(|(id, image)| image.record(id)).collect::<Vec<Value>>())
+            SystemAnswer::json(&known.map(|(id, image)| image.record(id)).collect::<Vec<Value>>())
         }
         "GET /images/{id}" => match state.images.get(call.name()).filter(|image| image.in_catalogue) {
-            Some(image) => Answer::json(&image.record(call.name())).about(1),
+            Some(image) => SystemAnswer::json(&image.record(call.name())).about(1),
             None => no_such(),
         },
         _ => either(patch(state, call)),
     }
 }
 
-fn no_such() -> Answer {
-    Answer::not_found("the image does not exist")
+fn no_such() -> SystemAnswer {
+    SystemAnswer::not_found("the image does not exist")
 }
 
 #[derive(Deserialize)]
-struct Patch {
+struct ImagePatch {
     arch: Option<String>,
-    metadata: Option<Note>,
+    metadata: Option<MetadataNote>,
 }
 
 #[derive(Deserialize)]
-struct Note {
+struct MetadataNote {
     operation: String,
     key: String,
     #[serde(default)]
     value: String,
 }
 
-fn patch(state: &mut State, call: &Call) -> Result<Answer, Answer> {
+fn patch(state: &mut MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     let id = call.name();
     let mut image = state.images.get(id).filter(|image| image.in_catalogue).ok_or_else(no_such)?;
-    let patch: Patch = call.json()?;
-    if let Some(Note { operation, key, value }) = patch.metadata {
+    let patch: ImagePatch = call.json()?;
+    if let Some(MetadataNote { operation, key, value }) = patch.metadata {
         match operation.as_str() {
             "set" => image.metadata.insert(key, value),
             "remove" => image.metadata.remove(&key),
-            other => return Err(Answer::bad_request(&format!("metadata.operation: {other:?} is not known"))),
+            other => {
+                return Err(SystemAnswer::bad_request(&format!(
+                    "metadata.operation: {other:?} is not known"
+                )));
+            }
         };
     }
     image.arch = patch.arch.or(image.arch);
-    let answer = Answer::json(&image.record(id)).about(1);
+    let answer = SystemAnswer::json(&image.record(id)).about(1);
     state.images.special.insert(id.to_owned(), image);
     Ok(answer)
 }

@@ -1,4 +1,4 @@
-//! The latest requests with all that they said, so many as memory allows.
+//! The latest requests with their full content, as many as memory allows.
 
 use std::collections::VecDeque;
 
@@ -7,18 +7,18 @@ const MOST_IDS: usize = 200_000;
 
 /// The latest requests, oldest first.
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct LatestRequests<T> {
     requests: VecDeque<(usize, T)>,
     ids: usize,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for LatestRequests<T> {
     fn default() -> Self {
         Self { requests: VecDeque::new(), ids: 0 }
     }
 }
 
-impl<T: Clone> Kept<T> {
+impl<T: Clone> LatestRequests<T> {
     /// Keeps a request about so many ids, and forgets the oldest that are too much. The latest is always kept.
     pub(crate) fn push(&mut self, ids: usize, request: T) {
         self.ids += ids;
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn forgets_the_oldest_but_never_the_latest() {
-        let mut kept = Kept::default();
+        let mut kept = LatestRequests::default();
         for request in 1..=3 {
             kept.push(MOST_IDS / 2, request);
         }

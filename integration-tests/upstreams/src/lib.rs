@@ -2,9 +2,9 @@
 //! TAPMS, for a fleet of simulated nodes that boot what BSS holds for them, report to the gateway, and get configured
 //! by CFS.
 //!
-//! The nodes are those of the crate `simulator`; this crate adds what the systems make of them, the way each of them
-//! works and fails, and what tests want to know afterwards. All systems share one listener and are told apart by
-//! path. It is made for tests, benchmarks and demonstrations: nothing is stored, nothing is secret.
+//! The nodes are those of the crate `simulator`; this crate adds the systems' records of them, the way each system
+//! works and fails, and counters and histories for tests. All systems share one listener, separated by path. Made for
+//! tests, benchmarks and demonstrations: nothing is stored, nothing is secret.
 
 mod bss;
 mod call;
@@ -39,13 +39,13 @@ pub use simulator::{Faults, faults::Fault, hardware::Pace, node::PowerCommand};
 pub use crate::{
     bss::BootRequest,
     cfs::ConfigurationRequest,
-    command::{Collection, NodeChange, NodeView, PowerEvent, Summary, UnknownNode},
-    counters::{Count, Seen},
-    history::{Event, PowerRecord, What},
-    images::{Image, Images},
+    command::{IdCollection, MachineSummary, NodeChange, NodeView, PowerEvent, UnknownNode},
+    counters::{CallCount, SeenCall},
+    history::{EventKind, NodeEvent, PowerRecord},
+    images::{ImageStock, StoredImage},
     node_faults::NodeFaults,
-    plan::{Plan, PowerService},
+    plan::{MachinePlan, PowerService},
     service::Service,
-    trouble::{Effect, Trouble},
+    trouble::{ServiceTrouble, TroubleEffect},
     upstreams::Upstreams,
 };

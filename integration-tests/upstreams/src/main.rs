@@ -9,18 +9,18 @@ use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
-use upstreams::{Faults, Plan, PowerService, Upstreams};
+use upstreams::{Faults, MachinePlan, PowerService, Upstreams};
 
 /// Plays HSM, PCS, BSS, CFS, IMS, S3 and TAPMS for a fleet of simulated nodes, at the speed of real hardware and of the
-/// power service as shipped unless something faster is named. What it can be made to do while it runs is under
-/// /control; its README lists the kinds of trouble.
+/// power service as shipped unless an option makes it faster. The API under /control changes the machine while it runs;
+/// the README lists the kinds of trouble.
 #[derive(Parser)]
 #[command(name = "upstreams", version)]
-struct Flags {
+struct MachineFlags {
     /// Address to listen on, for all systems.
     #[arg(long, default_value = "127.0.0.1:7710")]
     listen: SocketAddr,
-    /// Where nodes report what they booted; empty: they do not.
+    /// Gateway that nodes report their boots to; empty: nodes do not report.
     #[arg(long, default_value = "http://127.0.0.1:7700")]
     gateway_url: String,
     /// Number of nodes, when no inventory file is given.
@@ -39,8 +39,8 @@ struct Flags {
     /// fast, 0 quick, without any delay.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
-    /// A quick power service, whatever the speed of the hardware: it knows and ends everything at once, which no real
-    /// one does.
+    /// A quick power service, independent of the hardware's speed: readings and transitions show at once, unlike in any
+    /// real service.
     #[arg(long)]
     quick_power: bool,
     /// Faulty nodes: a fraction such as `0.05` or a list such as `stuck-off=2,never-reports=1`.
@@ -68,10 +68,10 @@ fn tenant(text: &str) -> Result<(String, Vec<String>), String> {
     Ok((name.to_owned(), ids.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()))
 }
 
-fn plan(flags: Flags) -> anyhow::Result<Plan> {
+fn plan(flags: MachineFlags) -> anyhow::Result<MachinePlan> {
     let most = topology::MOST_NODES;
     anyhow::ensure!(flags.nodes <= most, "--nodes: {} is more than {most}", flags.nodes);
-    let mut plan = Plan::as_shipped(flags.nodes).at_speed(flags.speed);
+    let mut plan = MachinePlan::as_shipped(flags.nodes).at_speed(flags.speed);
     if flags.quick_power {
         plan.power = PowerService::quick();
     }
@@ -93,12 +93,12 @@ fn plan(flags: Flags) -> anyhow::Result<Plan> {
     }
     plan.power.most_nodes = flags.most_nodes;
     let (seed, faults, up, gateway_url) = (flags.seed, flags.faults, flags.up, flags.gateway_url);
-    Ok(Plan { seed, faults, up, gateway_url, tenants: flags.tenant.into_iter().collect(), ..plan })
+    Ok(MachinePlan { seed, faults, up, gateway_url, tenants: flags.tenant.into_iter().collect(), ..plan })
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let flags = Flags::parse();
+    let flags = MachineFlags::parse();
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let listen = flags.listen;
     let plan = plan(flags)?;

@@ -8,21 +8,21 @@ use axum::{
 };
 use futures_util::stream::{self, StreamExt};
 
-use crate::{call::Answer, trouble::Effect};
+use crate::{call::SystemAnswer, trouble::TroubleEffect};
 
-/// What is sent at once of a body that trickles: a tenth of a second's worth, but at least one byte.
+/// Pulses per second of a trickling body; below ten bytes a second, every byte is a pulse.
 const PULSES: u32 = 10;
 
 /// White space that is sent at once.
 const MEGABYTE: &[u8] = &[b' '; 1 << 20];
 
 /// The answer, spoilt by `effect` if there is one.
-pub(crate) fn response(answer: Answer, effect: Option<&Effect>) -> Response {
+pub(crate) fn response(answer: SystemAnswer, effect: Option<&TroubleEffect>) -> Response {
     let body = match effect {
-        Some(Effect::Slow { bytes_per_second }) => trickling(answer.body, *bytes_per_second),
-        Some(Effect::Oversized { megabytes }) => preceded(answer.body, *megabytes),
-        Some(Effect::MalformedJson) => answer.body.slice(..answer.body.len() / 2).into(),
-        Some(Effect::InvalidUtf8) => without_text(&answer.body).into(),
+        Some(TroubleEffect::Slow { bytes_per_second }) => trickling(answer.body, *bytes_per_second),
+        Some(TroubleEffect::Oversized { megabytes }) => preceded(answer.body, *megabytes),
+        Some(TroubleEffect::MalformedJson) => answer.body.slice(..answer.body.len() / 2).into(),
+        Some(TroubleEffect::InvalidUtf8) => without_text(&answer.body).into(),
         Some(_) | None => answer.body.into(),
     };
     let mut response = Response::new(body);

@@ -1,13 +1,13 @@
-//! What is wrong with one node, or with what the systems around it think of it.
+//! Faults of one node, and wrong records of it in the systems around it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use simulator::faults::Fault;
 
-/// What is wrong with one node, or with what the systems around it think of it. The default is nothing.
+/// Faults of one node, and wrong records of it in the systems around it. The default has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeFaults {
-    /// What is wrong with the hardware, in the simulator's words, such as `stuck-off`.
+    /// Fault of the hardware, in the simulator's words, such as `stuck-off`.
     #[serde(serialize_with = "write_hardware", deserialize_with = "read_hardware")]
     pub hardware: Option<Fault>,
     /// The inventory does not know it.
@@ -16,9 +16,9 @@ pub struct NodeFaults {
     pub pcs_missing: bool,
     /// The power service leaves it out of its answers.
     pub pcs_omitted: bool,
-    /// The power service cannot tell its power.
+    /// Power state `undefined` in the power service.
     pub pcs_undefined: bool,
-    /// The power service says this of it instead of its power.
+    /// Error text that the power service shows instead of a power state.
     pub pcs_error: Option<String>,
     /// Its BMC refuses every command with this text.
     pub pcs_task_fails: Option<String>,
@@ -30,12 +30,12 @@ pub struct NodeFaults {
     pub cfs_missing: bool,
     /// A change of configuration that names it is refused as a whole.
     pub cfs_reject: bool,
-    /// The configuration service says this of it, whatever happened.
+    /// Fixed status in the configuration service.
     pub cfs_status: Option<String>,
 }
 
 impl NodeFaults {
-    /// Nothing but a fault of the hardware.
+    /// Faults of a node whose hardware alone is faulty.
     pub fn hardware(fault: Option<Fault>) -> Self {
         Self { hardware: fault, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Takes state change notifications to those who subscribed.
+//! Delivers state change notifications to subscribers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::hsm::Delivery;
+use crate::hsm::NoticeDelivery;
 
 /// Notifications on their way at the same time, so that one slow subscriber does not hold up the others.
 const MOST_UNDER_WAY: usize = 32;
@@ -14,10 +14,10 @@ const MOST_UNDER_WAY: usize = 32;
 /// A subscriber that takes longer misses the notification, as with the real inventory.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Delivers what comes until shutdown.
+/// Delivers notices until shutdown.
 pub(crate) async fn run(
     client: reqwest::Client,
-    mut deliveries: mpsc::Receiver<Delivery>,
+    mut deliveries: mpsc::Receiver<NoticeDelivery>,
     shutdown: CancellationToken,
 ) {
     let mut under_way = FuturesUnordered::new();
@@ -32,7 +32,7 @@ pub(crate) async fn run(
     }
 }
 
-async fn deliver(client: &reqwest::Client, delivery: Delivery) {
+async fn deliver(client: &reqwest::Client, delivery: NoticeDelivery) {
     let request = client.post(&delivery.url).header("content-type", "application/json").timeout(DEADLINE);
     match request.body(delivery.body).send().await {
         Ok(answer) => tracing::debug!(url = delivery.url, status = %answer.status(), "notified"),

@@ -1,16 +1,16 @@
-//! What machine to play, and how fast.
+//! Size, contents and speed of the machine to play.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use proto::inventory::{Group, Hardware};
 use simulator::{Faults, hardware::Pace, topology};
 
-use crate::images::Images;
+use crate::images::ImageStock;
 
-/// What machine to play, and how fast.
+/// Size, contents and speed of the machine to play.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// Everything that the hardware inventory lists. What is not a node is listed and does nothing.
+pub struct MachinePlan {
+    /// All hardware of the inventory. Hardware other than nodes is listed and inert.
     pub hardware: Vec<Hardware>,
     /// Groups of the inventory.
     pub groups: Vec<Group>,
@@ -18,44 +18,44 @@ pub struct Plan {
     pub partitions: Vec<Group>,
     /// Tenants and their nodes.
     pub tenants: BTreeMap<String, Vec<String>>,
-    /// What the image store and the image management service hold.
-    pub images: Images,
+    /// Content of the image store and of the image management service.
+    pub images: ImageStock,
     /// Factor on all durations of hardware and of nodes' pauses: 1 is as slow as real ones, 0 has no delay.
     pub speed: f64,
     /// Durations that all nodes have alike, instead of those drawn at random.
     pub pace: Option<Pace>,
-    /// Seed of durations, of faults, and of whom lists leave out.
+    /// Seed of durations, of faults, and of the members that lists leave out.
     pub seed: u64,
     /// How many nodes have which hardware fault from the start.
     pub faults: Faults,
     /// Whether the nodes are up at the start.
     pub up: bool,
-    /// Where nodes report what they booted; empty: they do not.
+    /// Gateway that nodes report their boots to; empty: nodes do not report.
     pub gateway_url: String,
     /// How the power service works.
     pub power: PowerService,
 }
 
-/// How the power service works. [`Self::as_shipped`] is the normal one; whatever is faster says so by its name.
+/// Timing of the power service. [`Self::as_shipped`] is the normal one; faster ones have names of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerService {
     /// How long it waits before it first checks whether a transition has had its effect, and between checks.
     /// Reservations are held until a check finds that all nodes are done.
     pub confirm_period: Duration,
-    /// How often it reads the power of the hardware: what it says is older than that at times. Zero: it knows at once.
+    /// Period of the power readings, and so the greatest age of a power state. Zero: readings are immediate.
     pub sampling_period: Duration,
-    /// What counts as a minute of `taskDeadlineMinutes`.
+    /// Length of a minute of `taskDeadlineMinutes`.
     pub minute: Duration,
     /// Most nodes that it can take in one transition.
     pub most_nodes: usize,
     /// Whether a node's result shows as soon as its power is read, and not only when the service checks the
     /// transition. The real one is never so prompt.
     pub prompt_results: bool,
-    /// How often a worker notes that it lives. A transition whose worker missed three notes is abandoned.
+    /// Heartbeat period of a worker. A transition whose worker missed three heartbeats is abandoned.
     pub keep_alive: Duration,
-    /// How often the service looks for abandoned transitions, which it resumes, and for expired ones.
+    /// Period of the reaper, which resumes abandoned transitions and ends expired ones.
     pub reaper_period: Duration,
-    /// How long a reservation lasts that nobody renews, because the worker that made it died.
+    /// Term of a reservation that is not renewed, because the worker that made it died.
     pub reservation_term: Duration,
     /// How long a transition is kept from its creation on. One that is still open then is aborted.
     pub kept_for: Duration,
@@ -107,8 +107,7 @@ impl PowerService {
         }
     }
 
-    /// One that no machine has: it knows the power of the hardware at once, and shows and ends transitions at once. For
-    /// tests that are not about the power service.
+    /// Immediate power readings and transitions, unlike any real machine, for tests about other subjects.
     pub fn quick() -> Self {
         let milliseconds = Duration::from_millis;
         Self {
@@ -124,17 +123,16 @@ impl PowerService {
     }
 }
 
-impl Plan {
-    /// The made-up machine with so many nodes that are off and have nothing wrong with them, with hardware as slow as
-    /// real ones and the power service as shipped. It has its two groups, no partition and no tenant; every image
-    /// exists; nodes do not report.
+impl MachinePlan {
+    /// A generated machine of `nodes` healthy nodes that are off, with hardware as slow as real ones and the power
+    /// service as shipped: two groups, no partition, no tenant; every image exists; nodes do not report.
     pub fn as_shipped(nodes: u32) -> Self {
         let hardware = topology::generate(nodes);
         Self {
             groups: topology::groups(&hardware),
             partitions: Vec::new(),
             tenants: BTreeMap::new(),
-            images: Images::default(),
+            images: ImageStock::default(),
             hardware,
             speed: 1.0,
             pace: None,
@@ -146,12 +144,12 @@ impl Plan {
         }
     }
 
-    /// The same machine with hardware that has no delay and the power service that is [`PowerService::quick`].
+    /// A machine whose hardware has no delay, with [`PowerService::quick`].
     pub fn quick(nodes: u32) -> Self {
         Self::as_shipped(nodes).at_speed(0.0)
     }
 
-    /// The same at another speed, the power service included.
+    /// Scales the speed of the machine, the power service included.
     #[must_use]
     pub fn at_speed(self, speed: f64) -> Self {
         Self { speed, power: PowerService::at_speed(speed), ..self }

@@ -1,4 +1,4 @@
-//! One request from arrival to answer: who it is for, what is to happen to it, what is counted.
+//! One request from arrival to answer: its system, its trouble, its count.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +11,14 @@ use axum::{
 };
 
 use crate::{
-    call::{Answer, Call, Omit},
+    call::{OmittedShare, SystemAnswer, SystemCall},
     control,
-    counters::Seen,
+    counters::SeenCall,
     mangle, s3,
     service::Service,
-    trouble::{Course, Effect},
-    wire::{Cut, Wires},
-    world::World,
+    trouble::{CallCourse, TroubleEffect},
+    wire::{ConnectionCut, CuttableListener},
+    world::LiveMachine,
 };
 
 /// Largest request that is read: more than any real peer takes.
@@ -34,14 +34,14 @@ const LONGEST_TARGET: usize = 200;
 const UNKNOWN: &str = "unknown";
 
 /// Serves until shutdown.
-pub(crate) async fn run(world: Arc<World>, wires: Wires) {
+pub(crate) async fn run(world: Arc<LiveMachine>, wires: CuttableListener) {
     let shutdown = world.shutdown.clone();
     let out_of_patience = async {
         shutdown.cancelled().await;
         tokio::time::sleep(PATIENCE).await;
     };
     let routes = Router::new().fallback(handle).with_state(world);
-    let service = routes.into_make_service_with_connect_info::<Cut>();
+    let service = routes.into_make_service_with_connect_info::<ConnectionCut>();
     let serving = axum::serve(wires, service).with_graceful_shutdown(shutdown.clone().cancelled_owned());
     tokio::select! {
         served = serving.into_future() => {
@@ -54,8 +54,8 @@ pub(crate) async fn run(world: Arc<World>, wires: Wires) {
 }
 
 async fn handle(
-    State(world): State<Arc<World>>,
-    ConnectInfo(cut): ConnectInfo<Cut>,
+    State(world): State<Arc<LiveMachine>>,
+    ConnectInfo(cut): ConnectInfo<ConnectionCut>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
@@ -67,7 +67,7 @@ async fn handle(
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
             response(control::answer(&world, &parts.method, rest, &query(&parts), &body))
         }
-        // By itself, because a system does what it was asked even if the client has given up meanwhile.
+        // In a task of its own, because a system completes a request even if the client has given up.
         Some(_) | None => tokio::spawn(async move { serve(&world, &cut, &parts, &path, &body).await })
             .await
             .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
@@ -75,7 +75,13 @@ async fn handle(
 }
 
 /// A request to one of the systems.
-async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes) -> Response {
+async fn serve(
+    world: &LiveMachine,
+    cut: &ConnectionCut,
+    parts: &Parts,
+    path: &str,
+    body: &Bytes,
+) -> Response {
     let (service, path) = Service::at(path);
     let (operation, names) = service.operation(&parts.method, &path).unwrap_or((UNKNOWN, Vec::new()));
     world.counters.lock().arrived(service, operation);
@@ -86,7 +92,7 @@ async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes
         world
             .counters
             .lock()
-            .ended(world.elapsed(), Seen { at: 0.0, service, operation, target, status, items });
+            .ended(world.elapsed(), SeenCall { at: 0.0, service, operation, target, status, items });
     };
     wait(world, course.delay).await;
     if let Some(answer) = refusal(&course, parts) {
@@ -98,12 +104,12 @@ async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes
         ended(answer.as_ref().map_or(0, |answer| answer.status.as_u16()), 0);
         return match answer {
             Some(answer) => response(answer),
-            None => nothing(world, cut, matches!(effect, Effect::Hang)).await,
+            None => nothing(world, cut, matches!(effect, TroubleEffect::Hang)).await,
         };
     }
-    let omit = Omit { fraction: course.omit, seed: world.seed };
+    let omit = OmittedShare { fraction: course.omit, seed: world.seed };
     let worker_dies = course.worker_dies;
-    let call = Call { operation, names, query: query(parts), body, omit, worker_dies };
+    let call = SystemCall { operation, names, query: query(parts), body, omit, worker_dies };
     if course.twice && operation != UNKNOWN {
         world.answer(service, &call);
     }
@@ -112,14 +118,14 @@ async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes
         _ => world.answer(service, &call),
     };
     let answer = match course.after {
-        Some(Effect::Swap) => world.crossing.swap((service, operation), answer).await,
-        Some(Effect::Repeat) => world.crossing.repeat((service, operation), answer),
+        Some(TroubleEffect::Swap) => world.crossing.swap((service, operation), answer).await,
+        Some(TroubleEffect::Repeat) => world.crossing.repeat((service, operation), answer),
         Some(_) | None => answer,
     };
     match course.after {
-        Some(Effect::HangAfter | Effect::DropAfter) => {
+        Some(TroubleEffect::HangAfter | TroubleEffect::DropAfter) => {
             ended(0, answer.items);
-            nothing(world, cut, course.after == Some(Effect::HangAfter)).await
+            nothing(world, cut, course.after == Some(TroubleEffect::HangAfter)).await
         }
         after => {
             ended(answer.status.as_u16(), answer.items);
@@ -129,7 +135,7 @@ async fn serve(world: &World, cut: &Cut, parts: &Parts, path: &str, body: &Bytes
 }
 
 /// Waits so long, or until shutdown.
-async fn wait(world: &World, delay: Duration) {
+async fn wait(world: &LiveMachine, delay: Duration) {
     if !delay.is_zero() {
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
@@ -139,7 +145,7 @@ async fn wait(world: &World, delay: Duration) {
 }
 
 /// Never answers: cuts the connection, at once or only at shutdown.
-async fn nothing(world: &World, cut: &Cut, hang: bool) -> Response {
+async fn nothing(world: &LiveMachine, cut: &ConnectionCut, hang: bool) -> Response {
     if hang {
         world.shutdown.cancelled().await;
     }
@@ -147,18 +153,18 @@ async fn nothing(world: &World, cut: &Cut, hang: bool) -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// What a request is answered that does not carry what is required of it.
-fn refusal(course: &Course, parts: &Parts) -> Option<Answer> {
+/// The refusal of a request without the required credentials.
+fn refusal(course: &CallCourse, parts: &Parts) -> Option<SystemAnswer> {
     let given = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let signed = given.is_some() || parts.uri.query().is_some_and(|query| query.contains("X-Amz-Signature="));
     let unauthorised =
-        || Answer::problem(StatusCode::UNAUTHORIZED, "Unauthorized", "credentials are required");
+        || SystemAnswer::problem(StatusCode::UNAUTHORIZED, "Unauthorized", "credentials are required");
     course.requirements.iter().find_map(|requirement| match requirement {
-        Effect::RequireBearer { token } => (given != Some(&format!("Bearer {token}")))
+        TroubleEffect::RequireBearer { token } => (given != Some(&format!("Bearer {token}")))
             .then(|| unauthorised().with_header(header::WWW_AUTHENTICATE, "Bearer")),
-        Effect::RequireAuthorization { value } => (given != Some(value))
+        TroubleEffect::RequireAuthorization { value } => (given != Some(value))
             .then(|| unauthorised().with_header(header::WWW_AUTHENTICATE, "Basic realm=\"upstreams\"")),
-        Effect::RequireSignature => {
+        TroubleEffect::RequireSignature => {
             (!signed).then(|| s3::error(StatusCode::FORBIDDEN, "AccessDenied", "the request is not signed"))
         }
         _ => None,
@@ -166,20 +172,20 @@ fn refusal(course: &Course, parts: &Parts) -> Option<Answer> {
 }
 
 /// The answer that a request gets instead of being handled; none: none at all.
-fn instead(effect: &Effect) -> Option<Answer> {
-    let Effect::Status { code, body, retry_after } = effect else { return None };
+fn instead(effect: &TroubleEffect) -> Option<SystemAnswer> {
+    let TroubleEffect::Status { code, body, retry_after } = effect else { return None };
     let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let answer = Answer::of(status, "text/plain", body.clone());
+    let answer = SystemAnswer::of(status, "text/plain", body.clone());
     Some(match retry_after {
         Some(seconds) => answer.with_header(header::RETRY_AFTER, &seconds.to_string()),
         None => answer,
     })
 }
 
-fn unknown(service: Service, path: &str) -> Answer {
+fn unknown(service: Service, path: &str) -> SystemAnswer {
     match service {
         Service::S3 => s3::error(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", path),
-        _ => Answer::not_found(&format!("{path} is not a path of this service")),
+        _ => SystemAnswer::not_found(&format!("{path} is not a path of this service")),
     }
 }
 
@@ -187,11 +193,11 @@ fn query(parts: &Parts) -> Vec<(String, String)> {
     Query::try_from_uri(&parts.uri).map(|Query(pairs)| pairs).unwrap_or_default()
 }
 
-fn response(answer: Answer) -> Response {
+fn response(answer: SystemAnswer) -> Response {
     mangle::response(answer, None)
 }
 
-/// The path with `%41` as `A`. What is not text afterwards names nothing.
+/// The path with `%41` as `A`. A path that is no text then matches nothing.
 fn decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

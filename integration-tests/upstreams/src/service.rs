@@ -1,4 +1,4 @@
-//! Which system a request is for, and what it asks of it.
+//! Finds the system and the operation of a request.
 
 use axum::http::Method;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub enum Service {
     Tapms,
 }
 
-/// Paths under which the systems are reached: behind an API gateway, and by themselves. What the second member says
-/// stays part of the path that a system sees.
+/// Paths of the systems: behind an API gateway, and direct. The second member stays part of the path that a system
+/// sees.
 const PREFIXES: &[(&str, &str, Service)] = &[
     ("/apis/smd/hsm/v2", "", Service::Hsm),
     ("/hsm/v2", "", Service::Hsm),
@@ -68,7 +68,8 @@ impl Service {
         Self::ALL.into_iter().find(|service| service.word() == word)
     }
 
-    /// The system that answers at `path`, and the path as it sees it. What nobody else wants is an object.
+    /// The system that answers at `path`, and the path as it sees it. A path that no other system claims is an object
+    /// of the store.
     pub(crate) fn at(path: &str) -> (Self, String) {
         for (prefix, keeps, service) in PREFIXES {
             if let Some(rest) = path.strip_prefix(prefix)
@@ -80,7 +81,7 @@ impl Service {
         (Self::S3, path.to_owned())
     }
 
-    /// What it can be asked: method and path, `{…}` standing for one segment and `{*…}` for all that follow.
+    /// Operations of the system: method and path, `{…}` standing for one segment and `{*…}` for all that follow.
     fn operations(self) -> &'static [&'static str] {
         match self {
             Self::Hsm => hsm::OPERATIONS,

@@ -1,5 +1,5 @@
-//! The machine and all that the systems around it hold, at one time. Time is what the caller says it is, so a whole
-//! boot can be run in no time.
+//! State of the machine and of the systems around it at one time. The caller sets the time, so that a boot can be
+//! played at once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,17 +18,17 @@ use simulator::{
 
 use crate::{
     bss::BootRecords,
-    cfs::Configurations,
-    history::{History, What},
-    hsm::{Change, Delivery, Inventory},
-    images::Images,
+    cfs::ConfigurationRecords,
+    history::{EventKind, NodeHistory},
+    hsm::{ComponentChange, InventoryRecords, NoticeDelivery},
+    images::ImageStock,
     node_faults::NodeFaults,
-    pcs::Power,
-    plan::Plan,
+    pcs::PowerRecords,
+    plan::MachinePlan,
 };
 
 /// The machine and all that the systems around it hold.
-pub(crate) struct State {
+pub(crate) struct MachineState {
     /// Time since the start.
     pub(crate) now: Duration,
     /// The time of day at the start.
@@ -36,34 +36,34 @@ pub(crate) struct State {
     pub(crate) machine: Machine,
     /// By position, as everything about nodes.
     pub(crate) faults: Vec<NodeFaults>,
-    pub(crate) inventory: Inventory,
-    pub(crate) power: Power,
+    pub(crate) inventory: InventoryRecords,
+    pub(crate) power: PowerRecords,
     pub(crate) boot: BootRecords,
-    pub(crate) configurations: Configurations,
-    pub(crate) images: Images,
+    pub(crate) configurations: ConfigurationRecords,
+    pub(crate) images: ImageStock,
     pub(crate) tenants: BTreeMap<String, Vec<String>>,
-    pub(crate) history: History,
+    pub(crate) history: NodeHistory,
     /// When which reservations end that tests made for a time.
     pub(crate) releases: BTreeSet<(Duration, usize)>,
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: MessageOutbox,
 }
 
-/// What others are to be told.
+/// Reports and notices to be sent.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct MessageOutbox {
     /// By nodes, to the gateway.
     pub(crate) reports: Vec<Report>,
     /// By the inventory, to subscribers.
-    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) deliveries: Vec<NoticeDelivery>,
 }
 
-impl State {
+impl MachineState {
     /// The machine of `plan` at the beginning of its time, which is `epoch`.
     ///
     /// # Errors
-    /// Names what in the plan cannot be had.
-    pub(crate) fn new(plan: Plan, epoch: SystemTime) -> anyhow::Result<Self> {
-        let inventory = Inventory::new(plan.hardware, plan.groups, plan.partitions);
+    /// When the plan names a fault or a node that does not exist.
+    pub(crate) fn new(plan: MachinePlan, epoch: SystemTime) -> anyhow::Result<Self> {
+        let inventory = InventoryRecords::new(plan.hardware, plan.groups, plan.partitions);
         let timing = Timing::new(plan.seed, plan.speed)?;
         let faults = plan.faults.assign(inventory.nodes.len(), plan.seed)?;
         let pace = |index: usize| plan.pace.clone().unwrap_or_else(|| timing.pace(index));
@@ -75,14 +75,14 @@ impl State {
             epoch,
             machine: Machine::new(nodes),
             faults: Vec::new(),
-            power: Power::new(plan.power, count),
+            power: PowerRecords::new(plan.power, count),
             boot: BootRecords::default(),
-            configurations: Configurations::new(count),
+            configurations: ConfigurationRecords::new(count),
             images: plan.images,
             tenants: plan.tenants,
-            history: History::new(count),
+            history: NodeHistory::new(count),
             releases: BTreeSet::new(),
-            outbox: Outbox::default(),
+            outbox: MessageOutbox::default(),
             inventory,
         };
         state.faults = vec![NodeFaults::default(); count];
@@ -92,13 +92,13 @@ impl State {
         Ok(state)
     }
 
-    /// Takes over what is wrong with a node.
+    /// Sets the faults of a node.
     pub(crate) fn set_faults(&mut self, position: usize, faults: NodeFaults) {
         self.machine.set_fault(position, faults.hardware);
         self.faults[position] = faults;
     }
 
-    /// Does what is due by `now`, at most `most` things, and gives the time at which there is more to do.
+    /// Runs what is due by `now`, at most `most` steps, and returns the time of the next step.
     pub(crate) fn advance(&mut self, now: Duration, most: usize) -> Option<Duration> {
         for _ in 0..most {
             let Some(due) = self.next_due().filter(|due| *due <= now) else { break };
@@ -121,21 +121,21 @@ impl State {
         [self.machine.next_due(), self.power_due(), release].into_iter().flatten().min()
     }
 
-    /// Lets everybody know what the hardware did.
+    /// Spreads changes of the hardware to all systems.
     pub(crate) fn settle(&mut self, changes: Changes) {
         for &position in &changes.power {
             let on = self.machine.nodes()[position].is_on();
-            self.history.note(self.now, position, if on { What::On } else { What::Off });
+            self.history.note(self.now, position, if on { EventKind::On } else { EventKind::Off });
             self.power_changed(position, !on);
         }
         for &position in &changes.booted {
             let boot = self.machine.nodes()[position].booted_with();
             let token = boot.map_or_else(|| "".into(), |boot| boot.token.clone());
-            self.history.note(self.now, position, What::Booted { token });
+            self.history.note(self.now, position, EventKind::Booted { token });
         }
         for &position in &changes.configuration {
             let (_, status) = self.machine.nodes()[position].configuration();
-            self.history.note(self.now, position, What::Configured { status: status.word() });
+            self.history.note(self.now, position, EventKind::Configured { status: status.word() });
         }
         self.notify_states(&changes);
         self.outbox.reports.extend(changes.reports);
@@ -145,7 +145,7 @@ impl State {
         for word in ["Off", "On", "Ready"] {
             let moved = changes.power.iter().chain(&changes.booted).copied();
             let positions: Vec<_> = moved.filter(|position| self.node_state(*position) == word).collect();
-            self.notify(&positions, Change::State(word));
+            self.notify(&positions, ComponentChange::State(word));
         }
     }
 
@@ -163,6 +163,6 @@ impl State {
 
 fn node(piece: &Hardware, pace: Pace, up: bool) -> Node {
     debug_assert_eq!(piece.r#type, NODE);
-    // Whether it is locked is for the power service to know: the hardware does as it is told.
+    // No lock here: the power service enforces locks, and the hardware obeys any command.
     Node::new(piece.id.as_str().into(), pace, None, false, up)
 }

@@ -3,25 +3,25 @@
 use serde_json::{Value, json};
 
 use crate::{
-    call::{Answer, Call},
-    state::State,
+    call::{SystemAnswer, SystemCall},
+    state::MachineState,
 };
 
 pub(crate) const OPERATIONS: &[&str] = &["GET /tenants", "GET /tenants/{name}"];
 
 /// Answers one request.
-pub(crate) fn answer(state: &State, call: &Call) -> Answer {
+pub(crate) fn answer(state: &MachineState, call: &SystemCall) -> SystemAnswer {
     if call.operation == "GET /tenants" {
         let all = state.tenants.iter().map(|(name, xnames)| tenant(name, xnames, call));
-        return Answer::json(&all.collect::<Vec<_>>()).about(state.tenants.len());
+        return SystemAnswer::json(&all.collect::<Vec<_>>()).about(state.tenants.len());
     }
     match state.tenants.get(call.name()) {
-        Some(xnames) => Answer::json(&tenant(call.name(), xnames, call)).about(1),
-        None => Answer::not_found("the tenant does not exist"),
+        Some(xnames) => SystemAnswer::json(&tenant(call.name(), xnames, call)).about(1),
+        None => SystemAnswer::not_found("the tenant does not exist"),
     }
 }
 
-fn tenant(name: &str, xnames: &[String], call: &Call) -> Value {
+fn tenant(name: &str, xnames: &[String], call: &SystemCall) -> Value {
     let xnames: Vec<_> = xnames.iter().filter(|xname| !call.omit.leaves_out(xname)).collect();
     let resources = json!([{
         "type": "compute",

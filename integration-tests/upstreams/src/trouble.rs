@@ -9,8 +9,8 @@ use crate::service::Service;
 /// Trouble of one system.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trouble {
-    /// Who has it.
+pub struct ServiceTrouble {
+    /// System in trouble.
     pub service: Service,
     /// Only requests of this method; none: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,15 +24,15 @@ pub struct Trouble {
     /// How many seconds it lasts from when it is added; none: until it is cleared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// What happens.
-    pub effect: Effect,
+    /// Effect on each request.
+    pub effect: TroubleEffect,
 }
 
-/// What happens to a request.
+/// Effect on a request.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Effect {
-    /// It is refused and has no effect.
+pub enum TroubleEffect {
+    /// Refused without effect.
     Status {
         /// The status.
         code: u16,
@@ -43,35 +43,35 @@ pub enum Effect {
         #[serde(default)]
         retry_after: Option<u64>,
     },
-    /// It is handled later.
+    /// Handled later.
     Delay {
         /// By so much.
         seconds: f64,
     },
-    /// It is read and nothing else ever happens.
+    /// Received, never handled or answered.
     Hang,
-    /// It has its effect, and no answer ever comes.
+    /// Handled, never answered.
     HangAfter,
     /// The connection is cut before it has an effect.
     Drop,
-    /// It has its effect, and the connection is cut instead of an answer.
+    /// Handled; the connection is cut instead of an answer.
     DropAfter,
-    /// It has its effect twice, as when a proxy repeats it, and the second answer is given.
+    /// Handled twice, as when a proxy repeats the request; the second answer is returned.
     Twice,
-    /// It has its effect, and its answer goes to the next request for the same operation, whose answer it gets instead.
+    /// Handled; the answer is swapped with that of the next request for the same operation.
     Swap,
-    /// It has its effect, and it gets the answer that the first request for the same operation got.
+    /// Handled; the answer is that of the first request for the same operation.
     Repeat,
     /// The power service accepts a transition, and the worker that is to perform it dies before it begins.
     WorkerDies,
     /// The answer trickles.
     Slow {
-        /// This fast.
+        /// Rate of the answer.
         bytes_per_second: u32,
     },
     /// The answer is preceded by so much white space, which is valid JSON.
     Oversized {
-        /// This much.
+        /// Size of the white space.
         megabytes: u64,
     },
     /// The answer ends in the middle.
@@ -80,7 +80,7 @@ pub enum Effect {
     InvalidUtf8,
     /// Lists leave out some of their members, always the same ones.
     Omit {
-        /// This much of them, from 0 to 1.
+        /// Share of the members, from 0 to 1.
         fraction: f64,
     },
     /// Requests without this token are refused with 401.
@@ -97,15 +97,15 @@ pub enum Effect {
     RequireSignature,
 }
 
-impl Trouble {
+impl ServiceTrouble {
     /// Trouble with every request, until it is cleared.
-    pub fn new(service: Service, effect: Effect) -> Self {
+    pub fn new(service: Service, effect: TroubleEffect) -> Self {
         Self { service, method: None, operation: None, count: None, seconds: None, effect }
     }
 
     /// Every request is answered with this status.
     pub fn status(service: Service, code: u16) -> Self {
-        Self::new(service, Effect::Status { code, body: String::new(), retry_after: None })
+        Self::new(service, TroubleEffect::Status { code, body: String::new(), retry_after: None })
     }
 
     /// Only with this operation, such as `POST /transitions`.
@@ -135,45 +135,45 @@ impl Trouble {
 
 /// All trouble there is, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Troubles {
-    all: BTreeMap<u64, Present>,
+pub(crate) struct TroubleList {
+    all: BTreeMap<u64, ActiveTrouble>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Present {
-    trouble: Trouble,
+struct ActiveTrouble {
+    trouble: ServiceTrouble,
     /// When it ends; none: when it is cleared.
     until: Option<Duration>,
 }
 
-impl Present {
+impl ActiveTrouble {
     fn is_over(&self, now: Duration) -> bool {
         self.trouble.count == Some(0) || self.until.is_some_and(|until| until <= now)
     }
 }
 
-/// What is to happen to one request.
+/// Course of one request.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Course {
+pub(crate) struct CallCourse {
     pub(crate) delay: Duration,
     /// Refuses the request unless it meets the requirement.
-    pub(crate) requirements: Vec<Effect>,
+    pub(crate) requirements: Vec<TroubleEffect>,
     /// Instead of handling it.
-    pub(crate) instead: Option<Effect>,
+    pub(crate) instead: Option<TroubleEffect>,
     /// Once it was handled.
-    pub(crate) after: Option<Effect>,
+    pub(crate) after: Option<TroubleEffect>,
     pub(crate) omit: f64,
     pub(crate) twice: bool,
     pub(crate) worker_dies: bool,
 }
 
-impl Troubles {
-    /// Adds trouble and gives its number.
-    pub(crate) fn add(&mut self, trouble: Trouble, now: Duration) -> u64 {
+impl TroubleList {
+    /// Adds trouble and returns its number.
+    pub(crate) fn add(&mut self, trouble: ServiceTrouble, now: Duration) -> u64 {
         self.last += 1;
         let lasts = trouble.seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-        self.all.insert(self.last, Present { trouble, until: lasts.map(|lasts| now + lasts) });
+        self.all.insert(self.last, ActiveTrouble { trouble, until: lasts.map(|lasts| now + lasts) });
         self.last
     }
 
@@ -187,23 +187,23 @@ impl Troubles {
         self.all.retain(|_, present| service.is_some_and(|service| service != present.trouble.service));
     }
 
-    /// Those that last, by number.
-    pub(crate) fn list(&self, now: Duration) -> BTreeMap<u64, &Trouble> {
+    /// Trouble that is not over, by number.
+    pub(crate) fn list(&self, now: Duration) -> BTreeMap<u64, &ServiceTrouble> {
         let present = self.all.iter().filter(|(_, present)| !present.is_over(now));
         present.map(|(number, present)| (*number, &present.trouble)).collect()
     }
 
-    /// What is to happen to a request. Trouble that is counted is used up by it.
+    /// Chooses the course of a request, and uses up trouble with a count.
     pub(crate) fn course(
         &mut self,
         service: Service,
         method: &str,
         operation: &str,
         now: Duration,
-    ) -> Course {
-        let mut course = Course::default();
+    ) -> CallCourse {
+        let mut course = CallCourse::default();
         self.all.retain(|_, present| !present.is_over(now));
-        for Present { trouble, .. } in self.all.values_mut() {
+        for ActiveTrouble { trouble, .. } in self.all.values_mut() {
             if trouble.concerns(service, method, operation) && course.takes(&trouble.effect) {
                 trouble.count = trouble.count.map(|count| count - 1);
             }
@@ -213,39 +213,41 @@ impl Troubles {
     }
 }
 
-impl Course {
+impl CallCourse {
     /// Adds an effect; of those that exclude each other the first counts.
-    fn takes(&mut self, effect: &Effect) -> bool {
+    fn takes(&mut self, effect: &TroubleEffect) -> bool {
         let place = match effect {
-            Effect::Delay { seconds } => {
+            TroubleEffect::Delay { seconds } => {
                 self.delay += Duration::try_from_secs_f64(*seconds).unwrap_or_default();
                 return true;
             }
-            Effect::Omit { fraction } => {
+            TroubleEffect::Omit { fraction } => {
                 self.omit = fraction.max(self.omit);
                 return true;
             }
-            Effect::Twice => {
+            TroubleEffect::Twice => {
                 self.twice = true;
                 return true;
             }
-            Effect::WorkerDies => {
+            TroubleEffect::WorkerDies => {
                 self.worker_dies = true;
                 return true;
             }
-            Effect::RequireBearer { .. } | Effect::RequireAuthorization { .. } | Effect::RequireSignature => {
+            TroubleEffect::RequireBearer { .. }
+            | TroubleEffect::RequireAuthorization { .. }
+            | TroubleEffect::RequireSignature => {
                 self.requirements.push(effect.clone());
                 return true;
             }
-            Effect::Status { .. } | Effect::Hang | Effect::Drop => &mut self.instead,
-            Effect::HangAfter
-            | Effect::DropAfter
-            | Effect::Swap
-            | Effect::Repeat
-            | Effect::Slow { .. }
-            | Effect::Oversized { .. }
-            | Effect::MalformedJson
-            | Effect::InvalidUtf8 => &mut self.after,
+            TroubleEffect::Status { .. } | TroubleEffect::Hang | TroubleEffect::Drop => &mut self.instead,
+            TroubleEffect::HangAfter
+            | TroubleEffect::DropAfter
+            | TroubleEffect::Swap
+            | TroubleEffect::Repeat
+            | TroubleEffect::Slow { .. }
+            | TroubleEffect::Oversized { .. }
+            | TroubleEffect::MalformedJson
+            | TroubleEffect::InvalidUtf8 => &mut self.after,
         };
         let free = place.is_none();
         if free {
@@ -260,11 +262,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_meets_the_requests_it_is_for_as_often_as_it_says() {
-        let mut troubles = Troubles::default();
+    fn trouble_hits_matching_requests_as_often_as_set() {
+        let mut troubles = TroubleList::default();
         let start = Duration::ZERO;
-        troubles.add(Trouble::status(Service::Pcs, 503).only("POST /transitions").times(2), start);
-        troubles.add(Trouble::new(Service::Pcs, Effect::Delay { seconds: 1.0 }), start);
+        troubles.add(ServiceTrouble::status(Service::Pcs, 503).only("POST /transitions").times(2), start);
+        troubles.add(ServiceTrouble::new(Service::Pcs, TroubleEffect::Delay { seconds: 1.0 }), start);
         let mut course = |operation: &str| {
             let course = troubles.course(Service::Pcs, "POST", operation, start);
             (course.delay.as_secs(), course.instead.is_some())
@@ -272,7 +274,7 @@ mod tests {
         assert_eq!(course("POST /power-status"), (1, false));
         let seen = [0; 3].map(|_| course("POST /transitions"));
         assert_eq!(seen, [(1, true), (1, true), (1, false)]);
-        assert_eq!(troubles.course(Service::Hsm, "POST", "POST /transitions", start), Course::default());
+        assert_eq!(troubles.course(Service::Hsm, "POST", "POST /transitions", start), CallCourse::default());
         troubles.clear_all(Some(Service::Bss));
         assert_eq!(troubles.list(start).len(), 1);
         troubles.clear_all(None);
@@ -281,9 +283,9 @@ mod tests {
 
     #[test]
     fn trouble_that_lasts_ends_by_itself() {
-        let mut troubles = Troubles::default();
+        let mut troubles = TroubleList::default();
         let second = Duration::from_secs;
-        troubles.add(Trouble::status(Service::Cfs, 400).lasting(second(3)), second(10));
+        troubles.add(ServiceTrouble::status(Service::Cfs, 400).lasting(second(3)), second(10));
         let seen = [10, 12, 13].map(|now| {
             let course = troubles.course(Service::Cfs, "GET", "GET /components", second(now));
             (course.instead.is_some(), troubles.list(second(now)).len())
@@ -292,22 +294,24 @@ mod tests {
     }
 
     #[test]
-    fn of_trouble_that_excludes_each_other_the_first_happens_and_the_other_waits() {
-        let mut troubles = Troubles::default();
+    fn exclusive_troubles_take_effect_in_order() {
+        let mut troubles = TroubleList::default();
         let start = Duration::ZERO;
-        troubles.add(Trouble::status(Service::Cfs, 500).times(1), start);
-        troubles.add(Trouble::new(Service::Cfs, Effect::Hang).times(1), start);
+        troubles.add(ServiceTrouble::status(Service::Cfs, 500).times(1), start);
+        troubles.add(ServiceTrouble::new(Service::Cfs, TroubleEffect::Hang).times(1), start);
         let mut instead = || troubles.course(Service::Cfs, "GET", "GET /components", start).instead;
-        assert!(matches!(instead(), Some(Effect::Status { code: 500, .. })));
-        assert_eq!(instead(), Some(Effect::Hang));
+        assert!(matches!(instead(), Some(TroubleEffect::Status { code: 500, .. })));
+        assert_eq!(instead(), Some(TroubleEffect::Hang));
         assert_eq!(instead(), None);
     }
 
     #[test]
     fn trouble_is_written_as_json() {
         let text = r#"{"service":"pcs","operation":"POST /transitions","count":3,"effect":{"kind":"status","code":503}}"#;
-        let read: Trouble = serde_json::from_str(text).expect("the form that the documentation gives");
-        assert_eq!(read, Trouble::status(Service::Pcs, 503).only("POST /transitions").times(3));
-        assert!(serde_json::from_str::<Trouble>(r#"{"service":"pcs","effect":{"kind":"hangs"}}"#).is_err());
+        let read: ServiceTrouble = serde_json::from_str(text).expect("the form that the documentation gives");
+        assert_eq!(read, ServiceTrouble::status(Service::Pcs, 503).only("POST /transitions").times(3));
+        assert!(
+            serde_json::from_str::<ServiceTrouble>(r#"{"service":"pcs","effect":{"kind":"hangs"}}"#).is_err()
+        );
     }
 }

@@ -18,18 +18,18 @@ use tokio_util::{
 use crate::{
     bss::BootRequest,
     cfs::ConfigurationRequest,
-    command::{Collection, NodeChange, NodeView, PowerEvent, Summary, UnknownNode},
-    counters::{Count, Seen},
-    history::Event,
-    images::Image,
+    command::{IdCollection, MachineSummary, NodeChange, NodeView, PowerEvent, UnknownNode},
+    counters::{CallCount, SeenCall},
+    history::NodeEvent,
+    images::StoredImage,
     notifier,
-    plan::Plan,
+    plan::MachinePlan,
     serve,
     service::Service,
-    state::State,
-    trouble::Trouble,
-    wire::Wires,
-    world::World,
+    state::MachineState,
+    trouble::ServiceTrouble,
+    wire::CuttableListener,
+    world::LiveMachine,
 };
 
 /// Notifications that may wait for subscribers.
@@ -37,7 +37,7 @@ const MOST_WAITING: usize = 4096;
 
 /// The systems around a machine, running. Dropping it stops them without waiting.
 pub struct Upstreams {
-    world: Arc<World>,
+    world: Arc<LiveMachine>,
     address: SocketAddr,
     tasks: TaskTracker,
     running: DropGuard,
@@ -47,8 +47,8 @@ impl Upstreams {
     /// Starts the machine of `plan` and serves its systems.
     ///
     /// # Errors
-    /// Names what in the plan cannot be had.
-    pub fn start(plan: Plan, listener: TcpListener) -> anyhow::Result<Self> {
+    /// When the plan cannot be played or its gateway's address cannot be used.
+    pub fn start(plan: MachinePlan, listener: TcpListener) -> anyhow::Result<Self> {
         let address = listener.local_addr().context("local address")?;
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (reports, inbox) = mpsc::unbounded_channel();
@@ -61,10 +61,10 @@ impl Upstreams {
         tasks.spawn(notifier::run(client, outbox, shutdown.clone()));
 
         let seed = plan.seed;
-        let state = State::new(plan, SystemTime::now())?;
-        let world = World::new(state, seed, reports, deliveries, shutdown.clone());
+        let state = MachineState::new(plan, SystemTime::now())?;
+        let world = LiveMachine::new(state, seed, reports, deliveries, shutdown.clone());
         tasks.spawn(world.clone().run());
-        tasks.spawn(serve::run(world.clone(), Wires(listener)));
+        tasks.spawn(serve::run(world.clone(), CuttableListener(listener)));
         tasks.close();
         Ok(Self { world, address, tasks, running: shutdown.drop_guard() })
     }
@@ -110,7 +110,7 @@ impl Upstreams {
     }
 
     /// How the machine is.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> MachineSummary {
         self.world.with(|state| state.summary())
     }
 
@@ -125,15 +125,15 @@ impl Upstreams {
         })
     }
 
-    /// What happened to one node, oldest first.
+    /// Events of one node, oldest first.
     ///
     /// # Errors
     /// When the machine does not have it.
-    pub fn history(&self, id: &str) -> Result<Vec<Event>, UnknownNode> {
+    pub fn history(&self, id: &str) -> Result<Vec<NodeEvent>, UnknownNode> {
         self.world.with(|state| state.history_of(id))
     }
 
-    /// Changes nodes, all if `ids` is empty: faults, locks, roles and so on. Who subscribed hears of it.
+    /// Changes nodes, all if `ids` is empty: faults, locks, roles and so on. Subscribers are notified.
     ///
     /// # Errors
     /// When the machine does not have one of them; then none is changed.
@@ -157,8 +157,7 @@ impl Upstreams {
         })
     }
 
-    /// Asks the power service for a transition of nodes, such as `Soft-Off`, as an administrator does beside whoever is
-    /// tested, and gives its id.
+    /// Requests a transition of nodes, such as `Soft-Off`, as an administrator beside the mesh, and returns its id.
     ///
     /// # Errors
     /// When the power service has no such operation.
@@ -177,8 +176,8 @@ impl Upstreams {
         self.world.power_service(event);
     }
 
-    /// Adds trouble and gives its number.
-    pub fn trouble(&self, trouble: Trouble) -> u64 {
+    /// Adds trouble and returns its number.
+    pub fn trouble(&self, trouble: ServiceTrouble) -> u64 {
         self.world.trouble(trouble)
     }
 
@@ -193,7 +192,7 @@ impl Upstreams {
     }
 
     /// How often each operation was asked for.
-    pub fn counts(&self) -> Vec<Count> {
+    pub fn counts(&self) -> Vec<CallCount> {
         self.world.counters.lock().list()
     }
 
@@ -205,11 +204,11 @@ impl Upstreams {
     }
 
     /// The latest requests, oldest first.
-    pub fn log(&self) -> Vec<Seen> {
+    pub fn log(&self) -> Vec<SeenCall> {
         self.world.counters.lock().log()
     }
 
-    /// Starts counting anew, and forgets the requests.
+    /// Resets the counters and forgets the requests.
     pub fn reset_counts(&self) {
         self.world.counters.lock().reset();
     }
@@ -224,7 +223,7 @@ impl Upstreams {
         self.world.with(|state| state.configuration_requests())
     }
 
-    /// Seconds between the looks of the power service at a transition; 0: its results show before.
+    /// Seconds between the power service's checks of a transition; 0: results show at once.
     pub fn confirm_seconds(&self) -> f64 {
         let plan = self.world.with(|state| state.power.plan.clone());
         if plan.prompt_results || plan.confirm_period.as_secs() == 0 {
@@ -233,18 +232,18 @@ impl Upstreams {
         plan.confirm_period.as_secs_f64()
     }
 
-    /// All transitions as the power service tells them, with their tasks, oldest first.
+    /// All transitions with their tasks as the power service shows them, oldest first.
     pub fn transitions(&self) -> Value {
         self.world.with(|state| state.transitions_json())
     }
 
     /// Sets a group, a partition or a tenant; none removes it.
-    pub fn set_collection(&self, kind: Collection, name: &str, ids: Option<Vec<String>>) {
+    pub fn set_collection(&self, kind: IdCollection, name: &str, ids: Option<Vec<String>>) {
         self.world.with(|state| state.set_collection(kind, name, ids));
     }
 
     /// Makes an image special; none makes it as any other.
-    pub fn set_image(&self, id: &str, image: Option<Image>) {
+    pub fn set_image(&self, id: &str, image: Option<StoredImage>) {
         self.world.with(|state| state.set_image(id, image));
     }
 }

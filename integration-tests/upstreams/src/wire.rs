@@ -21,11 +21,11 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Cuts the connection that a request came by.
+/// Cuts the connection of a request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cut(Arc<AtomicBool>);
+pub(crate) struct ConnectionCut(Arc<AtomicBool>);
 
-impl Cut {
+impl ConnectionCut {
     /// From now on nothing is written; the connection closes at the next attempt.
     pub(crate) fn now(&self) {
         self.0.store(true, Ordering::Release);
@@ -33,19 +33,19 @@ impl Cut {
 }
 
 /// Accepts connections that can be cut.
-pub(crate) struct Wires(pub(crate) TcpListener);
+pub(crate) struct CuttableListener(pub(crate) TcpListener);
 
 /// A connection that can be cut.
-pub(crate) struct Wire {
+pub(crate) struct CuttableStream {
     stream: TcpStream,
-    cut: Cut,
+    cut: ConnectionCut,
 }
 
-impl Listener for Wires {
-    type Io = Wire;
+impl Listener for CuttableListener {
+    type Io = CuttableStream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Wire, SocketAddr) {
+    async fn accept(&mut self) -> (CuttableStream, SocketAddr) {
         /// When there are no sockets left, others have to be closed first.
         const PAUSE: Duration = Duration::from_millis(100);
         loop {
@@ -55,7 +55,7 @@ impl Listener for Wires {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection keeps Nagle's delay");
                     }
-                    return (Wire { stream, cut: Cut::default() }, address);
+                    return (CuttableStream { stream, cut: ConnectionCut::default() }, address);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -70,19 +70,19 @@ impl Listener for Wires {
     }
 }
 
-impl Connected<IncomingStream<'_, Wires>> for Cut {
-    fn connect_info(stream: IncomingStream<'_, Wires>) -> Self {
+impl Connected<IncomingStream<'_, CuttableListener>> for ConnectionCut {
+    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
         stream.io().cut.clone()
     }
 }
 
-impl Wire {
+impl CuttableStream {
     fn check(&self) -> io::Result<()> {
         if self.cut.0.load(Ordering::Acquire) { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for CuttableStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,7 +92,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for CuttableStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.check()?;
         Pin::new(&mut self.stream).poll_write(cx, bytes)

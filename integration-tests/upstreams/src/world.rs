@@ -1,4 +1,4 @@
-//! The machine in real time: requests go in, one task lets its time pass, and whoever is to be told of something is.
+//! The machine in real time: answers requests, lets time pass in one task, and sends reports and notices.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,44 +12,44 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bss,
-    call::{Answer, Call},
+    call::{SystemAnswer, SystemCall},
     cfs,
     command::PowerEvent,
-    counters::Counters,
-    crossing::Crossing,
-    hsm::{self, Delivery},
+    counters::CallCounters,
+    crossing::AnswerCrossing,
+    hsm::{self, NoticeDelivery},
     ims, pcs, s3,
     service::Service,
-    state::State,
+    state::MachineState,
     tapms,
-    trouble::{Effect, Trouble, Troubles},
+    trouble::{ServiceTrouble, TroubleEffect, TroubleList},
 };
 
 /// Things that are done under one lock when much is due at once, so that requests get their turn in between.
 const MOST_AT_ONCE: usize = 4096;
 
 /// Everything there is, shared by the requests.
-pub(crate) struct World {
+pub(crate) struct LiveMachine {
     started: Instant,
-    state: Mutex<State>,
+    state: Mutex<MachineState>,
     rescheduled: Notify,
-    pub(crate) troubles: Mutex<Troubles>,
-    pub(crate) crossing: Crossing,
-    pub(crate) counters: Mutex<Counters>,
+    pub(crate) troubles: Mutex<TroubleList>,
+    pub(crate) crossing: AnswerCrossing,
+    pub(crate) counters: Mutex<CallCounters>,
     reports: mpsc::UnboundedSender<Report>,
-    deliveries: mpsc::Sender<Delivery>,
+    deliveries: mpsc::Sender<NoticeDelivery>,
     pub(crate) seed: u64,
     pub(crate) shutdown: CancellationToken,
 }
 
-impl World {
-    /// The machine at the beginning of its time. What nodes report goes to `reports`, at most one for each boot; what
-    /// subscribers are told goes to `deliveries`.
+impl LiveMachine {
+    /// The machine at the beginning of its time. Nodes' reports go to `reports`, at most one for each boot; notices go
+    /// to `deliveries`.
     pub(crate) fn new(
-        state: State,
+        state: MachineState,
         seed: u64,
         reports: mpsc::UnboundedSender<Report>,
-        deliveries: mpsc::Sender<Delivery>,
+        deliveries: mpsc::Sender<NoticeDelivery>,
         shutdown: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -57,7 +57,7 @@ impl World {
             state: Mutex::new(state),
             rescheduled: Notify::new(),
             troubles: Mutex::default(),
-            crossing: Crossing::default(),
+            crossing: AnswerCrossing::default(),
             counters: Mutex::default(),
             reports,
             deliveries,
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Does what is due and gives the time at which there is more to do.
+    /// Runs what is due and returns the time of the next step.
     fn pass(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         let next = state.advance(self.elapsed(), MOST_AT_ONCE);
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// Reads or changes the state as it is now.
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut MachineState) -> T) -> T {
         let mut state = self.state.lock();
         state.advance(self.elapsed(), MOST_AT_ONCE);
         let result = act(&mut state);
@@ -101,9 +101,9 @@ impl World {
         result
     }
 
-    /// Sends what others are to be told, with the lock held, or news could overtake each other. Reports of nodes that
-    /// have no gateway go nowhere; a subscriber that is too slow misses some, as with the real inventory.
-    fn send(&self, state: &mut State) {
+    /// Sends reports and notices, with the lock held, so that none overtakes another. Reports of nodes without a
+    /// gateway are dropped; a slow subscriber misses some, as with the real inventory.
+    fn send(&self, state: &mut MachineState) {
         for report in state.outbox.reports.drain(..) {
             let _ = self.reports.send(report);
         }
@@ -114,8 +114,8 @@ impl World {
         }
     }
 
-    /// Adds trouble and gives its number.
-    pub(crate) fn trouble(&self, trouble: Trouble) -> u64 {
+    /// Adds trouble and returns its number.
+    pub(crate) fn trouble(&self, trouble: ServiceTrouble) -> u64 {
         self.troubles.lock().add(trouble, self.elapsed())
     }
 
@@ -128,13 +128,16 @@ impl World {
     /// Has something happen to the power service. While it is down, connections to it are cut.
     pub(crate) fn power_service(&self, event: PowerEvent) {
         if let PowerEvent::Restart { seconds } = event {
-            self.trouble(Trouble { seconds: Some(seconds), ..Trouble::new(Service::Pcs, Effect::Drop) });
+            self.trouble(ServiceTrouble {
+                seconds: Some(seconds),
+                ..ServiceTrouble::new(Service::Pcs, TroubleEffect::Drop)
+            });
         }
         self.with(|state| state.power_service(event));
     }
 
-    /// What a system answers.
-    pub(crate) fn answer(&self, service: Service, call: &Call) -> Answer {
+    /// Has the system answer the call.
+    pub(crate) fn answer(&self, service: Service, call: &SystemCall) -> SystemAnswer {
         self.with(|state| match service {
             Service::Hsm => hsm::answer(state, call),
             Service::Pcs => pcs::answer(state, call),

@@ -75,7 +75,7 @@ pub async fn serve(context: Context) -> anyhow::Result<()> {
 /// all services are.
 ///
 /// # Errors
-/// Says which part could not start and why.
+/// Names the part that could not start, and the reason.
 pub async fn start(context: &Context, listeners: Listeners) -> anyhow::Result<()> {
     let part = || context.of_another_part();
     if let Some(listener) = listeners.simulator {

@@ -1,8 +1,8 @@
-//! How many calls may be under way at the same time, by class: who sends thousands keeps nobody else out.
+//! Limits concurrent calls by class, so that a crowd in one class never starves another.
 //!
-//! A call that finds no place in its class is refused at once, with the time after which to try again. A refusal costs
-//! next to nothing, so what is under way goes on as fast as ever, however many more there are; and as classes have
-//! places of their own, what nodes report and people list never keeps the parts of the mesh from each other.
+//! A call beyond the limit of its class is refused at once, with the time after which to try again. A refusal costs
+//! next to nothing, so admitted calls proceed at full speed under any load; and as classes have limits of their own,
+//! reports of nodes and lists of people never keep the parts of the mesh from each other.
 
 use std::{
     collections::HashMap,
@@ -50,7 +50,7 @@ pub struct Places(Arc<HashMap<Class, Arc<Semaphore>>>);
 pub struct Place(#[expect(dead_code, reason = "it is held, not read")] OwnedSemaphorePermit);
 
 impl Places {
-    /// As many places for each class as `most` says.
+    /// Doors with `most` places for each class.
     pub fn new(most: impl Fn(Class) -> u32) -> Self {
         let semaphore = |class| Semaphore::new((most(class) as usize).min(Semaphore::MAX_PERMITS));
         Self(Arc::new(Class::ALL.into_iter().map(|class| (class, Arc::new(semaphore(class)))).collect()))
@@ -79,7 +79,7 @@ impl Places {
     }
 }
 
-/// What whoever finds no place in `class` is told.
+/// The refusal of a call beyond the limit of `class`.
 pub fn busy(class: Class) -> Fault {
     let reason = format!("as many calls of the class '{}' are under way as the limits allow", class.word());
     Fault::Busy { reason, retry_after: pause::retry_after() }
@@ -168,7 +168,7 @@ fn refusal(incomplete: Incomplete) -> Status {
     }
 }
 
-/// The time that the caller gives a call: a number and a unit, as the gRPC protocol has it.
+/// Deadline of a call in gRPC's notation: a number and a unit.
 fn deadline(headers: &HeaderMap) -> Option<Duration> {
     let told = headers.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = told.split_at_checked(told.len().checked_sub(1)?)?;

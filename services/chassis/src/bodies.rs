@@ -76,8 +76,8 @@ impl BodyBudget {
         Self { small: semaphore(small), large: semaphore(large), longest: large, pace, wait }
     }
 
-    /// Reads a body of at most `longest` bytes to its end. Room is taken as bytes arrive: a body that is announced and
-    /// does not come takes none.
+    /// Reads a body of at most `longest` bytes to its end. Room is taken as bytes arrive: an announced body without
+    /// bytes takes none.
     ///
     /// # Errors
     /// The reason why the body is not complete.
@@ -104,7 +104,7 @@ impl BodyBudget {
                 return Err(Incomplete::TooLarge);
             }
             room.grow(self, received).await?;
-            // Most bodies come in one part, which is not copied.
+            // Most bodies arrive in one part, which is not copied.
             if first.is_empty() && all.is_empty() {
                 first = part;
             } else {
@@ -147,7 +147,8 @@ async fn take(
     let taken = match Arc::clone(from).try_acquire_many_owned(units) {
         Ok(taken) => taken,
         Err(_) => {
-            // Large bodies that have arrived in part wait for each other. Some give up sooner, and the others go on.
+            // Large bodies that have arrived in part wait for each other. Random limits let some give up, so that
+            // others finish.
             let patience = wait.mul_f64(rand::random_range(0.1..=1.0));
             let waited = timeout(patience, Arc::clone(from).acquire_many_owned(units)).await;
             waited.map_err(|_| Incomplete::NoRoom(no_room()))?.expect("nobody closes the room")

@@ -63,7 +63,7 @@ tokio::task_local! {
     static CURRENT: Class;
 }
 
-/// Runs `work`, whose calls count as `class`.
+/// Runs `work` with its outgoing calls in `class`.
 pub async fn scope<F: Future>(class: Class, work: F) -> F::Output {
     CURRENT.scope(class, work).await
 }

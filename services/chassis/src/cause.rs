@@ -1,6 +1,6 @@
 //! How an error reads that ends a program.
 
-/// The text of an error with its root cause first, in plain words, and then what it was the cause of, from the outside in:
+/// The text of an error with its root cause first, in plain words, followed by the contexts from the outside in:
 /// `Address already in use (gateway.listen: cannot listen on 127.0.0.1:7700)`.
 pub fn cause_first(error: &anyhow::Error) -> String {
     let chain: Vec<_> = error.chain().map(ToString::to_string).collect();

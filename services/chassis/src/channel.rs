@@ -15,7 +15,7 @@ use crate::{call_class, failpoint::Passing, request_id};
 
 mod addresses;
 
-/// A connection that carries request ids on. It connects when it is first used and again when it broke.
+/// A connection that forwards request ids. It connects at its first use, and reconnects when it broke.
 pub type Channel = Passing<InterceptedService<transport::Channel, Carry>>;
 
 /// Puts the current request id and the class on every outgoing call.
@@ -35,15 +35,15 @@ impl Interceptor for Carry {
 /// How long a connection attempt may take before it counts as failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Without pings a client waits for ever on a connection whose other end vanished. Two seconds is well below
-/// what people notice, and one ping in two seconds costs nothing.
+/// Without pings a client waits for ever on a connection whose other end vanished. Two seconds is well below human
+/// notice, and one ping in two seconds costs nothing.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 /// Windows wide enough that a stream of pages is not paced by round trips.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// No window of the connection as a whole, so to speak: what one call does not take in would keep all others from
-/// being answered. What may pile up is bounded by the window of each stream, and by how many there may be.
+/// Effectively no window of the connection as a whole: one unread call would block the answers of all others. Memory is
+/// bounded by the window of each stream, and by the number of streams.
 const CONNECTION_WINDOW: u32 = i32::MAX.cast_unsigned();
 
 /// Largest message that is taken or given: a batch of the largest size BOS allows, with kilobytes each.
@@ -89,11 +89,11 @@ fn endpoint(url: &str) -> anyhow::Result<Endpoint> {
         .initial_connection_window_size(CONNECTION_WINDOW))
 }
 
-/// Waits for the answer to `call` no longer than `deadline`. Whether a peer that is silent for so long has done
-/// what it was asked is not known.
+/// Waits for the answer to `call` no longer than `deadline`. After a deadline the outcome is in doubt: the peer may
+/// have done its work.
 ///
 /// # Errors
-/// What the peer said, or `DEADLINE_EXCEEDED` when it said nothing.
+/// The peer's error, or `DEADLINE_EXCEEDED` without an answer.
 pub async fn within<T>(
     deadline: Duration,
     call: impl Future<Output = Result<T, Status>>,

@@ -8,7 +8,7 @@ use std::{
 use domain::core::time::{Steady, Timestamp};
 use parking_lot::Mutex;
 
-/// How often the wall clock is looked at, at most.
+/// Shortest time between two readings of the wall clock.
 const LOOKS: Duration = Duration::from_secs(1);
 
 static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
@@ -19,8 +19,8 @@ pub fn now() -> Timestamp {
     of_this_host(Clock::now)
 }
 
-/// Has the clock of this process go on from `stamp`, which it gave in an earlier life: then nothing on record lies in
-/// the future, and what has waited since then goes on waiting. Changes nothing if `stamp` lies in the past.
+/// Continues this process's clock from `stamp`, which the clock gave in an earlier life: then nothing on record lies in
+/// the future, and waits keep their beginnings. Changes nothing if `stamp` lies in the past.
 pub fn not_before(stamp: Timestamp) {
     of_this_host(|clock| clock.not_before(stamp));
 }
@@ -38,7 +38,7 @@ fn of_this_host<A>(look: impl FnOnce(&Clock) -> A) -> A {
     }
 }
 
-/// Gives the clock of the simulated process that is doing something.
+/// Returns the clock of the simulated process that is running.
 #[cfg(feature = "simulation")]
 pub type Clocks = fn() -> std::sync::Arc<Clock>;
 

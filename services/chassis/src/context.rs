@@ -1,4 +1,4 @@
-//! What a part gets when it starts.
+//! The environment that a part starts in.
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ pub struct Context {
     pub settings: Arc<Settings>,
     /// Where a part spawns its tasks.
     pub tasks: Tasks,
-    /// What is heard from other replicas.
+    /// Hints from other replicas.
     pub hubs: Hubs,
     /// Copies of resources that the parts of a process share, such as its mirrors.
     pub shared: SharedValues,
@@ -27,7 +27,7 @@ pub struct Context {
     pub capacity: Capacity,
     /// The bytes that streams may hold, which the parts of a process share.
     pub streams: StreamBudget,
-    /// What this host keeps, in place of every database.
+    /// Disk in memory of this host, in place of every database.
     #[cfg(feature = "simulation")]
     pub disk: Option<crate::simulation::Disk>,
 }
@@ -57,12 +57,11 @@ impl Context {
         Self { health: Health::default(), ..self.clone() }
     }
 
-    /// Runs `serving`, which ends by itself when shutdown is asked for and every client is done. A client that
-    /// listens no more is never done, so clients get half of the grace period; the other half is for what
-    /// they leave behind.
+    /// Runs `serving`, which ends by itself at shutdown once every client is done. A client that stopped reading is
+    /// never done, so clients get half of the grace period; the other half is for the work that they leave behind.
     ///
     /// # Errors
-    /// What `serving` ended with.
+    /// The error of `serving`.
     pub async fn finish_calls<E>(&self, serving: impl Future<Output = Result<(), E>>) -> Result<(), E> {
         let grace = Duration::from_secs(self.settings.shutdown_grace_seconds.into());
         let out_of_patience = async {
@@ -78,14 +77,14 @@ impl Context {
         }
     }
 
-    /// Address of the database of `part`: the one that is set, or an SQLite file in the data directory,
-    /// which is created.
+    /// Address of the database of `part`: the configured one, or an SQLite file in the data directory, which is
+    /// created.
     ///
     /// # Errors
-    /// When what is set is no address of a database, or the directory cannot be created or written.
+    /// When `set` is no address of a database, or the directory cannot be created or written.
     pub fn database_url(&self, part: &str, set: &str) -> anyhow::Result<String> {
         if !set.is_empty() {
-            // What is set is not repeated: it may hold a password.
+            // The error omits `set`, which may hold a password.
             let known =
                 ["postgres://", "postgresql://", "sqlite:"].iter().any(|scheme| set.starts_with(scheme));
             anyhow::ensure!(
@@ -103,7 +102,7 @@ impl Context {
     }
 }
 
-/// Creates and removes a file, because permissions alone do not tell whether a directory can be written.
+/// Creates and removes a file, because permissions alone do not show whether a directory is writable.
 fn check_writable(directory: &Path) -> std::io::Result<()> {
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     std::fs::write(&probe, b"")?;
@@ -117,7 +116,7 @@ const SEND_BUFFER: u32 = 256 << 10;
 /// Connections that may wait until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// Listens on `address`; `key` is the setting that it came from.
+/// Listens on `address` of the setting `key`.
 ///
 /// # Errors
 /// Names the address and the setting, for example when the port is in use.

@@ -30,20 +30,20 @@ use crate::failpoint;
 pub use absent::NO_DATABASE;
 pub use schema::{ADDITIVE, LedgerTables};
 
-/// Rows in one statement of SQLite. It takes thousands of parameters, but longer statements are no faster, and what was
-/// written last with each of those that are kept prepared stays in memory with it.
+/// Rows in one statement of SQLite. It takes thousands of parameters, but longer statements are no faster, and each
+/// prepared statement keeps its last parameters in memory.
 const ROWS: usize = 100;
 
 /// Statements that a connection to SQLite keeps prepared: the few that every commit needs, for some sizes. Commits of a
-/// boot have hundreds of sizes, and few of them come again soon.
+/// boot have hundreds of sizes, of which few recur soon.
 const PREPARED: usize = 16;
 
-/// Memory for pages that a connection to SQLite has read or is about to write, as it wants it told: in KiB, with a minus.
-/// All that is read again and again is in memory anyway, and a commit that needs more writes pages a little earlier.
+/// SQLite's page cache for a connection, in its own notation: KiB, with a minus. Hot data is in memory anyway, and a
+/// commit that needs more writes pages a little earlier.
 const CACHE: &str = "-512";
 
-/// Rows that are read at a time. The driver of SQLite keeps a row in many small pieces, with the allocator of the system,
-/// which gives back little of what a whole table takes.
+/// Rows that are read at a time. The driver of SQLite splits a row into many small allocations of the system's
+/// allocator, which returns little of the memory of a whole table.
 const ROWS_READ: u64 = 2_000;
 
 /// How long to wait for a connection before a write counts as failed.
@@ -52,14 +52,14 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// After how long without use a connection is tried before it is used.
 const TEST_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a statement waits for a lock. Nobody holds one for longer who has not hung.
+/// Limit of a statement's wait for a lock. Any transaction that holds one for longer hangs.
 const LOCK_TIMEOUT: &str = "5s";
 
 /// After how long the server ends a transaction in which nothing is asked: a replica that was stopped within one
 /// must not keep the others from writing.
 const IDLE_TIMEOUT: &str = "5s";
 
-/// After how long the server gives up a statement.
+/// Limit of a statement on the server.
 const STATEMENT_TIMEOUT: &str = "30s";
 
 /// How long a connection that is given back may take to answer before it is closed.
@@ -72,8 +72,8 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSettings {
-    /// Most connections of a part to PostgreSQL for its reads and writes. Three more are reserved: for hints and
-    /// looks at what other replicas have written, and for leases. SQLite always has one.
+    /// Most connections of a part to PostgreSQL for its reads and writes. Three more are reserved: for hints, for polls
+    /// of other replicas' commits, and for leases. SQLite always has one.
     pub connections: u32,
 }
 
@@ -91,7 +91,7 @@ pub async fn connect<M: MigratorTrait>(url: &str) -> anyhow::Result<DatabaseConn
     connect_as::<M>(url, &DatabaseSettings::default()).await
 }
 
-/// Connects to `url` as `settings` say and brings its tables up to date.
+/// Connects to `url` with `settings` and migrates the tables.
 ///
 /// # Errors
 /// When the database cannot be reached or migrated.
@@ -139,7 +139,7 @@ pub async fn connect_as<M: MigratorTrait>(
             return Err(cause.context(format!("database {}", without_password(url))));
         }
     };
-    // It is called after every statement. In release builds there is nothing to call.
+    // The callback runs after every statement. Release builds have no failpoints to pass.
     if cfg!(debug_assertions) {
         database.set_metric_callback(|_| failpoint::pass(format_args!("database.statement")));
     }
@@ -150,8 +150,8 @@ pub async fn connect_as<M: MigratorTrait>(
     Ok(database)
 }
 
-/// Why the database cannot be connected to. The pool retries while a server refuses connections, and in the end only says
-/// that it ran out of time; a single connection says why.
+/// The reason why the database cannot be connected to. The pool retries refused connections, and in the end only
+/// reports a timeout; a single connection shows the reason.
 async fn connection_error(url: &str, error: DbErr) -> anyhow::Error {
     if url.starts_with("sqlite:") {
         return error.into();
@@ -162,9 +162,9 @@ async fn connection_error(url: &str, error: DbErr) -> anyhow::Error {
     }
 }
 
-/// SQLite has the index of its log in a file that it writes to as memory. It makes sure beforehand that there is room for
-/// a block in each page of it. Where several blocks make a page the others may find none on a full disk, and then the
-/// system ends the process.
+/// SQLite maps the index of its log into memory. It makes sure beforehand that there is room for a block in each page
+/// of the file. Where several blocks make a page the others may find none on a full disk, and then the system ends the
+/// process.
 fn look_at_blocks(file: &Path) {
     let size = std::fs::metadata(file).map_or(PAGE, |file| file.blksize());
     if size < PAGE {
@@ -173,9 +173,9 @@ fn look_at_blocks(file: &Path) {
     }
 }
 
-/// A committed write must survive a power cut, whatever is the default of the server. A server that does even more
-/// is left alone. A connection on which nothing comes back does not keep its place in the pool: the pool itself would
-/// wait for it until the system gives it up, after a quarter of an hour.
+/// Options by which a committed write survives a power cut, whatever the server's default; a stricter server is left
+/// alone. A connection that got no answer leaves the pool: the pool itself would wait for it until the system gives it
+/// up, after a quarter of an hour.
 fn durable(options: PgPoolOptions) -> PgPoolOptions {
     let options = options.after_release(|connection, _| {
         Box::pin(async move {
@@ -193,13 +193,13 @@ fn durable(options: PgPoolOptions) -> PgPoolOptions {
     })
 }
 
-/// A connection that still counts as within a transaction when nobody uses it any more is closed. On a full disk a
-/// commit fails, SQLite rolls back by itself, and the driver's own rollback then fails as well; from there on driver
-/// and database disagree, and a later commit may be acknowledged that ends nothing and is lost with the process.
+/// Closes connections that are returned within a transaction. On a full disk a commit fails, SQLite rolls back by
+/// itself, and the driver's own rollback then fails as well; from there on driver and database disagree, and a later
+/// commit may be acknowledged without effect and be lost with the process.
 fn whole(options: PoolOptions<Sqlite>) -> PoolOptions<Sqlite> {
     options.after_release(|connection, _| {
         Box::pin(async move {
-            // A rollback that nobody waited for is over once this is answered.
+            // The ping's answer follows that of any rollback in flight.
             connection.ping().await?;
             Ok(!connection.is_in_transaction())
         })
@@ -211,8 +211,8 @@ pub fn is_shared(database: &DatabaseConnection) -> bool {
     database.get_database_backend() == DbBackend::Postgres
 }
 
-/// A pool of its own for the same database, which must be shared: whoever uses it never waits for other users of
-/// `database`. It connects when it is first used.
+/// A pool of its own for the same shared database: its users never wait for other users of `database`. The pool
+/// connects at its first use.
 pub(crate) fn reserved(database: &DatabaseConnection, connections: u32) -> DatabaseConnection {
     let options = PgConnectOptions::clone(&database.get_postgres_connection_pool().connect_options());
     let pool = durable(PgPoolOptions::new())
@@ -225,7 +225,7 @@ pub(crate) fn reserved(database: &DatabaseConnection, connections: u32) -> Datab
 /// Inserts rows, or overwrites those whose `key` exists.
 ///
 /// # Errors
-/// As the database says; the caller's transaction is then of no more use.
+/// Errors of the database; the caller's transaction is then unusable.
 pub async fn upsert<E, A>(on: &impl ConnectionTrait, key: E::Column, rows: Vec<A>) -> Result<(), DbErr>
 where
     E: EntityTrait,
@@ -249,7 +249,7 @@ where
 /// Deletes the rows whose `key` is one of `keys`.
 ///
 /// # Errors
-/// As the database says; the caller's transaction is then of no more use.
+/// Errors of the database; the caller's transaction is then unusable.
 pub async fn delete<E: EntityTrait>(
     on: &impl ConnectionTrait,
     key: E::Column,
@@ -265,7 +265,7 @@ pub async fn delete<E: EntityTrait>(
     Ok(())
 }
 
-/// A row that does not hold what it should. It is left where it is, and everything else is served.
+/// An unreadable row. It stays in place, and all others are served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} '{key}' is unreadable: {why}")]
 pub struct Unreadable {
@@ -273,20 +273,20 @@ pub struct Unreadable {
     pub kind: String,
     /// Key of the row.
     pub key: String,
-    /// What is wrong with it.
+    /// The error of its content.
     pub why: String,
 }
 
-/// A row of `kind` that does not hold what it should.
+/// An unreadable row of `kind`.
 pub fn unreadable(kind: &str, key: &str, why: impl Display) -> Unreadable {
     Unreadable { kind: kind.to_owned(), key: key.to_owned(), why: why.to_string() }
 }
 
-/// What `read` makes of each row that was changed after revision `after`; every row for none. `revision` is the column that
-/// tells. Of a large table no more than some thousand rows are in memory at a time, beside what was made of the others.
+/// Applies `read` to each row changed after revision `after`, or to every row for none; `revision` is the column of the
+/// revision. Of a large table, at most some thousand rows are in memory at a time beside the results.
 ///
 /// # Errors
-/// As the database says.
+/// Errors of the database.
 pub async fn rows<E: EntityTrait, T>(
     on: &impl ConnectionTrait,
     revision: E::Column,
@@ -315,8 +315,7 @@ where
     }
 }
 
-/// Whether the database may well do what it refused if it is asked again at once: transactions got into each other's
-/// way.
+/// Whether the database may accept the refused statement at once in a new attempt: transactions collided.
 pub fn is_transient(error: &DbErr) -> bool {
     const POSTGRES: [&str; 3] = ["40001", "40P01", "55P03"];
     // Busy and locked; the code of SQLite has the reason in its upper bits.
@@ -339,7 +338,7 @@ pub fn is_broken(error: &DbErr) -> bool {
     }
 }
 
-/// Whether the database itself said that nothing of the transaction will be there: any other error may hide a commit.
+/// Whether the database itself reported that the transaction has no effect: any other error may hide a commit.
 pub fn is_definite(error: &DbErr) -> bool {
     let Some(error) = refusal(error) else { return false };
     let postgres = error.try_downcast_ref::<PgDatabaseError>().is_some();
@@ -347,10 +346,10 @@ pub fn is_definite(error: &DbErr) -> bool {
     postgres && !error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
 }
 
-/// Whether a write was refused because the database is in trouble, and not because of what was written: another one would be
-/// refused as well.
+/// Whether a write was refused because of the database's state, and not because of its content: any other write would
+/// be refused as well.
 pub(crate) fn is_in_trouble(error: &DbErr) -> bool {
-    // Beside what is wrong with data or a statement or too large for it, the classes of transactions that got into each other's way.
+    // Classes of faulty data, faulty statements and exceeded limits, and of collided transactions.
     const POSTGRES: [&str; 6] = ["21", "22", "23", "40", "42", "54"];
     const NOT_PERMITTED: &str = "42501";
     // A statement that is none, too much for a row, a constraint, a value of the wrong kind, misuse, no such parameter.
@@ -363,7 +362,7 @@ pub(crate) fn is_in_trouble(error: &DbErr) -> bool {
     }
 }
 
-/// Whether the database cannot be reached, so that it gives nothing either: it is cut off, takes no connection, or not
+/// Whether the database cannot be reached, so that reads fail too: it is cut off, accepts no connection, or is not
 /// ours.
 pub(crate) fn is_away(error: &DbErr) -> bool {
     const POSTGRES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
@@ -373,19 +372,19 @@ pub(crate) fn is_away(error: &DbErr) -> bool {
     postgres && POSTGRES.iter().any(|class| code.starts_with(class))
 }
 
-/// Whether no word of the database was heard.
+/// Whether the connection failed without an answer of the database.
 fn is_cut_off(error: &DbErr) -> bool {
     matches!(error, DbErr::Conn(_) | DbErr::ConnectionAcquire(_))
         || is_broken(error)
         || matches!(runtime(error), Some(sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_)))
 }
 
-/// What a database that does not answer would say.
+/// The error in place of an answer from a silent database.
 pub(crate) fn silent() -> DbErr {
     DbErr::Conn(RuntimeErr::Internal("the database does not answer".to_owned()))
 }
 
-/// What the database said, if the error came from it.
+/// The database's own error, if the error came from it.
 fn refusal(error: &DbErr) -> Option<&dyn DatabaseError> {
     runtime(error)?.as_database_error()
 }
@@ -399,8 +398,8 @@ fn runtime(error: &DbErr) -> Option<&sqlx::Error> {
     }
 }
 
-/// `url` without what opens the database: its user, and its parameters, of which one may be the password. The path of
-/// an SQLite file is no secret.
+/// `url` without credentials: without its user, and without its parameters, of which one may be the password. The path
+/// of an SQLite file is no secret.
 pub(crate) fn without_password(url: &str) -> String {
     if url.is_empty() || url.starts_with("sqlite:") {
         return url.to_owned();
@@ -432,8 +431,7 @@ mod tests {
         }
     }
 
-    /// What SQLite does by itself when a commit does not fit on the disk any more, and what it then does to the end of
-    /// a savepoint.
+    /// SQLite rolls back by itself when a commit does not fit on the disk, and then refuses the end of a savepoint.
     #[tokio::test]
     async fn a_transaction_that_the_database_has_ended_by_itself_takes_no_later_commit_with_it() {
         let directory = tempfile::tempdir().unwrap();

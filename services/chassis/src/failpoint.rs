@@ -1,12 +1,12 @@
-//! Points at which a test has the process die, to see that it goes on from what is durable.
+//! Points at which a test aborts the process, to check that it recovers from durable state.
 //!
-//! A point lies on either side of everything that has an effect outside the process: every call of an upstream,
-//! every gRPC call, every commit, every statement; and where a step of a protocol has been recorded. A test names a
-//! directory in [`DIRECTORY`]. A process writes the name of each point that it passes there, into `passed`, a line each
-//! time; and it aborts at the point `NAME` if there is a file `armed/NAME`, which it removes first, so that the process
-//! in its place lives on. The number in that file says at which time: 1 for the next.
+//! A point lies on either side of every effect outside the process: every call of an upstream, every gRPC call, every
+//! commit, every statement; and wherever a step of a protocol has been recorded. A test names a directory in
+//! [`DIRECTORY`]. A process appends the name of each passed point to the file `passed` there; and it aborts at the
+//! point `NAME` if the file `armed/NAME` exists, which it removes first, so that its replacement lives on. The number
+//! in that file counts passes: 1 for the next.
 //!
-//! In release builds none of this exists. `services/decisions/0013-failpoints.md` says why it is made here.
+//! Release builds contain none of this. `services/decisions/0013-failpoints.md` gives the reasons.
 
 use std::fmt;
 #[cfg(debug_assertions)]
@@ -35,7 +35,7 @@ pub fn pass(name: fmt::Arguments<'_>) {
     }
 }
 
-/// Nothing.
+/// Does nothing.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn pass(_: fmt::Arguments<'_>) {}
@@ -83,8 +83,7 @@ impl Points {
     }
 }
 
-/// A client whose calls pass `SERVICE.METHOD.before`, and `SERVICE.METHOD.after` once an answer begins or there is
-/// none.
+/// A client whose calls pass `SERVICE.METHOD.before`, and `SERVICE.METHOD.after` once an answer begins or is missing.
 #[derive(Debug, Clone)]
 pub struct Passing<S>(pub(crate) S);
 
@@ -140,8 +139,8 @@ where
     }
 }
 
-/// `SERVICE.METHOD` for a path such as `/reveille.power.v1.PowerService/ListTransitions`; none for what is no call of a
-/// method, as a question about health over HTTP, which comes at any time.
+/// `SERVICE.METHOD` for a path such as `/reveille.power.v1.PowerService/ListTransitions`; none for other paths, such as
+/// health checks over HTTP, which arrive at any time.
 #[cfg(debug_assertions)]
 fn method(path: &str) -> Option<String> {
     let (_, service_and_method) = path.rsplit_once('.')?;

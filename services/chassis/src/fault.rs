@@ -1,6 +1,6 @@
-//! What can go wrong with a call, mapped once each way between services and the wire.
+//! Failures of calls, mapped once each way between services and the wire.
 //!
-//! The kinds of resource are words, not variants: a new kind needs nothing here.
+//! Kinds of resource are words, not variants: a new kind needs no change here.
 
 use std::{collections::HashMap, error::Error as _, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::cause;
 /// Domain of the reasons in `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "reveille";
 
-/// Why a call failed, by what its caller can do about it.
+/// Failure of a call, by the caller's possible reaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// There is no such resource.
@@ -45,29 +45,29 @@ pub enum Fault {
         /// Why it is not possible now.
         reason: String,
     },
-    /// Something that is needed does not answer; try again later.
+    /// A dependency does not answer; try again later.
     #[error("{what}: {reason}")]
     Unavailable {
-        /// What does not answer, such as `database` or `inventory`.
+        /// The dependency, such as `database` or `inventory`.
         what: String,
-        /// What is known about why.
+        /// The known reason.
         reason: String,
     },
     /// There is too much to do already, and nothing was done about this call; try again after a while.
     #[error("{reason}")]
     Busy {
-        /// What there is too much of.
+        /// The exhausted resource.
         reason: String,
         /// How long to wait before trying again.
         retry_after: Duration,
     },
-    /// The leases under which this was decided are over, and nothing was done; whoever has them now decides.
+    /// The leases of the decision have expired, and nothing was done; their new holder decides.
     #[error("the leases of {part} under which this was decided are over")]
     Stale {
-        /// Whose work the leases share.
+        /// The part whose work the leases cover.
         part: String,
     },
-    /// The watch cannot go on from that revision; start over.
+    /// The watch cannot resume from that revision; start over.
     #[error("revision {0} cannot be resumed from")]
     ResumeExpired(u64),
     /// A defect; the caller can only report it.
@@ -81,7 +81,7 @@ impl Fault {
         Self::NotFound { kind: kind.into(), name: name.into() }
     }
 
-    /// `what` does not answer.
+    /// A fault of `what`, which does not answer.
     pub fn unavailable(what: &str, reason: impl std::fmt::Display) -> Self {
         Self::Unavailable { what: what.into(), reason: reason.to_string() }
     }
@@ -106,7 +106,7 @@ impl Fault {
         }
     }
 
-    /// What the caller is told beside the text.
+    /// Details for the caller beside the text.
     fn details(&self, reason: &str) -> ErrorDetails {
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
         match self {
@@ -171,13 +171,13 @@ impl From<Status> for Fault {
 }
 
 impl Fault {
-    /// What a status means that no service of the mesh wrote, such as one from the transport.
+    /// Maps a status that no service of the mesh wrote, such as one from the transport.
     fn without_details(status: &Status) -> Self {
         match status.code() {
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::ResourceExhausted => {
                 Self::unavailable("service", transport_words(status))
             }
-            // Nobody sent this one: the connection broke while the answer was on its way.
+            // No peer sent this status: the connection broke while the answer was on its way.
             Code::Unknown if status.source().is_some() => {
                 Self::unavailable("service", transport_words(status))
             }
@@ -187,7 +187,7 @@ impl Fault {
     }
 }
 
-/// What happened to a call. Where the connection is to blame, the libraries above it only say that they saw an error.
+/// The reason of a transport error. For a broken connection the libraries above it only report "error".
 fn transport_words(status: &Status) -> String {
     status.source().map_or_else(|| status.message().to_owned(), cause::root)
 }
@@ -217,7 +217,7 @@ mod tests {
         let broken = std::io::Error::from_raw_os_error(32);
         let expected = Fault::unavailable("service", "Broken pipe");
         assert_eq!(Fault::from(Status::from_error(broken.into())), expected);
-        // What a service says is its own word.
+        // A status without a source is the service's own.
         assert!(matches!(Fault::from(Status::unknown("no idea")), Fault::Internal(_)));
     }
 

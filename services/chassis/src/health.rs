@@ -1,15 +1,14 @@
-//! Whether a part can do its work: it has started, does not stop, and its database takes writes and, where replicas
-//! share it, renewals of leases.
+//! Readiness of a part: it has started, is not stopping, and its database accepts writes and, where replicas share it,
+//! renewals of leases.
 //!
-//! Each of the two is told by its own outcome alone: they have connections of their own, of which one may be refused while
-//! the others work. Leases are renewed every few seconds, so the last renewal tells. Of writes the last one that anybody
-//! asked for does. Once one was refused, a trial write is tried again and again until it goes through, so that the part
-//! is ready again also when nobody writes. While writes go through nothing is tried: a database
-//! that nobody writes to is taken to be as it was.
+//! Each of the two is judged by its own last outcome: they have connections of their own, of which one may be refused
+//! while the other works. Leases are renewed every few seconds. After a refused write, trial writes continue until one
+//! succeeds, so that the part recovers also without any caller. While writes succeed nothing is tried: an idle database
+//! counts as unchanged.
 //!
-//! Two questions are told apart: whether a part is *ready*, and whether it has *started*. A database without room is the
-//! same for every replica, so who takes all of them out of service for it takes the reads away as well and gains
-//! nothing. Whoever does such things asks for the second.
+//! *Ready* and *started* are separate answers. A database without room is the same for every replica, so removing all
+//! of them from service would lose the reads as well and gain nothing. A load balancer that removes replicas should ask
+//! for *started*.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -30,25 +29,25 @@ pub struct Health(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: watch::Sender<State>,
-    /// Of which the ledgers are whose writes are tried again.
+    /// Kinds of the ledgers with trial writes.
     kinds: Mutex<Vec<&'static str>>,
 }
 
-/// What a part asks of its database.
+/// Work of a part that needs its database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// To take what ledgers write.
+    /// Accepting the ledgers' writes.
     Writes,
     /// To renew leases.
     Leases,
 }
 
-/// What is known.
+/// The state of a part and its database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
     stage: Stage,
     writes: Option<Trouble>,
-    /// Writes that were refused since one that somebody asked for went through.
+    /// Refused writes since the last successful one, trials excluded.
     refusals: u32,
     leases: Option<Trouble>,
 }
@@ -61,11 +60,11 @@ enum Stage {
     Stopping,
 }
 
-/// What keeps work from being done.
+/// Trouble that prevents work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Trouble {
     work: Work,
-    /// Whether no word of the database is heard.
+    /// Whether the database does not answer.
     is_away: bool,
     since: Timestamp,
     error: String,
@@ -101,7 +100,8 @@ impl State {
         }
     }
 
-    /// It was refused. What came first is told until it is over, with the newest reason. Gives whether this is the first.
+    /// Notes a refusal. The beginning of the trouble is kept until it ends, the reason is replaced. Returns whether
+    /// this refusal is the first.
     fn refused(&mut self, work: Work, now: Timestamp, is_away: bool, error: String) -> bool {
         if work == Work::Writes {
             self.refusals = self.refusals.saturating_add(1);
@@ -111,13 +111,13 @@ impl State {
         trouble.replace(Trouble { work, is_away, since, error }).is_none()
     }
 
-    /// A try of a write went through. It needed as much room as most writes do, and a larger one may be refused again:
-    /// that goes on to count, so that there is more and more time between the tries.
+    /// Notes a successful trial. The trial needed as much room as most writes do, and a larger write may be refused
+    /// again: that counts on, so that trials become less frequent.
     fn tried(&mut self) -> bool {
         self.writes.take().is_some()
     }
 
-    /// What somebody asked for went through.
+    /// Notes a success other than a trial.
     fn took(&mut self, work: Work) -> bool {
         if work == Work::Writes {
             self.refusals = 0;
@@ -127,7 +127,7 @@ impl State {
 }
 
 impl Health {
-    /// Says that the part has started: it can do its work unless its database is in trouble.
+    /// Marks the part as started: ready unless its database is in trouble.
     pub(crate) fn started(&self) {
         self.0.state.send_if_modified(|state| {
             let is_starting = state.stage == Stage::Starting;
@@ -138,12 +138,12 @@ impl Health {
         });
     }
 
-    /// Says that the part stops: from now on it can do its work no more, and counts as not started.
+    /// Marks the part as stopping: neither ready nor started from now on.
     pub(crate) fn stopping(&self) {
         self.0.state.send_modify(|state| state.stage = Stage::Stopping);
     }
 
-    /// Whether the part has started and does not stop, whatever its database does.
+    /// Whether the part has started and is not stopping, whatever its database does.
     pub(crate) fn has_started(&self) -> bool {
         self.0.state.borrow().stage == Stage::Started
     }
@@ -151,22 +151,22 @@ impl Health {
     /// Whether the part can do all of its work.
     ///
     /// # Errors
-    /// Says why not.
+    /// The reason why not.
     pub(crate) fn ready(&self) -> Result<(), String> {
         self.0.state.borrow().ready()
     }
 
-    /// Tells when an answer of [`Self::has_started`] or [`Self::ready`] may be another than before.
+    /// Signals possible changes of [`Self::has_started`] and [`Self::ready`].
     pub(crate) fn changes(&self) -> Changes {
         Changes(self.0.state.subscribe())
     }
 
-    /// What was asked for was committed.
+    /// Notes committed work.
     pub(crate) fn took(&self, work: Work) {
         self.settle(work, |state| state.took(work));
     }
 
-    /// The database of the part refused this work, for no fault of what was written.
+    /// Notes work that the part's database refused, for no fault of its content.
     pub(crate) fn refused(&self, work: Work, error: &DbErr) {
         let is_away = database::is_away(error);
         self.0.state.send_modify(|state| {
@@ -222,14 +222,14 @@ impl Health {
     }
 }
 
-/// Tells when to ask again.
+/// Signal of possible changes.
 pub(crate) struct Changes(watch::Receiver<State>);
 
 impl Changes {
     /// Returns when an answer may have changed since this was called last.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
-            // Whoever asks keeps what is asked alive.
+            // The holder of this signal keeps the sender alive.
             std::future::pending::<()>().await;
         }
     }
@@ -247,10 +247,10 @@ mod tests {
         Timestamp(seconds * 1000)
     }
 
-    /// A change, and what it is called.
+    /// A change of the state, and its name.
     type Step<'a> = (&'a str, &'a dyn Fn(&mut State));
 
-    /// What a part tells after each of these changes.
+    /// The readiness after each of these changes.
     fn table(steps: &[Step<'_>]) -> String {
         let (mut table, mut state) = (String::new(), State::default());
         for (name, change) in steps {

@@ -1,7 +1,7 @@
-//! What replicas that share a database tell one another: that something is worth looking at, never what.
+//! Hints between replicas that share a database: a kind has changed, never how.
 //!
-//! One task for each database listens to the hints of other replicas. Hints may be lost, so it also looks every
-//! second where every kind stands, in one small query.
+//! One task for each database listens to the hints of other replicas. Hints may be lost, so it also polls the revisions
+//! of all kinds every second, in one small query.
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -25,10 +25,10 @@ mod simulated;
 /// The channel of hints. A payload is a topic, for a kind followed by the revision it has reached.
 pub(crate) const CHANNEL: &str = "reveille";
 
-/// How often to look where every kind stands, in case that a hint was lost.
+/// Period of the poll of all revisions, in case a hint was lost.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long a look may take before the connection is given up.
+/// Limit of a poll, after which the connection is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The databases that the parts of this process share with other replicas. Clones share it.
@@ -39,25 +39,25 @@ pub struct Hubs {
     of_disk: Arc<std::sync::OnceLock<Arc<Hub>>>,
 }
 
-/// What is heard from the other replicas on one database.
+/// Hints from the other replicas on one database.
 #[derive(Default)]
 pub(crate) struct Hub {
     topics: Mutex<HashMap<String, watch::Sender<u64>>>,
-    /// When the last look began that told where every kind stands; none: there was none.
+    /// Beginning of the last poll of all revisions that succeeded; none: no poll yet.
     looked: Mutex<Option<Instant>>,
 }
 
-/// The connections over which is heard what a hub tells.
+/// The connections that feed a hub.
 pub(crate) struct Line {
     pub(crate) hub: Arc<Hub>,
-    /// Shared by all clones of a pool, and so tells it from others.
+    /// Shared by all clones of a pool, and so identifies the pool.
     identity: Arc<PgConnectOptions>,
-    /// A connection of its own: however busy the others are, reads are fresh. Hints come on one more.
+    /// A connection of its own, so that reads are fresh under any load. Another one receives hints.
     pub(crate) database: DatabaseConnection,
 }
 
 impl Hubs {
-    /// The line to `database`, which must be shared; its task starts with the first one who asks.
+    /// The line to the shared `database`; its task starts at the first call.
     pub(crate) fn of(&self, tasks: &Tasks, database: &DatabaseConnection) -> Arc<Line> {
         let identity = database.get_postgres_connection_pool().connect_options();
         let mut lines = self.lines.lock();
@@ -71,7 +71,7 @@ impl Hubs {
         line
     }
 
-    /// The same for a disk in memory, of which a context has one.
+    /// The hub of a disk in memory, of which a context has one.
     #[cfg(feature = "simulation")]
     pub(crate) fn of_disk(&self, tasks: &Tasks, disk: &Disk) -> Arc<Hub> {
         let start = || {
@@ -90,7 +90,7 @@ impl Line {
         loop {
             let Err(error) = self.listen(&mut failures).await;
             failures += 1;
-            tracing::warn!(%error, "cannot hear of other replicas");
+            tracing::warn!(%error, "no hints from other replicas");
             tokio::time::sleep(pause::after(failures)).await;
         }
     }
@@ -140,7 +140,7 @@ impl Line {
 }
 
 impl Hub {
-    /// The newest revision that was heard of a kind; for any other topic a number that changes with every hint.
+    /// The newest revision of a kind in hints; for any other topic a number that changes with every hint.
     pub(crate) fn subscribe(&self, topic: &str) -> watch::Receiver<u64> {
         let mut topics = self.topics.lock();
         topics.entry(topic.to_owned()).or_insert_with(|| watch::Sender::new(0)).subscribe()
@@ -153,7 +153,7 @@ impl Hub {
         }
     }
 
-    /// Passes a hint on to who subscribed to its topic.
+    /// Forwards a hint to the subscribers of its topic.
     pub(crate) fn tell(&self, topic: &str, revision: Option<u64>) {
         let topics = self.topics.lock();
         let Some(told) = topics.get(topic) else { return };
@@ -165,7 +165,7 @@ impl Hub {
         }
     }
 
-    /// Where every kind stood at `began` was told.
+    /// Notes a poll of all revisions that began at `began`.
     pub(crate) fn looked(&self, began: Instant) {
         *self.looked.lock() = Some(began);
     }
@@ -176,7 +176,7 @@ impl Hub {
         self.topics.lock().get(kind).map(|told| *told.borrow())
     }
 
-    /// Whatever was told before may have been missed.
+    /// Wakes all subscribers, because any earlier hint may have been missed.
     pub(crate) fn tell_all(&self) {
         for told in self.topics.lock().values() {
             told.send_modify(|_| {});

@@ -122,7 +122,8 @@ impl OptionsRecord {
 }
 
 impl<T: Table<Kind = OptionsRecord>> Ledger<T> {
-    /// Logs as the options say that this ledger keeps, without end. For their owner, who watches nobody.
+    /// Keeps the process's log level as the options of this ledger set it, without end. For the owner of the options,
+    /// which has no mirror of them.
     pub async fn log_as_they_say(self) -> anyhow::Result<Infallible> {
         let mut changes = pin!(self.follow());
         while let Some(batch) = changes.next().await {
@@ -133,8 +134,8 @@ impl<T: Table<Kind = OptionsRecord>> Ledger<T> {
 }
 
 impl Mirror<OptionsRecord> {
-    /// Starts to follow the options of the component registry behind `channel`: `changed` is told when there are
-    /// others, and the process logs as they say.
+    /// Follows the options of the component registry behind `channel`: calls `changed` after each change, and keeps the
+    /// process's log level as they set it.
     pub fn of_options(
         context: &Context,
         channel: Channel,

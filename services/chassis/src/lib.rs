@@ -1,13 +1,13 @@
-//! What every part of the mesh stands on, so that a service is little more than its rules and its loop.
+//! The foundation of every part of the mesh, so that a service is little more than its rules and its loop.
 //!
 //! - starting and stopping: [`run`], [`Settings`], [`Context`], [`Tasks`], [`serve`], [`health`], [`telemetry`],
 //!   [`clock`]
-//! - being called and calling: [`Fault`], [`Channel`], [`request_id`], [`call_class`], [`admission`] (how many calls of
-//!   a class at a time), [`bodies`] and [`streams`] (how many bytes in and out), [`capacity`] (what the process may have)
-//! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of
-//!   another service's collection), [`work`] (which items need a decision, and when)
-//! - trying again: [`pause`]; giving back what is not needed: [`memory`]; dying where a test wants it: [`failpoint`]
-//! - [`convert`]: the only place that knows both the wire's and the rules' idea of what the mesh shares
+//! - serving and calling: [`Fault`], [`Channel`], [`request_id`], [`call_class`], [`admission`] (concurrent calls of a
+//!   class), [`bodies`] and [`streams`] (bytes in and out), [`capacity`] (resources of the process)
+//! - keeping and sharing state: [`ledger`] (durable collection that can be watched), [`mirror`] (a copy of another
+//!   service's collection), [`work`] (items that need a decision, and when)
+//! - retries: [`pause`]; returning unused memory: [`memory`]; aborting at failpoints: [`failpoint`]
+//! - [`convert`]: the only place that knows both the wire's and the rules' types
 //!
 //! The chassis decides nothing about components or sessions, and knows no upstream.
 
@@ -49,7 +49,7 @@ pub mod work;
 pub use cause::cause_first;
 pub use channel::{Channel, channel, within};
 pub use context::{Context, bind};
-/// How long and how large what people send may be: for whoever describes it, such as the gateway.
+/// Limits of texts and lists in requests, for their documentation, such as the gateway's.
 pub use domain::core::limits;
 pub use fault::Fault;
 pub use listener::Listener;

@@ -1,4 +1,4 @@
-//! What a part listens on: the network of the machine, or, in a simulation, one in memory.
+//! Listening sockets: on the network of the machine, or, in a simulation, in memory.
 
 use std::{
     io,
@@ -35,10 +35,10 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Where it listens, for people.
+    /// Address of the listener, for logs.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report it.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr(),

@@ -5,8 +5,8 @@ use std::{collections::HashMap, hash::Hash};
 /// Entries for which every map may have room.
 const ROOM: usize = 1024;
 
-/// Gives back the room that a map had for a crowd, when most of it has gone; otherwise it would stay as long as the map.
-/// To be called whenever something was removed: what it costs is shared by those who have gone.
+/// Shrinks a map that was large, once most of its entries are gone; otherwise its memory would stay as long as the map.
+/// Call this after each removal: the cost is shared by the removed entries.
 pub fn leave_room<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
     if map.len() < map.capacity() / 8 {
         map.shrink_to(ROOM.max(2 * map.len()));

@@ -29,7 +29,7 @@ use crate::{
 
 /// A kind of resource that can be watched over a channel.
 pub trait Mirrored: Resource + PartialEq + Sized {
-    /// Watches the owner of this kind for what changed after `resume`; revision 0 delivers everything.
+    /// Watches the owner of this kind for changes after `resume`; revision 0 delivers everything.
     fn watch(
         channel: Channel,
         resume: ResumeToken,
@@ -40,7 +40,7 @@ pub trait Mirrored: Resource + PartialEq + Sized {
         None
     }
 
-    /// The same resource, with that moment told by our clock.
+    /// The resource with `began` in place of its own moment, by this host's clock.
     #[must_use]
     fn with_began(self: &Arc<Self>, _began: Timestamp) -> Arc<Self> {
         Arc::clone(self)
@@ -55,7 +55,7 @@ pub struct Watch<R> {
     pub batches: BoxStream<'static, Result<Batch<R>, Status>>,
 }
 
-/// What became of one resource.
+/// Change of one resource.
 #[derive(Debug)]
 pub struct Change<R> {
     /// The state before; none for a new resource.
@@ -76,13 +76,13 @@ impl<R: Resource> Change<R> {
     }
 }
 
-/// Told of changes after they are visible; must not wait.
+/// Called with changes after they are visible; must not wait.
 type Listener<R> = Box<dyn Fn(&[Change<R>]) + Send + Sync>;
 
 /// A local copy of every resource of one kind. Clones share it.
 ///
-/// It is behind the owner by one stream at most and never goes back in time. While the owner cannot be
-/// reached it keeps what it has; when it is back the watch resumes where it broke.
+/// The copy is behind the owner by one stream at most and never goes back in time. During an outage of the owner it
+/// stays as it is; afterwards the watch resumes.
 ///
 /// All resources are of one incarnation of the owner. When the owner answers with another one, the copy is not complete
 /// until the first whole set of that incarnation replaces everything at once.
@@ -92,27 +92,27 @@ pub struct Mirror<R> {
 
 struct Shared<R> {
     resources: RwLock<HashSet<Keyed<R>>>,
-    /// Whether somebody keeps this current.
+    /// Whether a task keeps this current.
     followed: AtomicBool,
-    /// Held while what is visible changes, so that everybody who listens hears of everything once.
+    /// Held during visible changes, so that every listener gets everything once.
     listeners: Mutex<Vec<Listener<R>>>,
     /// Revision up to which the copy is complete; 0 before the first complete set of an incarnation.
     revision: watch::Sender<u64>,
-    /// How often somebody has wanted to know that nothing is missing.
+    /// Number of requests for a confirmation that nothing is missing.
     asked: watch::Sender<u64>,
     /// Up to which of these it is known.
     caught_up: watch::Sender<u64>,
-    /// When the watch was last seen to go on; none: the owner is not heard.
+    /// Last sign of life of the watch; none: the watch is broken.
     pulse: Mutex<Option<Instant>>,
-    /// Told whenever the copy becomes current.
+    /// Called whenever the copy becomes current.
     resumed: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
 
-/// How often a watch without news is seen to go on.
+/// Period in which a watch without news is checked.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// For how long the watch may not have been looked at before the copy is no longer current: the process slept, and what
-/// the owner reported meanwhile waits in the connection.
+/// Longest pause of the watch after which the copy still counts as current. A longer one means that the process slept,
+/// and that the owner's reports wait in the connection.
 const LAPSE: Duration = Duration::from_secs(6);
 
 impl<R> Clone for Mirror<R> {
@@ -122,9 +122,10 @@ impl<R> Clone for Mirror<R> {
 }
 
 impl<R: Mirrored> Mirror<R> {
-    /// The copy of what the service behind `channel` has. The parts of a process have the same settings, and so the same
-    /// owners, and share it: a change is sent, decoded and held once, also where the owner is in the process. `listener`
-    /// is told of every change after it is visible, and at first of what is there already; it must not wait.
+    /// The copy of the collection of the service behind `channel`. The parts of a process have the same settings, and
+    /// so the same owners, and share it: a change is sent, decoded and held once, also where the owner is in the
+    /// process. `listener` gets the present resources first, and then every change after it is visible; it must not
+    /// wait.
     pub fn start(
         context: &Context,
         channel: Channel,
@@ -182,8 +183,8 @@ impl<R: Resource> Mirror<R> {
         let _reached = current.wait_for(|now| *now >= revision.max(1)).await;
     }
 
-    /// Waits until the copy includes everything that the owner had acknowledged when this was called: for whoever was
-    /// stopped for a while and does not know what was done meanwhile. The watch is begun anew for that.
+    /// Waits until the copy includes everything that the owner had acknowledged at this call, for callers that were
+    /// stopped for a while. Restarts the watch for that.
     pub async fn catch_up(&self) {
         let mut caught_up = self.shared.caught_up.subscribe();
         let mut asked = 0;
@@ -200,8 +201,8 @@ impl<R: Resource> Mirror<R> {
         *self.shared.revision.borrow()
     }
 
-    /// Whether the owner is heard now, so that the copy is what the owner has but for messages on their way. A copy
-    /// that is not current is history: it shows how things were when the owner was last heard.
+    /// Whether the watch works, so that the copy equals the owner's collection but for messages in flight. A copy that
+    /// is not current shows the owner's collection at the end of the last watch.
     pub fn is_current(&self) -> bool {
         self.shared.pulse.lock().is_some_and(|seen| seen.elapsed() < LAPSE)
     }
@@ -215,7 +216,7 @@ impl<R: Resource> Mirror<R> {
         resumed.push(Box::new(listener));
     }
 
-    /// Tells `listener` of what is there, and of every change from then on.
+    /// Calls `listener` with the present resources, and with every later change.
     fn tell(&self, listener: Listener<R>) {
         let mut listeners = self.shared.listeners.lock();
         let there = self.all().into_iter().map(|current| Change { previous: None, current: Some(current) });
@@ -233,14 +234,14 @@ struct Follower<R> {
     /// The ledger that owns the kind: a resource that it holds as well is in memory once.
     owner: OwnerView<R>,
     channel: Channel,
-    /// After starting over: what was held before and has not been seen again.
+    /// After starting over: the earlier resources that have not arrived again.
     stale: Option<HashSet<Keyed<R>>>,
-    /// The set of another incarnation, which replaces what is visible once it is whole.
+    /// The set of another incarnation, which replaces the visible one once it is whole.
     arriving: Option<HashSet<Keyed<R>>>,
     resume: ResumeToken,
-    /// The incarnation of what is visible.
+    /// The incarnation of the visible resources.
     visible: Option<Uuid>,
-    /// Whether the stream has told what was there before it, so that what it tells now has just happened.
+    /// Whether the initial list is complete, so that further batches are live changes.
     live: bool,
     /// When something began by the owner's clock and by ours, where those do not agree.
     began: HashMap<Box<str>, (Timestamp, Timestamp)>,
@@ -280,7 +281,7 @@ impl<R: Mirrored> Follower<R> {
         }
     }
 
-    /// Follows until the watch breaks. Ends well when it is to be begun anew.
+    /// Follows until the watch breaks. Returns without error when it is to be restarted.
     async fn follow_once(&mut self) -> Result<(), Status> {
         self.live = false;
         let shared = Arc::clone(&self.mirror.shared);
@@ -308,8 +309,8 @@ impl<R: Mirrored> Follower<R> {
         }
     }
 
-    /// Notes that the watch goes on, which was `seen` before; false: the process slept since, and nobody knows how much
-    /// of what was reported is still on its way.
+    /// Notes that the watch, last `seen` before, continues. False after a sleep of the process: an unknown number of
+    /// reports is still in flight.
     fn goes_on(&self, seen: &mut Option<Instant>) -> bool {
         let now = Instant::now();
         if seen.replace(now).is_some_and(|seen| now.duration_since(seen) >= LAPSE) {
@@ -329,8 +330,8 @@ impl<R: Mirrored> Follower<R> {
         self.resume = ResumeToken::default();
     }
 
-    /// Notes the incarnation of a watch that was admitted. One that goes on where the last watch ended continues the
-    /// history of what is visible, whatever it is called; one that starts over may be of another history.
+    /// Notes the incarnation of an admitted watch. A resumed watch continues the visible history, whatever its
+    /// incarnation is called; one that starts over may be of another history.
     fn enter(&mut self, incarnation: Option<Uuid>) {
         self.resume.incarnation = incarnation;
         if self.resume.revision > 0 {
@@ -415,8 +416,8 @@ impl<R: Mirrored> Follower<R> {
         self.advance(revision, synced);
     }
 
-    /// The resource as it is held here: the owner's own record, where that is in this process and says the same. Of one
-    /// that does not, the text of its key is held already, and many keep that as long as there is something of the key.
+    /// The resource as it is held here: the owner's own record, where the owner is in this process and its record is
+    /// equal. Otherwise only the text of its key is shared, which many keep as long as the key is in use.
     fn held(&mut self, mut resource: Arc<R>, now: Timestamp) -> Arc<R> {
         let owned = self.owner.get().and_then(|owner| owner.get(resource.key()));
         let told = match owned.or_else(|| self.mirror.get(resource.key())) {

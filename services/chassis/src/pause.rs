@@ -5,21 +5,21 @@ use std::time::Duration;
 /// Pause after the first failure: most outages are restarts, which last about as long.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// Longest pause: even after a long outage work goes on within seconds of its end.
+/// Longest pause: even after a long outage work resumes within seconds of its end.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Seconds from which one is drawn for a caller who was refused: callers refused together do not retry together.
+/// Range in seconds of the random delay of a refused caller: callers refused together do not retry together.
 const RETRY_AFTER: std::ops::RangeInclusive<u64> = 1..=5;
 
-/// The pause after `failures` failures in a row. Its bound doubles up to a limit, and all of it is left to chance,
-/// so that those who failed together come back spread evenly.
+/// The pause after `failures` failures in a row. Its bound doubles up to a limit, and all of it is random, so that
+/// callers that failed together retry evenly spread.
 pub fn after(failures: u32) -> Duration {
     let whole = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST);
     // The other way round zero would be among the pauses, which is none.
     whole.mul_f64(1.0 - rand::random_range(0.0..1.0))
 }
 
-/// The time after which a caller who was refused should try again.
+/// Time after which a refused caller should try again.
 pub fn retry_after() -> Duration {
     Duration::from_secs(rand::random_range(RETRY_AFTER))
 }

@@ -1,4 +1,4 @@
-//! What every kind of watched resource has in common. Nothing here knows which kinds there are.
+//! Properties of every watched kind of resource. No single kind is known here.
 
 use std::{
     borrow::Borrow,
@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-/// Something that many resources may have in common, by its name and its value, such as the session of components.
+/// A property that many resources may share, by its name and its value, such as the session of components.
 pub type Facet<'a> = (&'static str, &'a str);
 
 /// A thing of one kind, with a key that is unique within the kind and the revision of its last change.
@@ -37,7 +37,7 @@ pub trait Resource: Clone + Send + Sync + 'static {
         size_of::<Self>()
     }
 
-    /// What its owner finds it by without looking at every one, each once and in an order that does not change.
+    /// The facets that the owner's secondary index holds, each once and in a fixed order.
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
         std::iter::empty()
     }
@@ -93,9 +93,9 @@ pub struct Deletion {
     pub revision: u64,
 }
 
-/// Part of a watch: what changed since the batch before.
+/// Part of a watch: the changes since the batch before.
 ///
-/// Deletions come before changes: a key that is in both was deleted and made anew.
+/// Deletions precede changes: a key in both was deleted and created again.
 #[derive(Debug)]
 pub struct Batch<R> {
     /// Newest state of the resources that changed, in the order of their revisions.
@@ -104,7 +104,7 @@ pub struct Batch<R> {
     pub deleted: Vec<Deletion>,
     /// Everything up to here has been delivered.
     pub revision: u64,
-    /// Marks the end of what existed when the watch began.
+    /// Marks the end of the initial state.
     pub synced: bool,
 }
 

@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 
 use crate::{Context, Settings, bind, capacity, cause::cause_first, settings::Profile, telemetry};
 
-/// A mesh turns records into messages and back all day, which are many small texts. With the system's allocator a boot took
-/// twice the processor time and twice the memory of one that is made for that. This one also has threads that give back
-/// what has been free for a while, which a part at rest would not.
+/// A mesh converts records to messages and back all day, and so allocates many small texts. With the system's allocator
+/// a boot took twice the processor time and twice the memory. This allocator also has background threads that return
+/// memory unused for a while, which an idle part would not.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
@@ -21,7 +21,7 @@ pub struct Command {
     /// TOML file with settings; see --print-config for every key
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Which systems are around the machine; --config then says where they are
+    /// Systems around the machine; --config then gives their addresses
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub profile: Profile,
     /// Set one key, such as gateway.listen=127.0.0.1:8080; may be repeated
@@ -30,13 +30,13 @@ pub struct Command {
     /// Directory for SQLite files
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<PathBuf>,
-    /// What to log, such as info or info,power_controller=debug
+    /// Log filter, such as info or info,power_controller=debug
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
     /// Print the settings in force as TOML, without passwords of databases, and leave
     #[arg(long)]
     pub print_config: bool,
-    /// What holds where no file, variable or flag says otherwise; a program may have its own.
+    /// Settings below every file, variable and flag; a program may have its own.
     #[arg(skip)]
     pub defaults: Settings,
 }
@@ -80,7 +80,7 @@ where
     S: FnOnce(Context, TcpListener) -> F,
     F: Future<Output = anyhow::Result<()>>,
 {
-    // Said here because a flattened group of flags says what the group is for.
+    // Set here because a flattened group of flags replaces the description by its own.
     let program = Single::command().name(key).about("Serves one part of the mesh until Ctrl-C or SIGTERM");
     let given = Single::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit());
     let command = given.command;
@@ -91,8 +91,7 @@ where
     finished(try_run(&command, &[key], start))
 }
 
-/// Runs whatever `start` starts until a signal or until a task dies. Prints an error with
-/// its root cause first.
+/// Runs the tasks of `start` until a signal or until a task dies. Prints an error with its root cause first.
 pub fn run_command<S, F>(command: &Command, start: S) -> ExitCode
 where
     S: FnOnce(Context) -> F,

@@ -39,16 +39,16 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// How long a client may take to answer a ping.
 const PONG: Duration = Duration::from_secs(20);
 
-/// Calls about health, and of those who look around, on one connection beside all others.
+/// Health checks and reflection on one connection, beside the limits of all others.
 const HEALTH_STREAMS: u32 = 64;
 
 /// The name in health checks that stands for the part as a whole.
 const WHOLE: &str = "";
 
-/// The name in health checks of which is told whether a part has started, as [`crate::health`] says.
+/// Name in health checks that reports whether a part has started; see [`crate::health`].
 pub const STARTED: &str = "started";
 
-/// What every part serves besides its own services.
+/// Services of every part besides its own.
 const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 
@@ -69,7 +69,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Adds a generated service. It counts as not serving until [`Ready::now`].
+    /// Adds a generated service, which counts as not serving until [`Ready::now`].
     pub fn add<S>(&mut self, service: S)
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + NamedService,
@@ -81,18 +81,18 @@ impl Server {
     }
 }
 
-/// Lets a part say that it has started. Until then health checks answer that it is not serving.
+/// Marks a part as started. Until then health checks answer that it is not serving.
 #[derive(Clone)]
 pub struct Ready(Health);
 
 impl Ready {
-    /// Says that the part has started, and can do its work as far as that is up to itself.
+    /// Marks the part as started, and ready as far as that is its own decision.
     pub fn now(&self) {
         self.0.started();
     }
 }
 
-/// Tells how the part is, over gRPC.
+/// Reports health over gRPC.
 struct Teller {
     reporter: HealthReporter,
     names: Vec<&'static str>,
@@ -100,8 +100,7 @@ struct Teller {
 }
 
 impl Teller {
-    /// Tells what changes until shutdown; then that the part can do its work no more, which ends the watches of its
-    /// health.
+    /// Reports changes until shutdown; then the end of service, which ends the watches of its health.
     async fn run(mut self, shutdown: CancellationToken) {
         let mut changes = self.health.changes();
         while !shutdown.is_cancelled() {
@@ -133,8 +132,8 @@ fn status(serving: bool) -> ServingStatus {
 /// Serves until shutdown. Then health turns to not serving, streams end, and calls under way finish.
 ///
 /// # Errors
-/// When a limit leaves nobody a place, or the reflection service cannot be built, which a test of the descriptors rules
-/// out.
+/// When a limit leaves a class without a place, or the reflection service cannot be built, which a test of the
+/// descriptors rules out.
 pub async fn serve(
     context: &Context,
     name: &'static str,
@@ -143,7 +142,7 @@ pub async fn serve(
 ) -> anyhow::Result<Ready> {
     let listener = listener.into();
     let Server { mut routes, health, names } = server;
-    // The descriptors are those of the whole mesh, so what this part serves has to be named.
+    // The descriptors are those of the whole mesh, so the services of this part have to be named.
     let mut reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -159,7 +158,7 @@ pub async fn serve(
 
     let address = listener.address().context("local address")?;
     let shutdown = context.tasks.shutdown();
-    // Calls are handled by tasks that nobody of ours spawns.
+    // The HTTP library spawns the tasks that handle calls.
     let part_of = Span::current();
     let part = context.clone();
     let limits = &context.settings.limits;
@@ -195,13 +194,13 @@ fn builder(limits: &Limits, streams: &StreamBudget) -> Builder<StreamTasks> {
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(PONG)
-        // Whether there is a place is told by class, where waiting for a stream would tell nothing. A few more are for
-        // questions about health.
+        // Admission refuses by class with a reason, where waiting for a stream would give none. A few more streams are
+        // for health checks.
         .max_concurrent_streams(limits.calls().saturating_add(HEALTH_STREAMS));
     builder
 }
 
-/// Serves connections until `until`; then answers what was asked already.
+/// Serves connections until `until`; then answers the calls already received.
 async fn serve_connections(
     connections: impl Stream<Item = io::Result<Connection>>,
     builder: Builder<StreamTasks>,
@@ -281,7 +280,7 @@ fn span(request: &Request<axum::body::Body>) -> Span {
     tracing::debug_span!("call", method = request.uri().path(), request_id = id)
 }
 
-/// Without a line for each call nobody could follow a request into a service that had nothing else to say.
+/// Logs a line for each call, by which an operator can follow a request into a service that logged nothing else.
 fn answered<B>(_: &Response<B>, took: Duration, _: &Span) {
     tracing::debug!(milliseconds = took.as_secs_f64() * 1e3, "answered");
 }

@@ -8,8 +8,8 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Values of any types, one of each. A value is made when it is first asked for; its clones have to share what they
-/// hold. Clones of this are the same values.
+/// Values by type. A value is made at its first use; its clones have to share their content. Clones of this
+/// hold the same values.
 #[derive(Clone, Default)]
 pub struct SharedValues {
     values: Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>,

@@ -35,7 +35,7 @@ const HELD: &str = "reveille_stream_bytes";
 /// Streams that were closed because their clients took too little.
 const CLOSED: &str = "reveille_streams_closed_total";
 
-/// Bytes that an open stream takes by itself: its task, its place in the feed, and its state in the connection.
+/// Memory of an open stream without its messages: its task, its place in the feed, and its state in the connection.
 const STREAM: usize = 8 << 10;
 
 /// Bytes of one stream that are handed to its connection at a time.
@@ -71,14 +71,14 @@ struct Budget {
     /// Streams that may have to be closed.
     open: Mutex<HashMap<u64, Weak<Account>>>,
     queue: Mutex<Queue>,
-    /// Streams in the queue: nobody locks an empty one.
+    /// Length of the queue: an empty one is not locked.
     queued: AtomicUsize,
 }
 
 /// Streams that wait for room.
 #[derive(Default)]
 struct Queue {
-    /// Streams whose clients are known to read.
+    /// Streams with clients known to read.
     proven: VecDeque<Weak<Account>>,
     unproven: VecDeque<Weak<Account>>,
 }
@@ -123,8 +123,8 @@ impl StreamBudget {
         }))
     }
 
-    /// Spawns the task of a stream, which ends when the stream has to be closed. The client then gets a reset, after which
-    /// it may resume from what it has received.
+    /// Spawns the task of a stream, which ends when the stream has to be closed. The client then gets a reset, after
+    /// which it may resume from its last batch.
     pub(crate) fn spawn(&self, stream: impl Future<Output = ()> + Send + 'static) {
         let account = Account::new(&self.0);
         let scoped = CURRENT.scope(Arc::clone(&account), async move {
@@ -142,7 +142,8 @@ impl StreamBudget {
         tokio::spawn(scoped);
     }
 
-    /// An answer whose bytes count, and that keeps `place` until the client has taken it. `stream`: it has many messages.
+    /// An answer whose bytes count, and that keeps `place` until the client has read it. `stream`: it has many
+    /// messages.
     ///
     /// # Errors
     /// [`Fault::Busy`] when the budget has no room for another stream.
@@ -202,7 +203,7 @@ pub(crate) fn trust_current() {
     let _outside = CURRENT.try_with(|account| account.proven.store(true, Ordering::Relaxed));
 }
 
-/// Waits until the stream of this task may gather what it has to send. Outside of a stream there is no bound.
+/// Waits until the stream of this task may gather its next messages. Outside of a stream there is no bound.
 ///
 /// # Errors
 /// [`Fault::Busy`] when there was no room for too long.
@@ -238,7 +239,7 @@ impl Budget {
         if proven { self.most } else { self.most / 2 }
     }
 
-    /// Wakes the stream that has waited longest, if there is room. It wakes the next one when it has what it needs.
+    /// Wakes the longest waiting stream, if there is room. That stream wakes the next one after it has taken its room.
     fn wake_next(&self) {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return;
@@ -260,8 +261,8 @@ impl Budget {
         }
     }
 
-    /// Closes every stream whose client has taken nothing for too long; while others wait for room, the slowest that have
-    /// stalled for a moment.
+    /// Closes every stream whose client has read nothing for too long; while others wait for room, also the slowest
+    /// that have stalled for a moment.
     fn search(&self) {
         let now = self.now();
         let (stalled, patience) = (STALLED.as_millis() as u64, self.patience.as_millis() as u64);
@@ -291,7 +292,7 @@ impl Budget {
             }
             held = held.saturating_sub(account.under_way.load(Ordering::Acquire));
             counter!(CLOSED).increment(1);
-            tracing::debug!(milliseconds = idle, "a stream was closed because its client took nothing");
+            tracing::debug!(milliseconds = idle, "a stream was closed because its client read nothing");
             account.closed.store(true, Ordering::Release);
             account.task.wake();
         }
@@ -325,7 +326,7 @@ impl Account {
                 self.waits.store(self.budget.now() + 1, Ordering::Release);
             }
             self.queue_up();
-            // Room may have been given back in between, when nobody was waiting.
+            // Room may have been given back in between, when no stream was queued.
             if !self.has_room() {
                 return Poll::Pending;
             }
@@ -407,7 +408,7 @@ impl Drop for Piece {
     }
 }
 
-/// An answer whose bytes count.
+/// The body of an answer whose bytes count.
 struct Metered<P> {
     answer: Body,
     account: Arc<Account>,
@@ -536,7 +537,7 @@ mod tests {
         budget.meter(messages, true, ()).unwrap()
     }
 
-    /// The pieces that a stream gives at once, and the error or the end behind them.
+    /// The pieces that a stream yields at once, and the error or the end behind them.
     async fn pieces(stream: &mut Body) -> (Vec<Bytes>, Poll<Option<axum::Error>>) {
         let mut pieces = Vec::new();
         loop {
@@ -615,7 +616,7 @@ mod tests {
         let mut proven = stream(&budget);
         drop(pieces(&mut proven).await);
         let mut unread = stream(&budget);
-        // It takes what is left of the half.
+        // The stream takes the rest of the half.
         let (_kept, _) = pieces(&mut unread).await;
         assert!(budget.meter(Body::empty(), true, ()).is_err(), "another stream was admitted");
         assert!(!pieces(&mut proven).await.0.is_empty());

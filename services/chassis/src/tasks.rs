@@ -9,8 +9,8 @@ use tracing::Instrument;
 
 /// The tasks of one process or one in-process mesh. Clones share them.
 ///
-/// A task runs until shutdown. One that ends earlier, with an error, a panic or quietly, is a defect that
-/// nobody else would notice, so it ends the process: [`Tasks::finished`] reports it.
+/// A task runs until shutdown. One that ends earlier, with an error, a panic or quietly, is a defect that would go
+/// unnoticed, so it ends the process: [`Tasks::finished`] reports it.
 #[derive(Clone, Default)]
 pub struct Tasks {
     shutdown: CancellationToken,
@@ -41,11 +41,11 @@ impl Tasks {
         self.shared.spawned.notify_one();
     }
 
-    /// Starts a task that must run until shutdown and may stop anywhere: it is dropped then. For work that is
-    /// taken up again from what is stored.
+    /// Starts a task that must run until shutdown and may stop anywhere: it is dropped then. For work that resumes from
+    /// stored state.
     ///
-    /// It is dropped before it sees who else stops: in one process all do so at once, and a stream that ends
-    /// then is no trouble to speak of.
+    /// The task is dropped before it sees other tasks stop: in one process all do so at once, and a stream that ends
+    /// then needs no report.
     pub fn spawn_until_shutdown<F, T>(&self, name: &'static str, task: F)
     where
         F: Future<Output = anyhow::Result<T>> + Send + 'static,
@@ -84,7 +84,7 @@ impl Tasks {
         self.shared.running.lock().abort_all();
     }
 
-    /// Stops every task where it is, as the process when it is stopped. What runs beside them goes on.
+    /// Stops every task where it is, as if the process was stopped. Work outside of the tasks continues.
     #[cfg(feature = "simulation")]
     pub fn pause(&self) {
         self.gate.close();
@@ -100,7 +100,7 @@ impl Tasks {
         loop {
             tokio::select! {
                 () = self.shutdown.cancelled() => return Ok(()),
-                // A set that was empty does not wake whoever polled it, so a new task does.
+                // An empty set of tasks never wakes its waiter, so each spawn does.
                 () = self.shared.spawned.notified() => {}
                 ended = self.next_ended() => {
                     if !self.shutdown.is_cancelled() {

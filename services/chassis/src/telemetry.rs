@@ -1,4 +1,4 @@
-//! What a process tells about itself: logs, pretty for people and JSON for machines, and metrics for Prometheus.
+//! Telemetry of a process: logs, pretty for people and JSON for machines, and metrics for Prometheus.
 
 use std::{convert::Infallible, io::IsTerminal, sync::OnceLock, time::Duration};
 
@@ -9,18 +9,18 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reloa
 
 use crate::settings::{Log, LogFormat};
 
-/// The option `logging_level` as it is when nobody has set it. It leaves the level to the settings: who starts a
-/// process with more or fewer lines wants them although the option exists.
+/// Default of the option `logging_level`. It leaves the level to the settings, so that a process started with more or
+/// fewer lines keeps them although the option exists.
 const UNSET: &str = "info";
 
-/// Libraries that log as errors what the caller of a peer logs as trouble of that peer, such as certificates that are not
-/// trusted. A filter of the settings may name them again.
+/// Libraries that log as errors what the caller of a peer logs as that peer's trouble, such as untrusted certificates.
+/// A filter of the settings may name them again.
 const SILENT: &str = "rustls_platform_verifier=off";
 
 /// How much the process logs. All its parts log the same way, so that the option is followed once.
 static LEVEL: OnceLock<Level> = OnceLock::new();
 
-/// The filter in force and where it comes from.
+/// The filter in force and its origin.
 struct Level {
     /// The filter of the settings.
     settings: String,
@@ -29,7 +29,7 @@ struct Level {
     followed: Mutex<(u64, String)>,
 }
 
-/// Sends the process's traces to standard error, as the settings say.
+/// Sends the process's traces to standard error in the configured format.
 ///
 /// # Errors
 /// When the filter cannot be read or another subscriber is in place.
@@ -52,7 +52,7 @@ pub fn init(log: &Log) -> anyhow::Result<()> {
     };
     tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("log")?;
     let followed = Mutex::new((0, UNSET.to_owned()));
-    // No other subscriber was in place, so nobody was here before.
+    // The subscriber above is the first, so the level was unset.
     let _first = LEVEL.set(Level { settings: log.filter.clone(), handle, followed });
     Ok(())
 }
@@ -81,7 +81,7 @@ pub(crate) fn follow(revision: u64, level: &str) {
     }
 }
 
-/// The filter of the settings with what the option says. A later directive for the same target replaces an earlier.
+/// The filter of the settings combined with the option. A later directive for the same target replaces an earlier.
 fn filter(settings: &str, option: &str) -> String {
     let level = match option {
         UNSET => return format!("{SILENT},{settings}"),
@@ -99,7 +99,7 @@ pub const METRICS_TYPE: &str = "text/plain; version=0.0.4";
 /// Bounds of histograms of seconds: from a call on the same machine to the longest deadline.
 const SECONDS: [f64; 12] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0, 60.0];
 
-/// How often what was recorded is summed up, so that it does not pile up when nobody asks for it.
+/// Period in which recorded values are summed up, so that they do not pile up without a scrape.
 const SUM_UP: Duration = Duration::from_secs(5);
 
 /// Metrics are recorded by the process, so that all its parts show the same.
@@ -116,12 +116,12 @@ pub fn record_metrics() {
     });
 }
 
-/// What was recorded so far, in Prometheus' text format.
+/// All metrics in Prometheus' text format.
 pub fn metrics() -> String {
     METRICS.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
 }
 
-/// Sums up what was recorded, again and again.
+/// Sums up recorded values periodically.
 pub(crate) async fn sum_up_metrics() -> anyhow::Result<Infallible> {
     loop {
         tokio::time::sleep(SUM_UP).await;

@@ -11,10 +11,10 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::memory::leave_room;
 
-/// A set of keys to look at, now or at a time. Clones share it.
+/// A set of keys to process, now or at a time. Clones share it.
 ///
-/// It holds state and not a queue: a key that is marked ten times is looked at once, so memory is bounded by
-/// the number of keys. A key that is marked while it is being looked at is handed out again.
+/// It holds state and not a queue: a key that is marked ten times is processed once, so memory is bounded by the number
+/// of keys. A key that is marked during its processing is handed out again.
 pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
@@ -45,13 +45,13 @@ impl<K> Default for WorkQueue<K> {
 }
 
 impl<K: Ord + Hash + Clone> WorkQueue<K> {
-    /// Asks for these keys to be looked at as soon as possible.
+    /// Marks keys to be processed as soon as possible.
     pub fn mark(&self, keys: impl IntoIterator<Item = K>) {
         self.shared.marks.lock().now.extend(keys);
         self.shared.changed.notify_one();
     }
 
-    /// Asks for `key` to be looked at once it is `at`, in place of any later or earlier time asked for.
+    /// Marks `key` to be processed at `at`, in place of any other time.
     pub fn mark_at(&self, key: K, at: Instant) {
         self.shared.marks.lock().put_off(key, at);
         self.shared.changed.notify_one();

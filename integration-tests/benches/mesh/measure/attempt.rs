@@ -9,14 +9,14 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
-use super::Bench;
+use super::BenchRun;
 
-/// Letters of a failure that are shown: the beginning says what failed, the log of a process may follow.
+/// Letters of a failure that are shown: it begins with the cause, and the log of a process may follow.
 const SHOWN: usize = 300;
 
-impl Bench<'_> {
-    /// Measures `rows`, unless nobody asked for any of them, within `minutes`. Gives what was made, and nothing if
-    /// nobody asked or it failed; the failure is noted with the rows.
+impl BenchRun<'_> {
+    /// Measures `rows` within `minutes` if any of them was picked. Returns none if not, or after a failure, which is
+    /// noted with the rows.
     pub async fn attempt<T>(
         &mut self,
         what: &str,
@@ -43,7 +43,7 @@ impl Bench<'_> {
     }
 }
 
-/// What a panic said, on one line.
+/// Message of a panic, on one line.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");

@@ -1,13 +1,13 @@
-//! What the gateway adds to single reads.
+//! Cost that the gateway adds to single reads.
 
 use std::time::Duration;
 
 use proto::component::GetComponentRequest;
 
-use super::{Bench, LASTING};
+use super::{BenchRun, LASTING};
 use crate::{
     load,
-    records::{self, Size, id},
+    records::{self, RecordSize, id},
     samples::percentile,
 };
 
@@ -18,12 +18,12 @@ const A_SECOND: u32 = 1_000;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Measures single reads.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     bench.attempt("single GETs", &["T13.p50", "T13.p99"], 5, single_reads).await;
 }
 
-async fn single_reads(bench: &mut Bench<'_>) {
-    let server = records::filled(bench.stage, COMPONENTS, Size::Usual, |_| false).await;
+async fn single_reads(bench: &mut BenchRun<'_>) {
+    let server = records::filled(bench.stage, COMPONENTS, RecordSize::Usual, |_| false).await;
     let registry = server.registry();
     let directly = move |number: usize| {
         let mut registry = registry.clone();

@@ -1,17 +1,17 @@
-//! A fleet of 100,000 nodes that has booted: what it takes when it has nothing to do, how long it takes to start, and
-//! how long its lists take.
+//! A fleet of 100,000 nodes that has booted: memory and processor time of the idle mesh, and times of its start and of
+//! its lists.
 
 use std::time::Duration;
 
 use proto::session::Progress;
-use upstreams::Plan;
+use upstreams::MachinePlan;
 
-use super::{Bench, lists};
+use super::{BenchRun, lists};
 use crate::{
-    records::{self, Size},
+    records::{self, RecordSize},
     samples::{median, timed},
-    stage::Surroundings,
-    watching::Sessions,
+    stage::PlayedSurroundings,
+    watching::SessionWatch,
 };
 
 const LARGE: u32 = 100_000;
@@ -24,11 +24,10 @@ const CHOSEN: usize = 1_000;
 const IDLE: Duration = Duration::from_secs(20);
 const REST: Duration = Duration::from_secs(10);
 
-/// Below so many per cent of a core, what idle meshes use cannot be told from what the clock of processes, which has
-/// steps of 10 ms, makes of it.
+/// Per cent of a core below which idle meshes cannot be told apart: the clock of processes has steps of 10 ms.
 const NOISE: f64 = 0.5;
 
-/// After a start, until what the start needed is given back.
+/// Pause after a start, in which memory of the start is returned.
 const AFTER_START: Duration = Duration::from_secs(5);
 
 const MEMORY: [&str; 2] = ["T9", "T9.fresh"];
@@ -36,7 +35,7 @@ const IDLING: [&str; 4] = ["T14", "T14.scale", "T14.calls", "T14.commits"];
 const STARTS: [&str; 2] = ["T12", "T9.fresh"];
 
 /// Measures a mesh with 100,000 nodes, all of which it has booted, and one with a quarter of them.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     let of_lists = [&lists::WHOLE[..], &lists::FILTERED].concat();
     let rows = [&MEMORY[..], &["T7.storm"], &IDLING, &STARTS, &of_lists].concat();
     if !bench.wants_full(&rows) {
@@ -44,16 +43,16 @@ pub async fn measure(bench: &mut Bench<'_>) {
     }
     let empty =
         bench.attempt("memory of an empty mesh", &MEMORY, 2, memory_of_empty).await.unwrap_or_default();
-    let booting = async |bench: &mut Bench<'_>| booted(bench, LARGE).await;
+    let booting = async |bench: &mut BenchRun<'_>| booted(bench, LARGE).await;
     let Some(mut site) = bench.attempt("reboot of 100,000 to measure on", &rows, 10, booting).await else {
         return;
     };
-    let memory = |site: &Surroundings| (site.server.memory() - empty) / f64::from(LARGE);
+    let memory = |site: &PlayedSurroundings| (site.server.memory() - empty) / f64::from(LARGE);
     bench.attempt("memory", &["T9"], 1, async |bench| bench.note("T9", LARGE as usize, memory(&site))).await;
-    let storm = async |bench: &mut Bench<'_>| lists::storm(bench, &site.server, LARGE as usize).await;
+    let storm = async |bench: &mut BenchRun<'_>| lists::storm(bench, &site.server, LARGE as usize).await;
     bench.attempt("lists at a time", &["T7.storm"], 5, storm).await;
     bench.attempt("idling", &IDLING, 5, async |bench| idling(bench, &site).await).await;
-    let starts = async |bench: &mut Bench<'_>| {
+    let starts = async |bench: &mut BenchRun<'_>| {
         for _ in 0..bench.runs() {
             bench.note("T12", LARGE as usize, site.server.start_again().await.as_secs_f64());
             tokio::time::sleep(AFTER_START).await;
@@ -61,29 +60,30 @@ pub async fn measure(bench: &mut Bench<'_>) {
         }
     };
     bench.attempt("cold starts", &STARTS, 10, starts).await;
-    let whole = async |bench: &mut Bench<'_>| lists::whole(bench, &site.server, LARGE as usize).await;
+    let whole = async |bench: &mut BenchRun<'_>| lists::whole(bench, &site.server, LARGE as usize).await;
     bench.attempt("whole lists", &lists::WHOLE, 5, whole).await;
-    let filtered = async |bench: &mut Bench<'_>| {
+    let filtered = async |bench: &mut BenchRun<'_>| {
         choose(&site).await;
         lists::filtered(bench, &site.server, CHOSEN, LARGE as usize).await;
     };
     bench.attempt("filtered lists", &lists::FILTERED, 5, filtered).await;
 }
 
-async fn memory_of_empty(bench: &mut Bench<'_>) -> f64 {
-    let nothing = Surroundings::start(bench.stage, Plan::quick(0)).await;
+async fn memory_of_empty(bench: &mut BenchRun<'_>) -> f64 {
+    let nothing = PlayedSurroundings::start(bench.stage, MachinePlan::quick(0)).await;
     tokio::time::sleep(AFTER_START).await;
     nothing.server.memory()
 }
 
 /// A mesh at rest that has rebooted so many nodes, with as much text as on a large machine.
-async fn booted(bench: &Bench<'_>, nodes: u32) -> Surroundings {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::quick(nodes) }).await;
+async fn booted(bench: &BenchRun<'_>, nodes: u32) -> PlayedSurroundings {
+    let site =
+        PlayedSurroundings::start(bench.stage, MachinePlan { up: true, ..MachinePlan::quick(nodes) }).await;
     let lengthen = |template: &mut serde_json::Value| {
-        template["boot_sets"]["compute"]["kernel_parameters"] = records::parameters(Size::Long).into();
+        template["boot_sets"]["compute"]["kernel_parameters"] = records::parameters(RecordSize::Long).into();
     };
     site.server.bos.template_with("image", lengthen).await;
-    let mut sessions = Sessions::of(&site.server).await;
+    let mut sessions = SessionWatch::of(&site.server).await;
     let name = site.server.bos.session("image", "reboot").await;
     sessions.reach(&name, Progress::Complete).await;
     tokio::time::sleep(REST).await;
@@ -91,15 +91,15 @@ async fn booted(bench: &Bench<'_>, nodes: u32) -> Surroundings {
 }
 
 /// Makes some components those of a session of their own that failed.
-async fn choose(site: &Surroundings) {
+async fn choose(site: &PlayedSurroundings) {
     let all = site.upstreams.ids();
     let chosen = all.iter().step_by(all.len() / CHOSEN).take(CHOSEN);
     let request = records::failed_of_session(chosen, "chosen");
     site.server.registry().patch_components(request).await.expect("patched components");
 }
 
-async fn idling(bench: &mut Bench<'_>, site: &Surroundings) {
-    let note = |bench: &mut Bench<'_>, row: &str, value| bench.note(row, LARGE as usize, value);
+async fn idling(bench: &mut BenchRun<'_>, site: &PlayedSurroundings) {
+    let note = |bench: &mut BenchRun<'_>, row: &str, value| bench.note(row, LARGE as usize, value);
     let cpu = watch_idle(bench, site, bench.few_runs(), note).await;
     if bench.commits().await.is_none() {
         bench.leave(&["T14.commits"], "SQLite does not count transactions");
@@ -113,10 +113,10 @@ async fn idling(bench: &mut Bench<'_>, site: &Surroundings) {
 
 /// Gives the CPU, in per cent of a core, and passes on every figure.
 async fn watch_idle(
-    bench: &mut Bench<'_>,
-    site: &Surroundings,
+    bench: &mut BenchRun<'_>,
+    site: &PlayedSurroundings,
     runs: u32,
-    note: impl Fn(&mut Bench<'_>, &str, f64),
+    note: impl Fn(&mut BenchRun<'_>, &str, f64),
 ) -> f64 {
     let mut cpu = Vec::new();
     for _ in 0..runs {

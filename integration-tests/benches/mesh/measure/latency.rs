@@ -16,11 +16,11 @@ use proto::{
 };
 use simulator::{hardware::Timing, topology};
 
-use super::{Bench, sessions};
+use super::{BenchRun, sessions};
 use crate::{
     samples::percentile,
     stage::Server,
-    watching::{Sessions, all_are},
+    watching::{SessionWatch, all_are},
 };
 
 /// Nodes of the measurement of single decisions, and how fast their hardware is: in the middle of their shutdowns some
@@ -28,32 +28,32 @@ use crate::{
 const STAGGERED: u32 = 700;
 const STAGGERED_SPEED: f64 = 0.05;
 
-/// Share of the nodes whose shutdown is waited for: the hardware of the last ones takes very long.
+/// Share of the nodes whose shutdown is awaited: the hardware of the last ones takes very long.
 const SHUT_DOWN: f64 = 0.98;
 
-/// Nothing more happens when nothing did for so long.
+/// Silence that ends a measurement.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// What was seen off has that long to be switched on; what was not by then counts as if it was at the end.
+/// Wait for the power-on of a node that was seen off. A node that misses it counts as switched on at its end.
 const LATE: Duration = Duration::from_secs(3);
 
 /// Nodes that shut down at once.
 const AT_ONCE: u32 = 10_000;
 
-/// Seed of simulated hardware where nobody sets another.
+/// Default seed of simulated hardware.
 const SEED: u64 = 1;
 
 /// When something happened to nodes, in milliseconds since 1970.
 type Times = HashMap<String, i64>;
 
 /// Measures single decisions and whole reboots on hardware that takes its time.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     bench.attempt("single decisions", &["T4.p50", "T4.p99"], 8, single_decisions).await;
     bench.attempt("decisions on 10,000 at once", &["T4b.p99"], 5, all_at_once).await;
     bench.attempt("reboots at the hardware's pace", &["T3.p50", "T3.p99", "T3.max"], 15, whole_reboots).await;
 }
 
-async fn single_decisions(bench: &mut Bench<'_>) {
+async fn single_decisions(bench: &mut BenchRun<'_>) {
     for _ in 0..bench.runs() {
         // A new one each time, because the end of the slowest boots is not waited for.
         let server = sessions::fleet(bench.stage, STAGGERED, STAGGERED_SPEED).await;
@@ -66,11 +66,11 @@ async fn single_decisions(bench: &mut Bench<'_>) {
     }
 }
 
-async fn all_at_once(bench: &mut Bench<'_>) {
+async fn all_at_once(bench: &mut BenchRun<'_>) {
     let server = sessions::fleet(bench.stage, AT_ONCE, 0.0).await;
     for _ in 0..bench.runs() {
         let began = now();
-        let mut watched = Sessions::of(&server).await;
+        let mut watched = SessionWatch::of(&server).await;
         let (session, off) = rebooting(&server, AT_ONCE).await;
         watched.reach(&session, Progress::Complete).await;
         let mut times = waits(&server, off, began).await;
@@ -130,8 +130,8 @@ fn created(transition: &AcceptedTransition) -> i64 {
     transition.created_at.as_ref().map_or(0, |at| at.seconds * 1000 + i64::from(at.nanos) / 1_000_000)
 }
 
-/// What nodes of a reboot take longer than their hardware.
-async fn whole_reboots(bench: &mut Bench<'_>) {
+/// Times of reboots beyond those of the hardware.
+async fn whole_reboots(bench: &mut BenchRun<'_>) {
     let (nodes, speed) = bench.command.scale.of((2_500, 0.01), (10_000, 0.05));
     for _ in 0..bench.few_runs() {
         let mut added = added_by_the_mesh(bench, nodes, speed).await;
@@ -142,7 +142,7 @@ async fn whole_reboots(bench: &mut Bench<'_>) {
 }
 
 /// Seconds for each node that takes part.
-async fn added_by_the_mesh(bench: &Bench<'_>, nodes: u32, speed: f64) -> Vec<f64> {
+async fn added_by_the_mesh(bench: &BenchRun<'_>, nodes: u32, speed: f64) -> Vec<f64> {
     let server = sessions::fleet(bench.stage, nodes, speed).await;
     let timing = Timing::new(SEED, speed).expect("a factor");
     let machine = topology::generate(nodes);
@@ -153,7 +153,7 @@ async fn added_by_the_mesh(bench: &Bench<'_>, nodes: u32, speed: f64) -> Vec<f64
             (node.id.as_str(), pace.soft_off + pace.power_on + pace.boot + pace.configuration)
         })
         .collect();
-    let mut watched = Sessions::of(&server).await;
+    let mut watched = SessionWatch::of(&server).await;
     let began = Instant::now();
     let name = server.bos.session("image", "reboot").await;
     let is_done = |component: &proto::component::Component| {

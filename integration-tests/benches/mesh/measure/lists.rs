@@ -6,7 +6,7 @@ use chassis::call_class::{Class, scope};
 use futures_util::future::join_all;
 use proto::component::{ComponentFilter, ListComponentsRequest};
 
-use super::Bench;
+use super::BenchRun;
 use crate::{
     samples::{milliseconds, percentile},
     stage::{Registry, Server},
@@ -28,7 +28,7 @@ pub const FILTERED: [&str; 2] = ["T7c.session", "T7c.status"];
 ///
 /// # Panics
 /// When there are not so many.
-pub async fn whole(bench: &mut Bench<'_>, server: &Server, count: usize) {
+pub async fn whole(bench: &mut BenchRun<'_>, server: &Server, count: usize) {
     let (client, url, registry) = (reqwest::Client::new(), server.components_url(), server.registry());
     let before = server.memory();
     for _ in 0..bench.runs() {
@@ -47,7 +47,7 @@ pub async fn whole(bench: &mut Bench<'_>, server: &Server, count: usize) {
 ///
 /// # Panics
 /// When a list fails.
-pub async fn storm(bench: &mut Bench<'_>, server: &Server, count: usize) {
+pub async fn storm(bench: &mut BenchRun<'_>, server: &Server, count: usize) {
     for _ in 0..bench.runs() {
         server.forget_peak();
         let lists = (0..STORM).map(|n| list(server, n % 2 == 0, count));
@@ -69,7 +69,7 @@ async fn list(server: &Server, over_rest: bool, count: usize) {
 ///
 /// # Panics
 /// When there are not so many.
-pub async fn filtered(bench: &mut Bench<'_>, server: &Server, chosen: usize, count: usize) {
+pub async fn filtered(bench: &mut BenchRun<'_>, server: &Server, chosen: usize, count: usize) {
     let registry = server.registry();
     let session = ComponentFilter { session: Some("chosen".into()), ..ComponentFilter::default() };
     let status = ComponentFilter { statuses: vec!["failed".into()], ..ComponentFilter::default() };

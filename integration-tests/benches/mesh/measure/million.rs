@@ -2,14 +2,14 @@
 
 use proto::component::ListComponentsRequest;
 
-use super::{Bench, ONE_DATABASE, lists};
-use crate::records::{self, Size};
+use super::{BenchRun, ONE_DATABASE, lists};
+use crate::records::{self, RecordSize};
 
 const MILLION: usize = 1_000_000;
 const ROWS: [&str; 3] = ["T18.list", "T18.start", "T18.memory"];
 
 /// Measures a list, a start and the memory, once; where both databases are measured, on PostgreSQL.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     if !bench.wants_full(&ROWS) {
         return;
     }
@@ -19,8 +19,8 @@ pub async fn measure(bench: &mut Bench<'_>) {
     bench.attempt("a million components", &ROWS, 10, million).await;
 }
 
-async fn million(bench: &mut Bench<'_>) {
-    let mut server = records::filled(bench.stage, MILLION, Size::Usual, |_| false).await;
+async fn million(bench: &mut BenchRun<'_>) {
+    let mut server = records::filled(bench.stage, MILLION, RecordSize::Usual, |_| false).await;
     bench.note("T18.start", MILLION, server.start_again().await.as_secs_f64());
     let (_, list) = lists::grpc(&server.registry(), ListComponentsRequest::default(), MILLION).await;
     bench.note("T18.list", MILLION, list.as_secs_f64());

@@ -18,8 +18,8 @@ mod writes;
 use std::time::Duration;
 
 use crate::{
-    command::{Command, Databases, Scale},
-    report::Report,
+    command::{BenchCommand, BenchScale, DatabaseChoice},
+    report::BenchReport,
     stage::{Database, Stage},
     targets::target,
 };
@@ -30,23 +30,23 @@ const LASTING: Duration = Duration::from_secs(2);
 /// Why a row has a value on one of two databases alone.
 const ONE_DATABASE: &str = "takes long, and so is measured on one database only";
 
-/// What every measurement gets.
-pub struct Bench<'a> {
-    /// What was asked for.
-    pub command: &'a Command,
+/// Context of a measurement.
+pub struct BenchRun<'a> {
+    /// The command line.
+    pub command: &'a BenchCommand,
     /// Where to measure.
     pub stage: &'a Stage,
     /// Where results go.
-    pub report: &'a mut Report,
+    pub report: &'a mut BenchReport,
 }
 
 /// Measures everything that does not depend on a database.
-pub fn without_database(command: &Command, report: &mut Report) {
+pub fn without_database(command: &BenchCommand, report: &mut BenchReport) {
     rules::measure(command, report);
 }
 
 /// Measures everything else.
-pub async fn on(mut bench: Bench<'_>) {
+pub async fn on(mut bench: BenchRun<'_>) {
     let bench = &mut bench;
     writes::measure(bench).await;
     original::measure(bench).await;
@@ -61,7 +61,7 @@ pub async fn on(mut bench: Bench<'_>) {
     million::measure(bench).await;
 }
 
-impl Bench<'_> {
+impl BenchRun<'_> {
     /// Whether any of these rows was asked for.
     pub fn wants(&self, ids: &[&str]) -> bool {
         ids.iter().any(|id| target(id).is_picked(&self.command.only))
@@ -69,7 +69,7 @@ impl Bench<'_> {
 
     /// Whether any of these rows was asked for, at a scale that allows it. Notes where it does not.
     pub fn wants_full(&mut self, ids: &[&str]) -> bool {
-        if self.command.scale == Scale::Full {
+        if self.command.scale == BenchScale::Full {
             return self.wants(ids);
         }
         self.leave(ids, "takes --scale full");
@@ -86,9 +86,9 @@ impl Bench<'_> {
         self.runs().min(self.command.scale.of(1, 3))
     }
 
-    /// Whether another database follows, on which to measure what takes too long to be measured on both.
+    /// Whether another database follows, for rows that take too long to be measured on both.
     pub fn is_first_of_two(&self) -> bool {
-        self.command.database == Databases::Both && matches!(self.stage.database, Database::Sqlite)
+        self.command.database == DatabaseChoice::Both && matches!(self.stage.database, Database::Sqlite)
     }
 
     /// Notes a value of a row.
@@ -103,7 +103,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Transactions so far; none where nobody counts them.
+    /// Committed transactions so far; none where the database does not count them.
     pub async fn commits(&self) -> Option<u64> {
         Database::commits(&self.stage.database).await
     }

@@ -1,12 +1,12 @@
-//! What the original was measured with on components that nobody boots.
+//! Rows of the original on components outside any session.
 
 use reqwest::RequestBuilder;
 use serde_json::json;
 
-use super::{Bench, LASTING, lists::rest};
+use super::{BenchRun, LASTING, lists::rest};
 use crate::{
     load,
-    records::{self, Size, id},
+    records::{self, RecordSize, id},
     samples::timed,
     stage::Server,
 };
@@ -21,7 +21,7 @@ const BULK: usize = 2_000;
 const CALLERS: usize = 8;
 
 #[derive(Clone, Copy)]
-enum Workload {
+enum ListWorkload {
     All,
     Pages,
     Tenth,
@@ -32,12 +32,12 @@ enum Workload {
     Memory,
 }
 
-use Workload::{All, BulkPatch, Get, Memory, Nobody, Pages, Patch, Tenth};
+use ListWorkload::{All, BulkPatch, Get, Memory, Nobody, Pages, Patch, Tenth};
 
-const FEW: [(&str, Workload); 4] =
+const FEW: [(&str, ListWorkload); 4] =
     [("O1.1k", All), ("O2.1k", Pages), ("O3.1k", Tenth), ("O3.none1k", Nobody)];
 
-const USUAL: [(&str, Workload); 7] = [
+const USUAL: [(&str, ListWorkload); 7] = [
     ("O1", All),
     ("O2", Pages),
     ("O3", Tenth),
@@ -47,7 +47,7 @@ const USUAL: [(&str, Workload); 7] = [
     ("O5", BulkPatch),
 ];
 
-const MANY: [(&str, Workload); 8] = [
+const MANY: [(&str, ListWorkload); 8] = [
     ("O1.50k", All),
     ("O2.50k", Pages),
     ("O3.50k", Tenth),
@@ -59,7 +59,7 @@ const MANY: [(&str, Workload); 8] = [
 ];
 
 /// Measures lists, single calls and bulk patches of 1,000, 10,000 and 50,000 components over REST.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     on(bench, 1_000, &FEW).await;
     on(bench, 10_000, &USUAL).await;
     if bench.wants_full(&MANY.map(|(row, _)| row)) {
@@ -67,11 +67,11 @@ pub async fn measure(bench: &mut Bench<'_>) {
     }
 }
 
-async fn on(bench: &mut Bench<'_>, count: usize, workloads: &[(&str, Workload)]) {
+async fn on(bench: &mut BenchRun<'_>, count: usize, workloads: &[(&str, ListWorkload)]) {
     let rows: Vec<_> = workloads.iter().map(|(row, _)| *row).collect();
     let what = format!("the original's workloads on {count} components");
-    let measured = async |bench: &mut Bench<'_>| {
-        let stage = Stage::with(bench, count).await;
+    let measured = async |bench: &mut BenchRun<'_>| {
+        let stage = ListStage::with(bench, count).await;
         for (row, workload) in workloads {
             if bench.wants(&[row]) {
                 repeat(bench, &stage, row, *workload).await;
@@ -82,14 +82,14 @@ async fn on(bench: &mut Bench<'_>, count: usize, workloads: &[(&str, Workload)])
     bench.attempt(&what, &rows, 5, measured).await;
 }
 
-async fn repeat(bench: &mut Bench<'_>, stage: &Stage, row: &str, workload: Workload) {
+async fn repeat(bench: &mut BenchRun<'_>, stage: &ListStage, row: &str, workload: ListWorkload) {
     for run in 0..bench.runs() {
         let value = stage.measured(workload, run).await;
         bench.note(row, stage.ids.len(), value);
     }
 }
 
-struct Stage {
+struct ListStage {
     server: Server,
     client: reqwest::Client,
     url: String,
@@ -97,9 +97,9 @@ struct Stage {
     ids: Vec<String>,
 }
 
-impl Stage {
-    async fn with(bench: &Bench<'_>, count: usize) -> Self {
-        let server = records::filled(bench.stage, count, Size::Usual, |n| n % 10 == 0).await;
+impl ListStage {
+    async fn with(bench: &BenchRun<'_>, count: usize) -> Self {
+        let server = records::filled(bench.stage, count, RecordSize::Usual, |n| n % 10 == 0).await;
         let (client, url) = (reqwest::Client::new(), server.components_url());
         let mut ids: Vec<_> = (0..count).map(id).collect();
         ids.sort_unstable();
@@ -107,7 +107,7 @@ impl Stage {
     }
 
     /// Seconds, calls in a second, or MiB.
-    async fn measured(&self, workload: Workload, run: u32) -> f64 {
+    async fn measured(&self, workload: ListWorkload, run: u32) -> f64 {
         match workload {
             All => self.list("").await,
             Pages => self.pages().await,

@@ -1,4 +1,4 @@
-//! Ten times as many callers as the mesh can serve well, and what follows.
+//! Ten times as many callers as the mesh can serve well, and the recovery.
 
 use std::{
     sync::{
@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Bench;
+use super::BenchRun;
 use crate::{
-    load::{self, Load},
-    records::{self, Boots, Size, id},
+    load::{self, LoadResult},
+    records::{self, BootReports, RecordSize, id},
     samples::percentile,
     stage::Server,
 };
@@ -33,12 +33,12 @@ const ALLOWANCE: f64 = 2.0;
 const GRACE: f64 = 10.0;
 
 /// Measures reports of single nodes over REST.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     bench.attempt("overload", &["T17.goodput", "T17.recovery"], 8, overload).await;
 }
 
-async fn overload(bench: &mut Bench<'_>) {
-    let server = records::filled(bench.stage, COMPONENTS, Size::Usual, |_| false).await;
+async fn overload(bench: &mut BenchRun<'_>) {
+    let server = records::filled(bench.stage, COMPONENTS, RecordSize::Usual, |_| false).await;
     let lasting = bench.command.scale.of(Duration::from_secs(10), Duration::from_secs(60));
     let peak = done(&server, CALLERS, BEFORE).await;
     let usual = (peak / 2.0) as u32;
@@ -58,17 +58,17 @@ async fn done(server: &Server, callers: usize, lasting: Duration) -> f64 {
     taken.load(Ordering::Relaxed) as f64 / load.took.as_secs_f64()
 }
 
-async fn at_pace(server: &Server, a_second: u32, lasting: Duration) -> Load {
+async fn at_pace(server: &Server, a_second: u32, lasting: Duration) -> LoadResult {
     load::pace(a_second, lasting, reports(server, Arc::default())).await
 }
 
-type Report = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type BenchReport = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Reports over REST, each of another boot than before; counts those that are taken. One that is refused is as fine as one
 /// that is not, but no work.
-fn reports(server: &Server, taken: Arc<AtomicU64>) -> impl Fn(usize) -> Report + Clone + Send + 'static {
+fn reports(server: &Server, taken: Arc<AtomicU64>) -> impl Fn(usize) -> BenchReport + Clone + Send + 'static {
     let (client, url, bodies) = (reqwest::Client::new(), server.components_url(), records::report_bodies());
-    let boots = Arc::new(Boots::of(COMPONENTS));
+    let boots = Arc::new(BootReports::of(COMPONENTS));
     move |number| {
         let node = number % COMPONENTS;
         let report = client.patch(format!("{url}/{}", id(node))).json(&bodies[boots.next(node)]);
@@ -84,7 +84,7 @@ fn reports(server: &Server, taken: Arc<AtomicU64>) -> impl Fn(usize) -> Report +
 }
 
 /// Seconds until the end of the last window in which answers were slower than `allowed` milliseconds.
-fn recovered(after: &Load, began: Instant, allowed: f64) -> f64 {
+fn recovered(after: &LoadResult, began: Instant, allowed: f64) -> f64 {
     let windows = AFTER.as_secs() / WINDOW.as_secs();
     let is_slow = |window: &u64| {
         let of_window =

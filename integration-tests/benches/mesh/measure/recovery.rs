@@ -7,14 +7,14 @@ use proto::{
     session::Progress,
 };
 use tokio::{sync::watch, task::JoinSet};
-use upstreams::Plan;
+use upstreams::MachinePlan;
 
-use super::Bench;
+use super::BenchRun;
 use crate::{
-    records::{self, Size},
+    records::{self, RecordSize},
     samples::timed,
-    stage::{Database, Registry, Server, Surroundings},
-    watching::Sessions,
+    stage::{Database, PlayedSurroundings, Registry, Server},
+    watching::SessionWatch,
 };
 
 const COMPONENTS: usize = 100;
@@ -22,13 +22,13 @@ const COMPONENTS: usize = 100;
 /// Nodes that two replicas share.
 const SHARED: u32 = 1_000;
 
-/// Between two looks at who holds what.
+/// Pause between two polls for the holder of the work.
 const LOOK: Duration = Duration::from_millis(20);
 
 const REPLICAS: [&str; 2] = ["T12b", "T12b.handover"];
 
 /// Measures a crash of a replica and of the database.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     if let Database::Sqlite = bench.stage.database {
         bench.leave(&REPLICAS, "replicas share a PostgreSQL");
         bench.leave(&["T12c"], "SQLite has no server that could be restarted");
@@ -39,13 +39,14 @@ pub async fn measure(bench: &mut Bench<'_>) {
 }
 
 /// The one that dies leaves half of the work, and a session of all nodes is created at that moment.
-async fn end_of_replica(bench: &mut Bench<'_>) {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..Plan::quick(SHARED) }).await;
+async fn end_of_replica(bench: &mut BenchRun<'_>) {
+    let site =
+        PlayedSurroundings::start(bench.stage, MachinePlan { up: true, ..MachinePlan::quick(SHARED) }).await;
     site.server.bos.template("image").await;
     let all = site.server.shards().await;
     for _ in 0..bench.runs() {
         let other = sharing(&site.server, all).await;
-        let mut watched = Sessions::of(&site.server).await;
+        let mut watched = SessionWatch::of(&site.server).await;
         let died = Instant::now();
         other.kill().await;
         let name = site.server.bos.session("image", "reboot").await;
@@ -72,9 +73,9 @@ async fn sharing(server: &Server, all: u32) -> Server {
     other
 }
 
-async fn crash_of_database(bench: &mut Bench<'_>) {
+async fn crash_of_database(bench: &mut BenchRun<'_>) {
     let Database::Postgresql(database) = &bench.stage.database else { return };
-    let server = records::filled(bench.stage, COMPONENTS, Size::Usual, |_| false).await;
+    let server = records::filled(bench.stage, COMPONENTS, RecordSize::Usual, |_| false).await;
     for _ in 0..bench.runs() {
         let (stop, stopped) = watch::channel(false);
         let mut writing = JoinSet::new();
@@ -96,8 +97,8 @@ async fn crash_of_database(bench: &mut Bench<'_>) {
     server.stop().await;
 }
 
-/// Writes one text after the other to a component until told to stop; gives when each was acknowledged, and what it
-/// was.
+/// Writes one text after another to a component until signalled; returns the texts and the times of their
+/// acknowledgement.
 async fn write(mut registry: Registry, stopped: watch::Receiver<bool>) -> Vec<(Instant, String)> {
     let mut written = Vec::new();
     for number in 0.. {

@@ -16,14 +16,14 @@ use domain::{
     core::{id::ComponentId, time::Timestamp},
 };
 
-use crate::{command::Command, report::Report, targets::target};
+use crate::{command::BenchCommand, report::BenchReport, targets::target};
 
 const COMPONENTS: usize = 10_000;
 const ROUNDS: usize = 100;
 
-/// Judges components in the middle of a boot, as the registry keeps them: on, with a kilobyte of kernel parameters
-/// whose text is shared.
-pub fn measure(command: &Command, report: &mut Report) {
+/// Evaluates components in the middle of a boot in their stored form: on, with a kilobyte of kernel parameters as
+/// shared text.
+pub fn measure(command: &BenchCommand, report: &mut BenchReport) {
     if !target("T8").is_picked(&command.only) {
         return;
     }

@@ -1,16 +1,16 @@
-//! Sessions of nodes whose hardware takes no time: what remains is the mesh's own.
+//! Sessions of nodes with instant hardware: the remaining time is the mesh's own.
 
 use proto::session::Progress;
 use simulator::topology;
 
-use super::Bench;
+use super::BenchRun;
 use crate::{
     samples::{median, milliseconds, timed},
     stage::{Server, Stage},
-    watching::{Sessions, discovered},
+    watching::{SessionWatch, discovered},
 };
 
-/// A fleet, and a quarter of it: what a node costs must not grow with their number.
+/// A fleet and a quarter of it: the cost of a node must not grow with their number.
 const FLEET: u32 = 10_000;
 const QUARTER: u32 = 2_500;
 const LARGE: u32 = 100_000;
@@ -18,14 +18,14 @@ const LARGE: u32 = 100_000;
 const ROWS: [&str; 4] = ["T1", "T11", "T11.post", "T1.scale"];
 
 /// Measures reboots of whole fleets.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     bench.attempt("reboots of 10,000", &ROWS, 8, of_usual_fleets).await;
     if bench.wants_full(&["T2", "T11b"]) {
         bench.attempt("a reboot of 100,000", &["T2", "T11b"], 8, of_large_fleet).await;
     }
 }
 
-async fn of_usual_fleets(bench: &mut Bench<'_>) {
+async fn of_usual_fleets(bench: &mut BenchRun<'_>) {
     let server = fleet(bench.stage, FLEET, 0.0).await;
     let mut cpu = Vec::new();
     for _ in 0..bench.runs() {
@@ -47,7 +47,7 @@ async fn of_usual_fleets(bench: &mut Bench<'_>) {
     }
 }
 
-async fn of_large_fleet(bench: &mut Bench<'_>) {
+async fn of_large_fleet(bench: &mut BenchRun<'_>) {
     let server = fleet(bench.stage, LARGE, 0.0).await;
     let reboot = reboot(&server, LARGE).await;
     bench.note("T2", LARGE as usize, reboot.complete);
@@ -55,8 +55,8 @@ async fn of_large_fleet(bench: &mut Bench<'_>) {
     server.stop().await;
 }
 
-/// What came of a reboot.
-struct Reboot {
+/// Times of a reboot.
+struct RebootTimes {
     /// Creation, in milliseconds.
     post: f64,
     /// From creation until running, in seconds.
@@ -67,15 +67,15 @@ struct Reboot {
     cpu: f64,
 }
 
-async fn reboot(server: &Server, nodes: u32) -> Reboot {
-    let mut sessions = Sessions::of(server).await;
+async fn reboot(server: &Server, nodes: u32) -> RebootTimes {
+    let mut sessions = SessionWatch::of(server).await;
     let before = server.cpu();
     let (name, post) = timed(server.bos.session("image", "reboot")).await;
     let ((), running) = timed(sessions.reach(&name, Progress::Running)).await;
     let ((), complete) = timed(sessions.reach(&name, Progress::Complete)).await;
     let cpu = (server.cpu() - before).as_secs_f64() / f64::from(nodes);
     succeeded(server, &name).await;
-    Reboot {
+    RebootTimes {
         post: milliseconds(post),
         running: (post + running).as_secs_f64(),
         complete: (post + running + complete).as_secs_f64(),

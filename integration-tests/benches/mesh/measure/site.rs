@@ -1,34 +1,33 @@
-//! The mesh among the systems of a real site, with the default periods of looking: what it asks of them, and the
-//! workloads that the original was measured with.
+//! The mesh among the systems of a real site, with default poll periods: its calls, and the workloads of the original.
 
 use std::{sync::Arc, time::Duration};
 
 use integration_tests::{
-    authority::Authority,
+    authority::CertificateAuthority,
     redfish::{
-        emulator::{self, Emulator},
-        nodes::Nodes,
-        site::{Place, Site, id},
+        emulator::{self, RedfishEmulator},
+        nodes::RedfishNodes,
+        site::{RedfishPlace, RedfishSite, id},
     },
 };
 use proto::{component::Component, session::Progress};
-use upstreams::{Pace, Plan};
+use upstreams::{MachinePlan, Pace};
 
-use super::{Bench, ONE_DATABASE, sessions};
+use super::{BenchRun, ONE_DATABASE, sessions};
 use crate::{
     samples::timed,
-    stage::{Server, Surroundings},
+    stage::{PlayedSurroundings, Server},
     targets::target,
-    watching::{Sessions, all_are, discovered},
+    watching::{SessionWatch, all_are, discovered},
 };
 
 const FLEET: u32 = 10_000;
 
-/// What the original's peers took: a node was on after the one and reported after the other.
+/// Times of the original's peers until a node was on, and until it reported.
 const POWER: Duration = Duration::from_secs(10);
 const REPORT: Duration = Duration::from_secs(10);
 
-/// What the steps of a small reboot took on the hardware that the original was measured with.
+/// Step times of a small reboot on the original's hardware.
 const OFF: Duration = Duration::from_millis(100);
 const ON: Duration = Duration::from_secs(5);
 const UP: Duration = Duration::from_secs(1);
@@ -36,7 +35,7 @@ const UP: Duration = Duration::from_secs(1);
 /// An image that sites behind BMCs have.
 const IMAGE: &str = "image-1";
 
-/// The share of their time that hardware, the power service and pauses take in a reboot of which the looks are counted.
+/// Scale of hardware, power service and pauses in the reboot whose polls are counted.
 const SHARE: f64 = 0.1;
 
 /// The fleet of a small reboot.
@@ -57,7 +56,7 @@ const ORIGINAL: [(u32, &[&str]); 3] = [
 const WAITING_ROWS: [&str; 2] = ["O10", "O10.calls"];
 
 /// Measures whole sessions.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     bench.attempt("upstream calls of reboots", &["T15"], 5, economy).await;
     if bench.is_first_of_two() {
         bench.leave(&["T15.looks"], ONE_DATABASE);
@@ -81,8 +80,10 @@ pub async fn measure(bench: &mut Bench<'_>) {
     bench.attempt("reboots of few nodes behind BMCs", &["O12.redfish"], 5, behind_bmcs).await;
 }
 
-async fn economy(bench: &mut Bench<'_>) {
-    let site = Surroundings::start(bench.stage, Plan { up: true, ..target("T15").power.plan(FLEET) }).await;
+async fn economy(bench: &mut BenchRun<'_>) {
+    let site =
+        PlayedSurroundings::start(bench.stage, MachinePlan { up: true, ..target("T15").power.plan(FLEET) })
+            .await;
     site.server.bos.template("image").await;
     for _ in 0..bench.few_runs() {
         site.upstreams.reset_counts();
@@ -93,12 +94,12 @@ async fn economy(bench: &mut Bench<'_>) {
     site.server.stop().await;
 }
 
-/// Looks at power cost nothing by themselves, and a reboot without hardware has one of each kind; how often they are made
-/// shows while hardware takes its time. So this is a reboot of hardware as it is, of which a whole one takes a quarter
-/// of an hour: hardware, the power service, pauses between looks and the five seconds all take a share of their time.
-async fn looks_at_power(bench: &mut Bench<'_>) {
-    let plan = Plan { up: true, ..target("T15.looks").power.plan(FLEET) };
-    let site = Surroundings::start_with(bench.stage, plan, |settings| {
+/// Measures the frequency of power polls, which shows only while hardware takes its time: a reboot of instant hardware
+/// has one poll of each kind. A whole reboot of real hardware takes a quarter of an hour, so hardware, the power
+/// service, pauses between polls and the five seconds are all scaled.
+async fn looks_at_power(bench: &mut BenchRun<'_>) {
+    let plan = MachinePlan { up: true, ..target("T15.looks").power.plan(FLEET) };
+    let site = PlayedSurroundings::start_with(bench.stage, plan, |settings| {
         settings.power.follow_seconds *= SHARE;
         settings.power.poll_seconds *= SHARE;
     })
@@ -112,36 +113,38 @@ async fn looks_at_power(bench: &mut Bench<'_>) {
     site.server.stop().await;
 }
 
-/// Calls that a reboot cannot do without: inventory, groups and locks; off and on in the batches that PCS takes; one set of
-/// boot data; wishes for configuration and looks at what came of them, in the batches that CFS takes; the image's
-/// manifest and its parameters, and what it is made for and that its root file system is to be served.
+/// The fewest calls of a reboot: inventory, groups and locks; off and on in the batches that PCS accepts; one set of
+/// boot data; configuration changes and their polls, in the batches that CFS accepts; the image's manifest, parameters
+/// and architecture, and the projection of its root file system.
 fn fewest(nodes: u32) -> f64 {
     let (of_power, of_configuration) = (nodes.div_ceil(2500), nodes.div_ceil(1000));
     f64::from(3 + 2 * of_power + 1 + 2 * of_configuration + 2 + 2)
 }
 
 /// How long a session took, in seconds.
-struct Run {
+struct SessionTimes {
     running: f64,
     complete: f64,
 }
 
 /// Runs a session of all nodes until it is complete.
-async fn run(server: &Server, template: &str, operation: &str) -> Run {
-    let mut watched = Sessions::of(server).await;
+async fn run(server: &Server, template: &str, operation: &str) -> SessionTimes {
+    let mut watched = SessionWatch::of(server).await;
     let (name, posted) = timed(server.bos.session(template, operation)).await;
     let ((), running) = timed(watched.reach(&name, Progress::Running)).await;
     let ((), complete) = timed(watched.reach(&name, Progress::Complete)).await;
     sessions::succeeded(server, &name).await;
     let running = posted + running;
-    Run { running: running.as_secs_f64(), complete: (running + complete).as_secs_f64() }
+    SessionTimes { running: running.as_secs_f64(), complete: (running + complete).as_secs_f64() }
 }
 
-async fn as_original(bench: &mut Bench<'_>, nodes: u32, rows: &[&str]) {
+async fn as_original(bench: &mut BenchRun<'_>, nodes: u32, rows: &[&str]) {
     let pace = Pace { soft_off: POWER, power_on: POWER, boot: REPORT, ..Pace::default() };
-    let site =
-        Surroundings::start(bench.stage, Plan { pace: Some(pace), ..target(rows[0]).power.plan(nodes) })
-            .await;
+    let site = PlayedSurroundings::start(
+        bench.stage,
+        MachinePlan { pace: Some(pace), ..target(rows[0]).power.plan(nodes) },
+    )
+    .await;
     let server = &site.server;
     server.bos.template("image").await;
     // More than one run of the others would take minutes and show the same.
@@ -159,11 +162,14 @@ async fn as_original(bench: &mut Bench<'_>, nodes: u32, rows: &[&str]) {
     site.server.stop().await;
 }
 
-/// Nodes that are up and whose configuration does not end.
-async fn waiting(bench: &mut Bench<'_>) {
+/// Measures polls of nodes that are up and whose configuration never ends.
+async fn waiting(bench: &mut BenchRun<'_>) {
     let pace = Pace { configuration: Duration::from_secs(3600), ..Pace::default() };
-    let site =
-        Surroundings::start(bench.stage, Plan { pace: Some(pace), ..target("O10").power.plan(FLEET) }).await;
+    let site = PlayedSurroundings::start(
+        bench.stage,
+        MachinePlan { pace: Some(pace), ..target("O10").power.plan(FLEET) },
+    )
+    .await;
     site.server.bos.template("image").await;
     site.server.bos.session("image", "boot").await;
     let is_waiting = |component: &Component| {
@@ -185,11 +191,11 @@ async fn waiting(bench: &mut Bench<'_>) {
 
 /// How long a reboot takes through a power service that reads its hardware now and then depends on when it begins. So
 /// reboots begin at times that are spread evenly between two readings.
-async fn few_nodes(bench: &mut Bench<'_>) {
+async fn few_nodes(bench: &mut BenchRun<'_>) {
     let pace = Pace { soft_off: OFF, power_on: ON, boot: UP, ..Pace::default() };
-    let plan = Plan { pace: Some(pace), up: true, ..target("O12").power.plan(FEW) };
+    let plan = MachinePlan { pace: Some(pace), up: true, ..target("O12").power.plan(FEW) };
     let period = plan.power.sampling_period;
-    let site = Surroundings::start(bench.stage, plan).await;
+    let site = PlayedSurroundings::start(bench.stage, plan).await;
     site.server.bos.template("image").await;
     for number in 0..bench.runs() {
         let share = (f64::from(number) + 0.5) / f64::from(bench.runs());
@@ -203,27 +209,27 @@ async fn few_nodes(bench: &mut Bench<'_>) {
     site.server.stop().await;
 }
 
-/// The same three nodes behind BMCs that are driven directly.
-async fn behind_bmcs(bench: &mut Bench<'_>) {
+/// Measures the same three nodes behind BMCs that the mesh drives itself.
+async fn behind_bmcs(bench: &mut BenchRun<'_>) {
     let Some(program) = emulator::program() else {
         bench
             .leave(&["O12.redfish"], "integration-tests/run installs the emulator of BMCs, which is missing");
         return;
     };
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let count = u32::try_from(sessions::members(FEW)).expect("few nodes");
     let systems: Vec<_> = (0..count).map(id).collect();
     let systems: Vec<_> = systems.iter().map(String::as_str).collect();
     let on_after = u32::try_from(ON.as_secs()).expect("some seconds");
-    let emulator = Arc::new(Emulator::start(&program, &authority, &systems, &[], on_after).await);
-    let mut site = Site::new(&authority);
+    let emulator = Arc::new(RedfishEmulator::start(&program, &authority, &systems, &[], on_after).await);
+    let mut site = RedfishSite::new(&authority);
     site.add_bmc("bmc", &emulator.url);
     for system in 0..systems.len() {
-        site.add_node(&Place { bmc: "bmc", system });
+        site.add_node(&RedfishPlace { bmc: "bmc", system });
     }
     let server = Server::start(bench.stage, async |settings| site.set(settings)).await;
     discovered(&server, systems.len()).await;
-    let _nodes = Nodes::boot(emulator, &server.bos, count, ON + UP);
+    let _nodes = RedfishNodes::boot(emulator, &server.bos, count, ON + UP);
     server.bos.template(IMAGE).await;
     run(&server, IMAGE, "boot").await;
     for _ in 0..bench.runs() {

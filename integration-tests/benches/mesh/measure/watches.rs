@@ -1,4 +1,4 @@
-//! Watches: what idle ones cost, and how late changes come to busy ones.
+//! Watches: memory of idle ones, and delay of busy ones.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -10,17 +10,17 @@ use proto::component::{WatchComponentsRequest, WatchComponentsResponse};
 use tokio::task::JoinSet;
 use tonic::Streaming;
 
-use super::{Bench, lists};
+use super::{BenchRun, lists};
 use crate::{
     load,
-    records::{self, Size},
+    records::{self, RecordSize},
     samples::{milliseconds, percentile},
     stage::{Server, Stage},
 };
 
 const COMPONENTS: usize = 1_000;
 
-/// Watches on one connection: below what a server allows.
+/// Watches on one connection: below the server's limit.
 const ON_ONE: usize = 100;
 
 const CHANGES_A_SECOND: u32 = 100;
@@ -28,7 +28,7 @@ const CHANGES_A_SECOND: u32 = 100;
 type Watch = Streaming<WatchComponentsResponse>;
 
 /// Measures watches of 1,000 components.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     if bench.wants_full(&["T10.idle", "T10.p99"]) {
         bench.attempt("idle watches", &["T10.idle"], 5, idle).await;
         bench.attempt("busy watches", &["T10.p99"], 5, busy).await;
@@ -36,13 +36,13 @@ pub async fn measure(bench: &mut Bench<'_>) {
 }
 
 async fn start(stage: &Stage) -> Server {
-    records::filled(stage, COMPONENTS, Size::Usual, |_| false).await
+    records::filled(stage, COMPONENTS, RecordSize::Usual, |_| false).await
 }
 
-async fn idle(bench: &mut Bench<'_>) {
+async fn idle(bench: &mut BenchRun<'_>) {
     let count = 10_000;
     for _ in 0..bench.few_runs() {
-        // A new one each time: what ended watches leave behind would hide what the next ones take.
+        // A new server each time: memory left by ended watches would hide that of the next ones.
         let server = start(bench.stage).await;
         let before = server.memory();
         let watches = open(&server, count).await;
@@ -54,7 +54,7 @@ async fn idle(bench: &mut Bench<'_>) {
     }
 }
 
-async fn busy(bench: &mut Bench<'_>) {
+async fn busy(bench: &mut BenchRun<'_>) {
     let server = start(bench.stage).await;
     let count = 1_000;
     let lasting = Duration::from_secs(6);
@@ -81,7 +81,7 @@ async fn busy(bench: &mut Bench<'_>) {
     server.stop().await;
 }
 
-/// Watches of what changes from now on.
+/// Opens watches of future changes.
 async fn open(server: &Server, count: usize) -> Vec<Watch> {
     let resume_revision = lists::revision(&server.registry()).await;
     let mut watches = Vec::new();

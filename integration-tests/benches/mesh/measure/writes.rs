@@ -8,10 +8,10 @@ use std::{
 use chassis::call_class::{Class, scope};
 use tokio::task::JoinSet;
 
-use super::{Bench, LASTING, lists};
+use super::{BenchRun, LASTING, lists};
 use crate::{
     load,
-    records::{self, Boots, Size, id},
+    records::{self, BootReports, RecordSize, id},
     samples::percentile,
     stage::{Registry, Server},
     watching,
@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 8;
 /// Reports of a burst that are under way at a time: a little less than the registry takes.
 const UNDER_WAY: usize = 4_000;
 
-/// How far PostgreSQL's count of transactions is behind: a connection at rest tells of its last ones after ten seconds.
+/// Delay of PostgreSQL's count of transactions: an idle connection reports its last ones after ten seconds.
 const COUNT_DELAY: Duration = Duration::from_secs(11);
 
 /// For how long transactions are counted: until one more or less does not matter.
@@ -43,10 +43,11 @@ const REPORTS: [&str; 3] = ["T6", "T6.p99", "T6.burst"];
 const REPEATED: [&str; 2] = ["T16", "T16.commits"];
 
 /// Measures writes on 10,000 components.
-pub async fn measure(bench: &mut Bench<'_>) {
+pub async fn measure(bench: &mut BenchRun<'_>) {
     let rows = [&["T5"], &REPORTS[..], &REPEATED].concat();
-    let filled =
-        async |bench: &mut Bench<'_>| records::filled(bench.stage, COMPONENTS, Size::Usual, |_| false).await;
+    let filled = async |bench: &mut BenchRun<'_>| {
+        records::filled(bench.stage, COMPONENTS, RecordSize::Usual, |_| false).await
+    };
     let Some(server) = bench.attempt("10,000 components to write to", &rows, 2, filled).await else { return };
     bench.attempt("bulk patches", &["T5"], 3, async |bench| bulk(bench, &server).await).await;
     bench.attempt("reports", &REPORTS, 3, async |bench| reports(bench, &server).await).await;
@@ -55,7 +56,7 @@ pub async fn measure(bench: &mut Bench<'_>) {
         .await;
 }
 
-async fn bulk(bench: &mut Bench<'_>, server: &Server) {
+async fn bulk(bench: &mut BenchRun<'_>, server: &Server) {
     for run in 0..bench.runs() {
         let mut changes = watching::components(server, lists::revision(&server.registry()).await).await;
         let registry = server.registry();
@@ -84,9 +85,9 @@ async fn bulk(bench: &mut Bench<'_>, server: &Server) {
     }
 }
 
-async fn reports(bench: &mut Bench<'_>, server: &Server) {
+async fn reports(bench: &mut BenchRun<'_>, server: &Server) {
     let connections: Vec<Registry> = (0..CONNECTIONS).map(|_| server.registry()).collect();
-    let boots = Arc::new(Boots::of(COMPONENTS));
+    let boots = Arc::new(BootReports::of(COMPONENTS));
     let report = move |number: usize| {
         let mut registry = connections[number % CONNECTIONS].clone();
         let report = records::report(number % COMPONENTS, boots.next(number % COMPONENTS));
@@ -106,8 +107,8 @@ async fn reports(bench: &mut Bench<'_>, server: &Server) {
     }
 }
 
-/// Nodes that run say so again and again, and say the same.
-async fn repeated_reports(bench: &mut Bench<'_>, server: &Server) {
+/// Measures repeated reports without news.
+async fn repeated_reports(bench: &mut BenchRun<'_>, server: &Server) {
     let report = rest_reports(server);
     load::burst(CALLERS, (0..COMPONENTS).map(&report)).await;
     for _ in 0..bench.runs() {
@@ -118,7 +119,7 @@ async fn repeated_reports(bench: &mut Bench<'_>, server: &Server) {
         return;
     }
     for _ in 0..bench.runs().min(3) {
-        // Replicas that share a database ask it what the others have written, and renew their leases, reports or none.
+        // Replicas that share a database poll it for changes and renew their leases, reports or none.
         let idle = commits(bench, tokio::time::sleep(COUNTED)).await;
         let during = commits(bench, load::callers(CALLERS, COUNTED, report.clone())).await;
         let Some((idle, during)) = idle.zip(during) else { continue };
@@ -128,7 +129,7 @@ async fn repeated_reports(bench: &mut Bench<'_>, server: &Server) {
 }
 
 /// Does something, and gives how many transactions there were in each second until all of them were counted.
-async fn commits(bench: &Bench<'_>, work: impl Future) -> Option<f64> {
+async fn commits(bench: &BenchRun<'_>, work: impl Future) -> Option<f64> {
     tokio::time::sleep(COUNT_DELAY).await;
     let (began, before) = (Instant::now(), bench.commits().await);
     work.await;
@@ -138,7 +139,7 @@ async fn commits(bench: &Bench<'_>, work: impl Future) -> Option<f64> {
     before.zip(after).map(|(before, after)| (after - before) as f64 / seconds)
 }
 
-/// Reports of single nodes over REST, which all say the same.
+/// Reports of single nodes over REST, all the same.
 fn rest_reports(server: &Server) -> impl Fn(usize) -> Taken + Clone + Send + 'static {
     let (client, url) = (reqwest::Client::new(), server.components_url());
     let [body, _] = records::report_bodies();

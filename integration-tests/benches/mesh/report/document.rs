@@ -3,11 +3,11 @@
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
-use super::{DATABASES, Outcome, Outcomes, Report, table::verdict};
-use crate::targets::{Better, TARGETS, Target};
+use super::{BenchReport, DATABASES, Outcomes, RowOutcome, table::verdict};
+use crate::targets::{BetterDirection, RowTarget, TARGETS};
 
 /// The whole report as JSON.
-pub fn document(report: &Report) -> Value {
+pub fn document(report: &BenchReport) -> Value {
     let host = &report.host;
     let rows = report.rows().map(|(target, outcomes)| {
         let results: Map<_, _> = outcomes
@@ -18,7 +18,7 @@ pub fn document(report: &Report) -> Value {
             "id": target.id,
             "what": target.what,
             "unit": target.unit,
-            "better": match target.better { Better::Lower => "lower", Better::Higher => "higher" },
+            "better": match target.better { BetterDirection::Lower => "lower", BetterDirection::Higher => "higher" },
             "floor": target.floor,
             "goal": target.goal,
             "power": target.power.word(),
@@ -44,8 +44,8 @@ pub fn document(report: &Report) -> Value {
     })
 }
 
-/// One outcome, and what follows from its values.
-fn result(target: &Target, outcome: &Outcome) -> Value {
+/// An outcome with its derived figures.
+fn result(target: &RowTarget, outcome: &RowOutcome) -> Value {
     let mut result = json!(outcome);
     if outcome.is_measured() {
         let (least, typical, most) = outcome.spread(target);
@@ -70,7 +70,7 @@ pub fn outcomes(text: &str) -> anyhow::Result<Outcomes> {
         let Some(target) = TARGETS.iter().find(|target| row["id"] == target.id) else { continue };
         for database in DATABASES {
             if let Some(result) = row["results"].get(database) {
-                let outcome: Outcome = serde_json::from_value(result.clone())?;
+                let outcome: RowOutcome = serde_json::from_value(result.clone())?;
                 if outcome.is_of(target) {
                     outcomes.insert((target.id, database), outcome);
                 }

@@ -1,12 +1,12 @@
-//! Where and of what something was measured.
+//! Date, commit and machine of a measurement.
 
 use std::{fmt, fs, process::Command, time::SystemTime};
 
 use prost_types::Timestamp;
 
-/// Where and of what something was measured.
+/// Date, commit and machine of a measurement.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct BenchHost {
     /// When it began, in UTC.
     pub date: String,
     /// The commit, with `+` where something but results was changed since; `unknown` without a repository.
@@ -15,7 +15,7 @@ pub struct Host {
     pub profile: &'static str,
     /// Cores that may be used.
     pub cores: usize,
-    /// What the processor calls itself.
+    /// Name of the processor.
     pub processor: String,
     /// In GiB.
     pub memory: f64,
@@ -25,8 +25,8 @@ pub struct Host {
     pub load_after: f64,
 }
 
-impl Host {
-    /// This machine, now.
+impl BenchHost {
+    /// Describes this machine.
     pub fn look() -> Self {
         let cpu_info = read("/proc/cpuinfo");
         let model = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for BenchHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { date, commit, profile, cores, processor, memory, load_before, .. } = self;
         write!(

@@ -1,4 +1,4 @@
-//! What was measured: collected row by row, then printed, written as JSON, and drawn.
+//! Results: collected row by row, then printed, written as JSON, and drawn.
 
 mod document;
 mod host;
@@ -16,17 +16,17 @@ use std::{
 
 use anyhow::Context as _;
 
-pub use host::Host;
-pub use outcome::Outcome;
+pub use host::BenchHost;
+pub use outcome::RowOutcome;
 
 use crate::{
-    command::Command,
+    command::BenchCommand,
     stage::Database,
-    targets::{TARGETS, Target, target},
+    targets::{RowTarget, TARGETS, target},
 };
 
 /// Outcomes by row and database.
-type Outcomes = BTreeMap<(&'static str, &'static str), Outcome>;
+type Outcomes = BTreeMap<(&'static str, &'static str), RowOutcome>;
 
 /// Stands for the database where none matters.
 const NO_DATABASE: &str = "any";
@@ -35,32 +35,32 @@ const NO_DATABASE: &str = "any";
 const DATABASES: [&str; 3] = ["sqlite", "postgresql", NO_DATABASE];
 
 /// Everything that was measured.
-pub struct Report {
-    command: Command,
-    host: Host,
+pub struct BenchReport {
+    command: BenchCommand,
+    host: BenchHost,
     /// Where files go.
     out: PathBuf,
-    /// What earlier runs left.
+    /// Results of earlier runs.
     earlier: Outcomes,
     outcomes: Outcomes,
-    /// What took how many seconds.
+    /// Names and seconds of the measurements.
     times: Vec<(String, f64)>,
 }
 
-impl Report {
-    /// An empty report of measurements on this machine.
+impl BenchReport {
+    /// An empty report for this machine.
     ///
     /// # Errors
-    /// When it is to be merged with what earlier runs left and that cannot be read.
-    pub fn new(command: Command) -> anyhow::Result<Self> {
-        let host = Host::look();
+    /// When the results of earlier runs are to be merged and cannot be read.
+    pub fn new(command: BenchCommand) -> anyhow::Result<Self> {
+        let host = BenchHost::look();
         println!("{host}");
         let out = root().join(&command.out);
         let earlier = if command.merge { earlier(&out.join(JSON))? } else { Outcomes::new() };
         Ok(Self { command, host, out, earlier, outcomes: Outcomes::new(), times: Vec::new() })
     }
 
-    /// Notes a value of a row, unless nobody asked for it.
+    /// Adds a value to a row, if the row was picked.
     pub fn note(&mut self, id: &str, database: Option<&Database>, count: usize, value: f64) {
         let Some(outcome) = self.outcome(id, database) else { return };
         outcome.n = count;
@@ -92,16 +92,15 @@ impl Report {
         self.write_document().expect("a writable directory");
     }
 
-    fn outcome(&mut self, id: &str, database: Option<&Database>) -> Option<&mut Outcome> {
+    fn outcome(&mut self, id: &str, database: Option<&Database>) -> Option<&mut RowOutcome> {
         let target = target(id);
         let asked = target.is_picked(&self.command.only);
-        let empty = || Outcome::new(&self.host, self.command.scale.word(), target);
+        let empty = || RowOutcome::new(&self.host, self.command.scale.word(), target);
         asked.then(|| self.outcomes.entry((target.id, name(database))).or_insert_with(empty))
     }
 
-    /// The rows that were asked for or have an outcome, each with what came of it. What an earlier run left counts where
-    /// this one did not try.
-    fn rows(&self) -> impl Iterator<Item = (&'static Target, Vec<(&'static str, &Outcome)>)> {
+    /// The picked rows and all others with an outcome. An earlier outcome counts where this run has none.
+    fn rows(&self) -> impl Iterator<Item = (&'static RowTarget, Vec<(&'static str, &RowOutcome)>)> {
         TARGETS.iter().filter_map(|target| {
             let of_row = |database| Some((database, self.of((target.id, database))?));
             let outcomes: Vec<_> = DATABASES.into_iter().filter_map(of_row).collect();
@@ -110,7 +109,7 @@ impl Report {
         })
     }
 
-    fn of(&self, key: (&'static str, &'static str)) -> Option<&Outcome> {
+    fn of(&self, key: (&'static str, &'static str)) -> Option<&RowOutcome> {
         let (new, earlier) = (self.outcomes.get(&key), self.earlier.get(&key));
         new.filter(|new| new.was_tried())
             .or(earlier.filter(|earlier| earlier.is_measured()))
@@ -149,7 +148,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What earlier runs left in a file, if there is one.
+/// Results of earlier runs from a file, if it exists.
 fn earlier(file: &Path) -> anyhow::Result<Outcomes> {
     if !file.exists() {
         return Ok(Outcomes::new());

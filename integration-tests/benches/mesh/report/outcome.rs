@@ -1,16 +1,16 @@
-//! What came of one row on one database.
+//! Outcome of one row on one database.
 
 use serde::{Deserialize, Serialize};
 
-use super::host::{self, Host};
+use super::host::{self, BenchHost};
 use crate::{
     samples::percentile,
-    targets::{Power, Target},
+    targets::{PowerSource, RowTarget},
 };
 
-/// What came of one row on one database, when, and of which program.
+/// Outcome of one row on one database, with its date and commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RowOutcome {
     /// When it was measured, in UTC.
     pub date: String,
     /// Of which commit.
@@ -19,22 +19,22 @@ pub struct Outcome {
     pub scale: String,
     /// The average load of the last minute when the last value was there.
     pub load: f64,
-    /// What it was measured on: components, nodes, streams or decisions.
+    /// Number of components, nodes, streams or decisions.
     pub n: usize,
-    /// One for each run.
+    /// Values, one for each run.
     pub values: Vec<f64>,
-    /// How long the measurement took, with the rows that it was made together with but without what was set up for it.
+    /// Duration of the measurement, with the rows measured together but without the set-up.
     pub seconds: f64,
-    /// The power service that it was measured with. Earlier reports do not say it.
+    /// The power service. Missing in earlier reports.
     #[serde(default)]
     pub power: Option<String>,
     /// Why there is no value, or why there are not more.
     pub trouble: Option<String>,
 }
 
-impl Outcome {
-    /// One without values.
-    pub fn new(host: &Host, scale: &str, target: &Target) -> Self {
+impl RowOutcome {
+    /// An outcome without values.
+    pub fn new(host: &BenchHost, scale: &str, target: &RowTarget) -> Self {
         Self {
             date: host::now(),
             commit: host.commit.clone(),
@@ -48,7 +48,7 @@ impl Outcome {
         }
     }
 
-    /// Whether somebody tried to measure it, and not only said why not.
+    /// Whether a measurement was tried, rather than skipped with a reason.
     pub fn was_tried(&self) -> bool {
         self.seconds > 0.0
     }
@@ -58,17 +58,19 @@ impl Outcome {
         !self.values.is_empty()
     }
 
-    /// Whether it is of the power service that the row is measured with now. Before reports said which it was, nobody
-    /// measured with one as shipped, and nobody without any power service.
-    pub fn is_of(&self, target: &Target) -> bool {
+    /// Whether the outcome belongs to the row's present power service. In the reports without this field no row used
+    /// one as shipped, or none at all.
+    pub fn is_of(&self, target: &RowTarget) -> bool {
         match &self.power {
             Some(power) => power == target.power.word(),
-            None => !matches!(target.power, Power::AsShipped | Power::TenTimes | Power::Redfish),
+            None => {
+                !matches!(target.power, PowerSource::AsShipped | PowerSource::TenTimes | PowerSource::Redfish)
+            }
         }
     }
 
     /// The smallest value, the typical one, and the largest.
-    pub fn spread(&self, target: &Target) -> (f64, f64, f64) {
+    pub fn spread(&self, target: &RowTarget) -> (f64, f64, f64) {
         let mut values = self.values.clone();
         (percentile(&mut values, 0.0), target.typical(&self.values), percentile(&mut values, 100.0))
     }

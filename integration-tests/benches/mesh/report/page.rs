@@ -1,13 +1,13 @@
 //! The page of published results.
 
 use super::{
-    Outcome, Report,
+    BenchReport, RowOutcome,
     table::{number, original, verdict},
 };
-use crate::targets::{Target, Typical};
+use crate::targets::{RowTarget, TypicalFigure};
 
 /// The page, as Markdown.
-pub fn page(report: &Report) -> String {
+pub fn page(report: &BenchReport) -> String {
     let (mut rows, mut troubles) = (String::new(), String::new());
     for (target, outcomes) in report.rows() {
         for (database, outcome) in outcomes {
@@ -34,7 +34,7 @@ pub fn page(report: &Report) -> String {
     )
 }
 
-fn head(report: &Report) -> String {
+fn head(report: &BenchReport) -> String {
     let host = &report.host;
     format!(
         "# Results\n\n\
@@ -61,7 +61,7 @@ fn head(report: &Report) -> String {
     )
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &BenchReport) -> String {
     let (mut measured, mut met, mut missed) = (0, 0, Vec::new());
     for (target, outcomes) in report.rows() {
         for (database, outcome) in outcomes.into_iter().filter(|(_, outcome)| outcome.is_measured()) {
@@ -80,14 +80,14 @@ fn summary(report: &Report) -> String {
     format!("{met} of {measured} figures meet their goals.{head}{missed}\n")
 }
 
-fn row(target: &Target, database: &str, outcome: &Outcome) -> String {
+fn row(target: &RowTarget, database: &str, outcome: &RowOutcome) -> String {
     let (least, middle, most) = outcome.spread(target);
     format!(
         "| {} | {} | {} | {database} | {}{} {} | {} to {} | {} | {} | {} | {} | {} | {} | {} | {} {} |\n",
         target.id,
         target.what,
         target.power.word(),
-        if target.typical == Typical::Mean { "mean " } else { "" },
+        if target.typical == TypicalFigure::Mean { "mean " } else { "" },
         number(middle),
         target.unit,
         number(least),

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Outcome, Report, table::number};
-use crate::targets::{Original, Target};
+use super::{BenchReport, RowOutcome, table::number};
+use crate::targets::{OriginalFigure, RowTarget};
 
 /// Places on the picture, in pixels.
 const LEFT: f64 = 520.0;
@@ -16,12 +16,12 @@ const RIGHT: f64 = 190.0;
 const BEST: f64 = -3.0;
 const WORST: f64 = 2.0;
 
-/// One database's place in a row and its colour.
+/// Offset and colour of each database in a row.
 const DATABASES: [(&str, f64, &str); 3] =
     [("sqlite", -4.0, "#1f77b4"), ("postgresql", 4.0, "#d95f02"), ("any", 0.0, "#555555")];
 
 /// The whole report as SVG. To the left of the goal is better.
-pub fn plot(report: &Report) -> String {
+pub fn plot(report: &BenchReport) -> String {
     let rows: Vec<_> = report.rows().filter(|(_, outcomes)| outcomes.iter().any(is_measured)).collect();
     let height = TOP + LINE * rows.len() as f64 + 30.0;
     let host = &report.host;
@@ -53,7 +53,7 @@ pub fn plot(report: &Report) -> String {
     svg + "</svg>\n"
 }
 
-fn is_measured(outcome: &(&str, &Outcome)) -> bool {
+fn is_measured(outcome: &(&str, &RowOutcome)) -> bool {
     outcome.1.is_measured()
 }
 
@@ -80,8 +80,8 @@ fn grid(svg: &mut String, height: f64) {
     }
 }
 
-/// One database's figure in a row; gives its median as text.
-fn bar(svg: &mut String, target: &Target, outcome: &(&str, &Outcome), y: f64) -> Option<String> {
+/// Draws the figure of one database in a row; returns its median as text.
+fn bar(svg: &mut String, target: &RowTarget, outcome: &(&str, &RowOutcome), y: f64) -> Option<String> {
     let (database, outcome) = outcome;
     let (_, shift, colour) = DATABASES.iter().find(|(name, ..)| name == database && outcome.is_measured())?;
     let (least, middle, most) = outcome.spread(target);
@@ -96,7 +96,7 @@ fn bar(svg: &mut String, target: &Target, outcome: &(&str, &Outcome), y: f64) ->
     Some(number(middle))
 }
 
-fn diamond(svg: &mut String, target: &Target, Original { best, worst, .. }: Original, y: f64) {
+fn diamond(svg: &mut String, target: &RowTarget, OriginalFigure { best, worst, .. }: OriginalFigure, y: f64) {
     let (from, to) = (place(target.distance(best, target.goal)), place(target.distance(worst, target.goal)));
     line(svg, (from, y), (to, y), "#7b3294");
     for x in [from, to] {

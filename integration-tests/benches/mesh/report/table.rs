@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{Outcome, Report};
-use crate::targets::{Original, Target};
+use super::{BenchReport, RowOutcome};
+use crate::targets::{OriginalFigure, RowTarget};
 
-/// One row on one database, as soon as it is there.
-pub fn line(target: &Target, database: &str, outcome: &Outcome) -> String {
-    let Target { id, unit, .. } = target;
+/// Line of a row on one database, printed as soon as it is measured.
+pub fn line(target: &RowTarget, database: &str, outcome: &RowOutcome) -> String {
+    let RowTarget { id, unit, .. } = target;
     let mut line = format!("{id:11} {database:10} ");
     if outcome.is_measured() {
         let (least, middle, most) = outcome.spread(target);
@@ -26,7 +26,7 @@ pub fn line(target: &Target, database: &str, outcome: &Outcome) -> String {
 }
 
 /// Every row.
-pub fn table(report: &Report) -> String {
+pub fn table(report: &BenchReport) -> String {
     let head = ("row", "database", "least", "median", "most", "unit", "runs", "goal", "floor", "original");
     let (id, database, least, median, most, unit, runs, goal, floor, original) = head;
     let mut table = format!(
@@ -43,8 +43,8 @@ pub fn table(report: &Report) -> String {
     table
 }
 
-fn row(target: &Target, database: &str, outcome: &Outcome) -> String {
-    let Target { id, what, unit, goal, .. } = target;
+fn row(target: &RowTarget, database: &str, outcome: &RowOutcome) -> String {
+    let RowTarget { id, what, unit, goal, .. } = target;
     let mut row = format!("{id:11} {database:10} ");
     if outcome.is_measured() {
         let (least, middle, most) = outcome.spread(target);
@@ -68,7 +68,7 @@ fn row(target: &Target, database: &str, outcome: &Outcome) -> String {
     format!("{row}{what} ({})\n", target.power.word())
 }
 
-/// What took the most time, first.
+/// Measurements by duration, longest first.
 pub fn times(times: &[(String, f64)]) -> String {
     let mut times = times.to_vec();
     times.sort_by(|one, other| other.1.total_cmp(&one.1));
@@ -79,7 +79,7 @@ pub fn times(times: &[(String, f64)]) -> String {
 }
 
 /// How a value stands to goal and floor, and by how much it misses them.
-pub fn verdict(target: &Target, value: f64) -> String {
+pub fn verdict(target: &RowTarget, value: f64) -> String {
     let misses = |bar| format!("{}x", number(target.distance(value, bar)));
     if target.meets(value, target.goal) {
         return "goal met".to_owned();
@@ -91,12 +91,12 @@ pub fn verdict(target: &Target, value: f64) -> String {
     }
 }
 
-/// What was measured of the original; empty: nothing that can be compared.
-pub fn original(target: &Target) -> String {
+/// Figures of the original; empty: none that can be compared.
+pub fn original(target: &RowTarget) -> String {
     match target.original() {
         None => String::new(),
-        Some(Original { best, worst, .. }) if best == worst => number(best),
-        Some(Original { best, worst, .. }) => format!("{}-{}", number(best), number(worst)),
+        Some(OriginalFigure { best, worst, .. }) if best == worst => number(best),
+        Some(OriginalFigure { best, worst, .. }) => format!("{}-{}", number(best), number(worst)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is measured: the mesh as the program that people run, its databases, and the systems around it.
+//! The mesh under test: the program, its databases, and the systems around it.
 
 mod binary;
 mod postgres;
@@ -8,16 +8,16 @@ mod surroundings;
 use std::path::PathBuf;
 
 pub use binary::build;
-pub use postgres::Postgres;
+pub use postgres::PostgresServer;
 pub use server::{Registry, Server};
-pub use surroundings::Surroundings;
+pub use surroundings::PlayedSurroundings;
 
 /// Where a mesh keeps its data.
 pub enum Database {
     /// A file for each part.
     Sqlite,
     /// A server for this run.
-    Postgresql(Box<Postgres>),
+    Postgresql(Box<PostgresServer>),
 }
 
 impl Database {
@@ -29,7 +29,7 @@ impl Database {
         }
     }
 
-    /// Transactions that were committed so far; none where nobody counts them.
+    /// Committed transactions so far; none where the database does not count them.
     pub async fn commits(&self) -> Option<u64> {
         match self {
             Self::Sqlite => None,

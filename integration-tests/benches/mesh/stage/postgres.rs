@@ -8,7 +8,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// Starts a server, says where it is and who, starts it again whenever asked to, and ends it with its input.
+/// Starts a server, prints its address and account, restarts it on request, and stops it at the end of input.
 const SCRIPT: &str = "
     source integration-tests/tools/postgres.sh
     trap stop_postgres EXIT
@@ -24,18 +24,18 @@ const SCRIPT: &str = "
 ";
 
 /// A PostgreSQL server. It ends when this is dropped.
-pub struct Postgres {
+pub struct PostgresServer {
     url: String,
     admin: DatabaseConnection,
-    server: tokio::sync::Mutex<Running>,
+    server: tokio::sync::Mutex<ServerScript>,
 }
 
-struct Running {
+struct ServerScript {
     script: Child,
     answers: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
 }
 
-impl Postgres {
+impl PostgresServer {
     /// Starts a server.
     ///
     /// # Panics
@@ -53,7 +53,7 @@ impl Postgres {
         let mut answers = BufReader::new(script.stdout.take().expect("piped")).lines();
         let url = answers.next_line().await.expect("readable").expect("a PostgreSQL server to start");
         let admin = Database::connect(url.as_str()).await.expect("a server to connect to");
-        Self { url, admin, server: tokio::sync::Mutex::new(Running { script, answers }) }
+        Self { url, admin, server: tokio::sync::Mutex::new(ServerScript { script, answers }) }
     }
 
     /// Address of a new database.
@@ -77,10 +77,10 @@ impl Postgres {
         std::time::Instant::now()
     }
 
-    /// Transactions that were committed so far in all databases, but the question itself.
+    /// Committed transactions so far in all databases, except the query itself.
     ///
     /// # Panics
-    /// When the server does not tell.
+    /// When the query fails.
     pub async fn commits(&self) -> u64 {
         let question =
             "SELECT sum(xact_commit)::bigint FROM pg_stat_database WHERE datname LIKE 'reveille_%'";

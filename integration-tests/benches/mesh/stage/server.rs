@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 
 use super::{Database, Stage};
 
-/// Between two looks whether it is ready: short against what is measured.
+/// Pause between two checks for readiness: short against the measured times.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Longest that anything is waited for.
@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a mesh with empty databases and what `adjust` makes of the settings of a test, and waits until it is
+    /// Starts a mesh with empty databases and test settings after `adjust` has edited them, and waits until it is
     /// ready.
     ///
     /// # Panics
@@ -133,7 +133,7 @@ impl Server {
     /// Shards of the work of all parts that the process holds.
     ///
     /// # Panics
-    /// When it does not tell.
+    /// When the metrics cannot be read.
     pub async fn shards(&self) -> u32 {
         let asked = reqwest::get(format!("{}/metrics", self.settings.gateway.url)).await.expect("an answer");
         let text = asked.text().await.expect("a whole answer");
@@ -162,13 +162,13 @@ impl Server {
         self.bytes("VmHWM:")
     }
 
-    /// Begins to look for the peak of memory.
+    /// Resets the peak of memory.
     ///
     /// # Panics
-    /// When the system does not let us.
+    /// When the system refuses it.
     pub fn forget_peak(&self) {
         let id = self.child.id().expect("a running process");
-        // What the system calls this number: reset the peak resident set size.
+        // The kernel's number for: reset the peak resident set size.
         fs::write(format!("/proc/{id}/clear_refs"), "5").expect("a new peak");
     }
 

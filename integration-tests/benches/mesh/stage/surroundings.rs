@@ -3,38 +3,38 @@
 use chassis::Settings;
 use reveille::surroundings;
 use tokio::net::TcpListener;
-use upstreams::{Plan, Service, Upstreams};
+use upstreams::{MachinePlan, Service, Upstreams};
 
 use super::{Server, Stage};
 
 /// A mesh and the systems around it.
-pub struct Surroundings {
+pub struct PlayedSurroundings {
     /// The mesh, with the default periods of looking where nothing else is said.
     pub server: Server,
     /// The systems.
     pub upstreams: Upstreams,
 }
 
-impl Surroundings {
+impl PlayedSurroundings {
     /// Starts the systems of `plan` and a mesh among them, and waits until it has discovered their nodes.
     ///
     /// # Panics
     /// When either does not start.
-    pub async fn start(stage: &Stage, plan: Plan) -> Self {
+    pub async fn start(stage: &Stage, plan: MachinePlan) -> Self {
         Self::start_with(stage, plan, |_| {}).await
     }
 
-    /// The same with what `adjust` makes of the settings.
+    /// Starts with settings that `adjust` has edited.
     ///
     /// # Panics
     /// As [`Self::start`].
-    pub async fn start_with(stage: &Stage, plan: Plan, adjust: impl FnOnce(&mut Settings)) -> Self {
+    pub async fn start_with(stage: &Stage, plan: MachinePlan, adjust: impl FnOnce(&mut Settings)) -> Self {
         let nodes = plan.hardware.len();
         let mut started = None;
         let server = Server::start(stage, async |settings: &mut Settings| {
             surroundings::csm(settings);
             adjust(settings);
-            let plan = Plan { gateway_url: settings.gateway.url.clone(), ..plan };
+            let plan = MachinePlan { gateway_url: settings.gateway.url.clone(), ..plan };
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
             let upstreams = Upstreams::start(plan, listener).expect("upstreams");
             surroundings::play(settings, &upstreams);
@@ -45,7 +45,7 @@ impl Surroundings {
         Self { server, upstreams: started.expect("started with the settings") }
     }
 
-    /// Calls that were made of the systems since the counts began: looks at power, and all others.
+    /// Calls of the systems since the counters were reset: power polls, and all others.
     pub fn calls(&self) -> (u64, u64) {
         let is_look = |service: Service, operation: &str| {
             service == Service::Pcs
@@ -59,7 +59,7 @@ impl Surroundings {
         (looks, others)
     }
 
-    /// What was called how often since the counts began, most often first.
+    /// Operations and their calls since the counters were reset, most frequent first.
     pub fn operations(&self) -> String {
         let mut counts = self.upstreams.counts();
         counts.sort_by_key(|count| std::cmp::Reverse(count.requests));

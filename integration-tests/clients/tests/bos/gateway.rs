@@ -1,10 +1,10 @@
-//! The gateway under test and what it answers.
+//! The gateway under test and a client of it.
 
 use std::fmt::Debug;
 
 use csm_rs::{Error, ShastaClient};
 
-/// Bearer token of every call. Whoever stands in front of the gateway judges it.
+/// Bearer token of every call. The proxy in front of the gateway judges it.
 pub const TOKEN: &str = "a-token";
 
 /// Where the gateway is: the URL of a site's API, under which `/bos/v2` is found.
@@ -13,7 +13,7 @@ const GATEWAY: &str = "REVEILLE_TEST_GATEWAY";
 /// A client of the gateway.
 ///
 /// # Panics
-/// When the environment does not tell where the gateway is.
+/// When the environment names no gateway.
 pub fn client() -> ShastaClient {
     let url = std::env::var(GATEWAY);
     let url = url.unwrap_or_else(|_| {
@@ -25,7 +25,7 @@ pub fn client() -> ShastaClient {
     ShastaClient::new(url, Vec::new()).expect("a client")
 }
 
-/// Why a call was refused, as this client tells it.
+/// A refused call, as this client reports it.
 #[derive(Debug, PartialEq)]
 pub struct Refusal {
     /// HTTP status.

@@ -1,8 +1,8 @@
 //! csm-rs, the library under the operators' tool manta, as a client of the REST contract: every call that it has for
 //! sessions and session templates.
 //!
-//! The gateway is somebody else's to start: its address is in the environment. Tests of one gateway run at the same
-//! time, so each has names and nodes of its own.
+//! The environment holds the address of a running gateway. Tests of one gateway run at the same time, so each has names
+//! and nodes of its own.
 
 mod gateway;
 mod sessions;

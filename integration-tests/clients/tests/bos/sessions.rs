@@ -13,10 +13,10 @@ use crate::{
     templates::template,
 };
 
-/// How long to wait for what takes a second on an idle machine.
+/// Limit of a wait that takes a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The wish for a session, with nothing that need not be said.
+/// A request for a session without optional members.
 fn wish(template: &str, operation: Operation) -> BosSession {
     BosSession {
         name: None,
@@ -36,7 +36,7 @@ async fn store(client: &ShastaClient, name: &str, nodes: &[&str]) {
     client.bos_template_v2_put(TOKEN, &template("v1", nodes), name).await.unwrap();
 }
 
-/// Waits until a session is complete and gives it.
+/// Waits until a session is complete and returns it.
 async fn complete(client: &ShastaClient, name: &str) -> BosSession {
     let looking = async {
         loop {
@@ -103,7 +103,7 @@ async fn nodes_are_booted_rebooted_and_shut_down() {
 }
 
 #[tokio::test]
-async fn a_session_without_a_name_gets_one_and_is_listed() {
+async fn unnamed_session_gets_a_name_and_is_listed() {
     let (client, template) = (client(), "listed");
     store(&client, template, &["x1000c0s0b1n0"]).await;
     let created = client.bos_session_v2_post(TOKEN, wish(template, Operation::Boot)).await.unwrap();
@@ -118,7 +118,7 @@ async fn a_session_without_a_name_gets_one_and_is_listed() {
 }
 
 #[tokio::test]
-async fn a_limit_that_no_node_meets_completes_with_an_error() {
+async fn limit_without_nodes_completes_with_an_error() {
     let (client, template) = (client(), "limited");
     store(&client, template, &["x1000c0s0b1n1"]).await;
     let wish = BosSession { limit: Some("fakexname".into()), ..wish(template, Operation::Reboot) };

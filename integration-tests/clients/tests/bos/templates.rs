@@ -110,7 +110,7 @@ async fn lists_are_fit_for_the_clients_own_searches() {
 }
 
 #[tokio::test]
-async fn a_template_that_cannot_be_is_refused_and_not_stored() {
+async fn impossible_template_is_refused_and_not_stored() {
     let (client, name) = (client(), "refused");
     let sets = |change: fn(&mut BootSet)| {
         let mut template = template("v1", &["x1000c0s0b0n0"]);

@@ -15,22 +15,25 @@ use std::{fmt::Write as _, sync::Arc};
 
 use expect_test::expect;
 
-use super::{Contract, check};
-use crate::history::{Change, Entry, Event, History, Key, LANES, Lanes, Moment, Outcome, Write};
+use super::{WatchContract, check};
+use crate::history::{
+    ComponentEvent, Key, LANES, Lanes, Moment, RunHistory, WatcherEntry, WriteChange, WriteOutcome,
+    WriteRecord,
+};
 
-const CONTRACT: Contract = Contract { remembered: 10 };
+const CONTRACT: WatchContract = WatchContract { remembered: 10 };
 
-fn read(text: &str) -> History {
-    let mut history = History::default();
+fn read(text: &str) -> RunHistory {
+    let mut history = RunHistory::default();
     for (line, at) in text.lines().filter(|line| !line.trim().is_empty()).zip(1..) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["begin", change, ref keys @ ..] => begin(&mut history, at, change, keys),
             ["ack", index, ref revision @ ..] => {
                 let revision = revision.first().map(|revision| revision.parse().unwrap());
-                outcome(&mut history, index, Outcome::Acknowledged { at, revision });
+                outcome(&mut history, index, WriteOutcome::Acknowledged { at, revision });
             }
-            ["refuse", index] => outcome(&mut history, index, Outcome::Refused),
+            ["refuse", index] => outcome(&mut history, index, WriteOutcome::Refused),
             ["last", revision] => history.last = revision.parse().unwrap(),
             [who, ref happened @ ..] => {
                 let entry = entry(at, happened);
@@ -45,7 +48,7 @@ fn read(text: &str) -> History {
     history
 }
 
-fn begin(history: &mut History, invoked: Moment, change: &str, keys: &[&str]) {
+fn begin(history: &mut RunHistory, invoked: Moment, change: &str, keys: &[&str]) {
     let text: Arc<str> = format!("w{}", history.writes.len()).into();
     let set = |lane: usize| {
         let mut lanes = [const { None }; LANES];
@@ -53,54 +56,54 @@ fn begin(history: &mut History, invoked: Moment, change: &str, keys: &[&str]) {
         lanes
     };
     let change = match change {
-        "put" => Change::Replace([text, "".into(), "".into()]),
-        "patch" => Change::Merge(set(0)),
-        "report" => Change::Merge(set(1)),
+        "put" => WriteChange::Replace([text, "".into(), "".into()]),
+        "patch" => WriteChange::Merge(set(0)),
+        "report" => WriteChange::Merge(set(1)),
         "assign" => {
             let mut lanes = set(2);
             lanes[0] = Some("".into());
-            Change::Merge(lanes)
+            WriteChange::Merge(lanes)
         }
-        "delete" => Change::Delete,
+        "delete" => WriteChange::Delete,
         _ => panic!("{change}"),
     };
     let keys = keys.iter().map(|key| Key::from(*key)).collect();
-    history.writes.push(Write { keys, change, invoked, outcome: Outcome::Unknown });
+    history.writes.push(WriteRecord { keys, change, invoked, outcome: WriteOutcome::Unknown });
 }
 
-fn outcome(history: &mut History, index: &str, outcome: Outcome) {
+fn outcome(history: &mut RunHistory, index: &str, outcome: WriteOutcome) {
     history.writes[index.parse::<usize>().unwrap()].outcome = outcome;
 }
 
-fn entry(at: Moment, words: &[&str]) -> Entry {
+fn entry(at: Moment, words: &[&str]) -> WatcherEntry {
     match words {
-        ["open", from] => Entry::Opened { at, from: from.parse().unwrap() },
+        ["open", from] => WatcherEntry::Opened { at, from: from.parse().unwrap() },
         ["told", revision, rest @ ..] => {
             let synced = rest.first() == Some(&"synced");
             let events = rest.iter().skip(usize::from(synced)).map(|word| event(word));
-            let (changed, deleted) = events.partition(|event: &Event| event.lanes.is_some());
-            Entry::Told { at, changed, deleted, revision: revision.parse().unwrap(), synced }
+            let (changed, deleted) = events.partition(|event: &ComponentEvent| event.lanes.is_some());
+            WatcherEntry::Told { at, changed, deleted, revision: revision.parse().unwrap(), synced }
         }
-        ["list", revision, rest @ ..] => Entry::Listed {
+        ["list", revision, rest @ ..] => WatcherEntry::Listed {
             asked: at,
             at,
             events: rest.iter().map(|word| event(word)).collect(),
             revision: revision.parse().unwrap(),
         },
-        ["expired"] => Entry::Expired,
-        ["broke", why] => Entry::Broke { why: (*why).to_owned() },
-        ["stuck"] => Entry::Stuck,
+        ["expired"] => WatcherEntry::Expired,
+        ["broke", why] => WatcherEntry::Broke { why: (*why).to_owned() },
+        ["stuck"] => WatcherEntry::Stuck,
         _ => panic!("{words:?}"),
     }
 }
 
-fn event(word: &str) -> Event {
+fn event(word: &str) -> ComponentEvent {
     let (key, rest) = word.trim_start_matches('-').split_once('@').unwrap();
     let (revision, lanes) = rest.split_once('=').unwrap_or((rest, ""));
     let mut texts = lanes.split('/').map(Arc::from);
     let lanes: Lanes = std::array::from_fn(|_| texts.next().unwrap_or_default());
     let lanes = (!word.starts_with('-')).then_some(lanes);
-    Event { key: key.into(), revision: revision.parse().unwrap(), lanes }
+    ComponentEvent { key: key.into(), revision: revision.parse().unwrap(), lanes }
 }
 
 /// What is found in each of the histories.
@@ -129,7 +132,7 @@ fn after_made(rest: &str) -> String {
 }
 
 #[test]
-fn what_is_in_order_is_not_found_fault_with() {
+fn histories_in_order_pass() {
     let rows = [
         ("nothing happened", ""),
         (

@@ -1,34 +1,36 @@
-//! What all observations together say happened.
+//! The truth that all observations together imply.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Finding, Rule};
-use crate::history::{Change, Entry, Event, History, LANES, Moment, Outcome, Write};
+use super::{RuleViolation, WatchRule};
+use crate::history::{
+    ComponentEvent, LANES, Moment, RunHistory, WatcherEntry, WriteChange, WriteOutcome, WriteRecord,
+};
 
-/// A change that somebody saw.
-struct Known<'h> {
-    event: &'h Event,
-    /// When it was seen first, and by whom.
+/// A change that was delivered to at least one watcher.
+struct KnownChange<'h> {
+    event: &'h ComponentEvent,
+    /// Moment and watcher of its first delivery.
     seen: Moment,
     by: &'h str,
 }
 
 /// All that was seen, by revision and by component.
-pub(super) struct Truth<'h> {
-    pub(super) history: &'h History,
-    events: BTreeMap<u64, Known<'h>>,
+pub(super) struct ObservedTruth<'h> {
+    pub(super) history: &'h RunHistory,
+    events: BTreeMap<u64, KnownChange<'h>>,
     of_key: HashMap<&'h str, Vec<u64>>,
     /// The write of each text that only one write has.
     marks: HashMap<&'h str, usize>,
     /// Writes that may have an effect on a component.
     writes: HashMap<&'h str, Vec<usize>>,
-    /// The highest bookmark that anybody had from a moment on, and who.
+    /// The highest bookmark of any watcher from a moment on, and the watcher.
     bookmarks: Vec<(Moment, u64, &'h str)>,
 }
 
-impl<'h> Truth<'h> {
-    /// Puts together what was seen, and tells where observations contradict one another.
-    pub(super) fn of(history: &'h History) -> (Self, Vec<Finding>) {
+impl<'h> ObservedTruth<'h> {
+    /// Merges the observations, and returns their contradictions.
+    pub(super) fn of(history: &'h RunHistory) -> (Self, Vec<RuleViolation>) {
         let mut truth = Self {
             history,
             events: BTreeMap::new(),
@@ -58,8 +60,8 @@ impl<'h> Truth<'h> {
         (truth, findings)
     }
 
-    fn learn(&mut self, index: usize, write: &'h Write) {
-        if write.outcome == Outcome::Refused {
+    fn learn(&mut self, index: usize, write: &'h WriteRecord) {
+        if write.outcome == WriteOutcome::Refused {
             return;
         }
         for lane in 0..LANES {
@@ -70,33 +72,36 @@ impl<'h> Truth<'h> {
         for key in &write.keys {
             self.writes.entry(key).or_default().push(index);
         }
-        if let Outcome::Acknowledged { at, revision: Some(revision) } = write.outcome {
+        if let WriteOutcome::Acknowledged { at, revision: Some(revision) } = write.outcome {
             self.bookmarks.push((at, revision, "an answer"));
         }
     }
 
-    fn take_in(&mut self, by: &'h str, entry: &'h Entry, findings: &mut Vec<Finding>) {
-        let (seen, events, revision): (_, Vec<&Event>, _) = match entry {
-            Entry::Listed { at, events, revision, .. } => (*at, events.iter().collect(), *revision),
-            Entry::Told { at, changed, deleted, revision, .. } => {
+    fn take_in(&mut self, by: &'h str, entry: &'h WatcherEntry, findings: &mut Vec<RuleViolation>) {
+        let (seen, events, revision): (_, Vec<&ComponentEvent>, _) = match entry {
+            WatcherEntry::Listed { at, events, revision, .. } => (*at, events.iter().collect(), *revision),
+            WatcherEntry::Told { at, changed, deleted, revision, .. } => {
                 (*at, changed.iter().chain(deleted).collect(), *revision)
             }
-            Entry::Opened { .. } | Entry::Expired | Entry::Broke { .. } | Entry::Stuck => return,
+            WatcherEntry::Opened { .. }
+            | WatcherEntry::Expired
+            | WatcherEntry::Broke { .. }
+            | WatcherEntry::Stuck => return,
         };
         self.bookmarks.push((seen, revision, by));
         for event in events {
-            let known = self.events.entry(event.revision).or_insert(Known { event, seen, by });
+            let known = self.events.entry(event.revision).or_insert(KnownChange { event, seen, by });
             if known.event != event {
                 let what = format!("{event:?}, but {} saw {:?}", known.by, known.event);
-                findings.push(Finding { rule: Rule::OneTruth, who: by.to_owned(), what });
+                findings.push(RuleViolation { rule: WatchRule::OneTruth, who: by.to_owned(), what });
             } else if seen < known.seen {
                 (known.seen, known.by) = (seen, by);
             }
         }
     }
 
-    /// The rules about what was written and what was seen of it.
-    pub(super) fn judge(&self) -> Vec<Finding> {
+    /// Judges the rules about writes and their visible effects.
+    pub(super) fn judge(&self) -> Vec<RuleViolation> {
         let mut findings = Vec::new();
         for known in self.events.values() {
             self.was_written(known, &mut findings);
@@ -107,7 +112,7 @@ impl<'h> Truth<'h> {
         }
         let first = self.first_seen();
         for (index, write) in self.history.writes.iter().enumerate() {
-            if write.outcome != Outcome::Refused {
+            if write.outcome != WriteOutcome::Refused {
                 self.in_order(index, write, &first, &mut findings);
                 self.was_seen(index, write, &first, &mut findings);
             }
@@ -115,34 +120,34 @@ impl<'h> Truth<'h> {
         findings
     }
 
-    /// [`Rule::Written`].
-    fn was_written(&self, known: &Known<'h>, findings: &mut Vec<Finding>) {
-        let Known { event, seen, by } = known;
+    /// [`WatchRule::Written`].
+    fn was_written(&self, known: &KnownChange<'h>, findings: &mut Vec<RuleViolation>) {
+        let KnownChange { event, seen, by } = known;
         for lane in 0..LANES {
             let value = value(event, lane);
             let written = self.sources(&event.key, lane, value).iter().any(|write| write.invoked < *seen);
             if !written {
                 let what = format!("nobody wrote {value:?} of {event:?}");
-                findings.push(Finding { rule: Rule::Written, who: (*by).to_owned(), what });
+                findings.push(RuleViolation { rule: WatchRule::Written, who: (*by).to_owned(), what });
                 return;
             }
         }
     }
 
-    /// [`Rule::NothingLost`], judged by what else a change shows.
-    fn lost_nothing(&self, known: &Known<'h>, findings: &mut Vec<Finding>) {
+    /// [`WatchRule::NothingLost`], judged by the other lanes of a change.
+    fn lost_nothing(&self, known: &KnownChange<'h>, findings: &mut Vec<RuleViolation>) {
         let Some(newest) = self.invoked(known.event) else { return };
         for lane in 0..LANES {
             let value = value(known.event, lane);
             if let Some(lost) = self.overwritten(&known.event.key, lane, value, newest) {
                 let what = format!("w{lost} is lost in {:?}", known.event);
-                findings.push(Finding { rule: Rule::NothingLost, who: known.by.to_owned(), what });
+                findings.push(RuleViolation { rule: WatchRule::NothingLost, who: known.by.to_owned(), what });
             }
         }
     }
 
-    /// [`Rule::NothingLost`], judged by the order of revisions: what was overwritten does not come back.
-    fn returns_to_nothing(&self, key: &str, revisions: &[u64], findings: &mut Vec<Finding>) {
+    /// [`WatchRule::NothingLost`], judged by the order of revisions: an overwritten value does not return.
+    fn returns_to_nothing(&self, key: &str, revisions: &[u64], findings: &mut Vec<RuleViolation>) {
         for lane in 0..LANES {
             let (mut over, mut current) = (HashSet::new(), None);
             for known in revisions.iter().map(|revision| &self.events[revision]) {
@@ -154,47 +159,63 @@ impl<'h> Truth<'h> {
                 current = next;
                 if next.is_some_and(|next| over.contains(next)) {
                     let what = format!("{next:?} of {key} is back at {}", known.event.revision);
-                    findings.push(Finding { rule: Rule::NothingLost, who: known.by.to_owned(), what });
+                    findings.push(RuleViolation {
+                        rule: WatchRule::NothingLost,
+                        who: known.by.to_owned(),
+                        what,
+                    });
                 }
             }
         }
     }
 
-    /// [`Rule::InOrder`].
-    fn in_order(&self, index: usize, write: &Write, first: &FirstSeen<'h>, findings: &mut Vec<Finding>) {
+    /// [`WatchRule::InOrder`].
+    fn in_order(
+        &self,
+        index: usize,
+        write: &WriteRecord,
+        first: &FirstSeen<'h>,
+        findings: &mut Vec<RuleViolation>,
+    ) {
         let revisions = || write.keys.iter().filter_map(|key| first.get(&(index, &**key)).copied());
         let (known, by) = self.known_at(write.invoked);
         if let Some(early) = revisions().find(|revision| *revision <= known) {
             let what = format!("w{index} got revision {early}, but everything up to {known} was told before");
-            findings.push(Finding { rule: Rule::InOrder, who: by.to_owned(), what });
+            findings.push(RuleViolation { rule: WatchRule::InOrder, who: by.to_owned(), what });
         }
-        if let Outcome::Acknowledged { revision: Some(answered), .. } = write.outcome
+        if let WriteOutcome::Acknowledged { revision: Some(answered), .. } = write.outcome
             && let Some(late) =
                 revisions().find(|revision| *revision > answered && !self.may_be_of_another(index, *revision))
         {
             let what = format!("w{index} got revision {late}, but its answer said {answered}");
-            findings.push(Finding { rule: Rule::InOrder, who: "an answer".to_owned(), what });
+            findings.push(RuleViolation { rule: WatchRule::InOrder, who: "an answer".to_owned(), what });
         }
     }
 
-    /// [`Rule::Seen`].
-    fn was_seen(&self, index: usize, write: &Write, first: &FirstSeen<'h>, findings: &mut Vec<Finding>) {
-        if write.outcome == Outcome::Unknown {
+    /// [`WatchRule::Seen`].
+    fn was_seen(
+        &self,
+        index: usize,
+        write: &WriteRecord,
+        first: &FirstSeen<'h>,
+        findings: &mut Vec<RuleViolation>,
+    ) {
+        if write.outcome == WriteOutcome::Unknown {
             return;
         }
         for key in &write.keys {
             let seen = |index: &usize| match &self.history.writes[*index].change {
-                Change::Delete => self.of_key.get(&**key).is_some_and(|revisions| {
+                WriteChange::Delete => self.of_key.get(&**key).is_some_and(|revisions| {
                     revisions.iter().any(|revision| self.events[revision].event.lanes.is_none())
                 }),
-                Change::Merge(_) | Change::Replace(_) => first.contains_key(&(*index, &**key)),
+                WriteChange::Merge(_) | WriteChange::Replace(_) => first.contains_key(&(*index, &**key)),
             };
             let covers = |other: &&usize| {
                 let other = &self.history.writes[**other];
                 let overwrites = |lane| match write.change.sets(lane) {
                     None | Some(Some("")) => true,
                     Some(Some(_)) => other.change.sets(lane).is_some(),
-                    // Whoever makes it anew may be overwritten in turn.
+                    // A write that creates it again may be overwritten in turn.
                     Some(None) => true,
                 };
                 other.ended() > write.invoked && (0..LANES).all(overwrites)
@@ -202,7 +223,7 @@ impl<'h> Truth<'h> {
             let others = self.writes.get(&**key).into_iter().flatten().filter(|other| **other != index);
             if !seen(&index) && !others.filter(covers).any(seen) {
                 let what = format!("nobody saw what it did to {key}: {:?}", write.change);
-                findings.push(Finding { rule: Rule::Seen, who: format!("w{index}"), what });
+                findings.push(RuleViolation { rule: WatchRule::Seen, who: format!("w{index}"), what });
             }
         }
     }
@@ -221,20 +242,20 @@ impl<'h> Truth<'h> {
     }
 
     /// The writes that may have set a lane to this; the beginning counts as one that left nothing.
-    fn sources(&self, key: &str, lane: usize, value: Option<&str>) -> Vec<Source> {
+    fn sources(&self, key: &str, lane: usize, value: Option<&str>) -> Vec<LaneSource> {
         let own = self.writes.get(key).map_or(&[][..], Vec::as_slice);
         let marked =
             value.and_then(|text| self.marks.get(text)).filter(|index| own.binary_search(index).is_ok());
         let unmarked = if value.is_none_or(str::is_empty) { own } else { &[] };
         let candidates = marked.into_iter().chain(unmarked).map(|index| &self.history.writes[*index]);
-        let about = |write: &&Write| write.change.sets(lane) == Some(value);
-        let beginning = value.is_none().then_some(Source { invoked: 0, ended: 0 });
+        let about = |write: &&WriteRecord| write.change.sets(lane) == Some(value);
+        let beginning = value.is_none().then_some(LaneSource { invoked: 0, ended: 0 });
         let writes = candidates.filter(about);
-        let sources = writes.map(|write| Source { invoked: write.invoked, ended: write.ended() });
+        let sources = writes.map(|write| LaneSource { invoked: write.invoked, ended: write.ended() });
         sources.chain(beginning).collect()
     }
 
-    /// An acknowledged write that certainly replaced what a lane still shows, and was over before `before`.
+    /// An acknowledged write that certainly replaced a lane's present value, and was over before `before`.
     pub(super) fn overwritten(
         &self,
         key: &str,
@@ -242,7 +263,7 @@ impl<'h> Truth<'h> {
         value: Option<&str>,
         before: Moment,
     ) -> Option<usize> {
-        // Whatever set it last may have done so as late as the latest of those who may have.
+        // The lane's value may have been set as late as its latest possible source ended.
         let latest = self.sources(key, lane, value).iter().map(|source| source.ended).max()?;
         self.writes.get(key).into_iter().flatten().copied().find(|index| {
             let write = &self.history.writes[*index];
@@ -250,7 +271,7 @@ impl<'h> Truth<'h> {
         })
     }
 
-    /// Whether a change in which a write shows may be that of a later one: then nobody was told the step between.
+    /// Whether a change that shows a write may be that of a later one: then the step between was never delivered.
     fn may_be_of_another(&self, index: usize, revision: u64) -> bool {
         let event = self.events[&revision].event;
         let began = self.history.writes[index].invoked;
@@ -261,9 +282,9 @@ impl<'h> Truth<'h> {
         })
     }
 
-    /// The latest moment at which a write began that shows in a change: it was not committed before. None when
-    /// nothing in it tells.
-    fn invoked(&self, event: &Event) -> Option<Moment> {
+    /// The latest beginning of the writes that show in a change: it was not committed before. None when its lanes show
+    /// no write.
+    fn invoked(&self, event: &ComponentEvent) -> Option<Moment> {
         let texts = event.lanes.iter().flatten();
         texts.filter_map(|text| Some(self.history.writes[*self.marks.get(&**text)?].invoked)).max()
     }
@@ -280,8 +301,8 @@ impl<'h> Truth<'h> {
         })
     }
 
-    /// Whether a change that somebody saw may have been followed by a deletion that nobody saw, before a moment.
-    pub(super) fn may_be_deleted(&self, event: &Event, before: Moment) -> bool {
+    /// Whether a delivered change may have been followed by an undelivered deletion before a moment.
+    pub(super) fn may_be_deleted(&self, event: &ComponentEvent, before: Moment) -> bool {
         let changed = self.invoked(event).unwrap_or_default();
         let deletions = self.sources(&event.key, 0, None);
         deletions.iter().any(|deletion| deletion.invoked < before && deletion.ended > changed)
@@ -294,19 +315,19 @@ impl<'h> Truth<'h> {
     }
 
     /// The newest change of a component up to a revision.
-    pub(super) fn newest(&self, key: &str, up_to: u64) -> Option<&'h Event> {
+    pub(super) fn newest(&self, key: &str, up_to: u64) -> Option<&'h ComponentEvent> {
         let revisions = self.of_key.get(key)?;
         let place = revisions.partition_point(|revision| *revision <= up_to).checked_sub(1)?;
         Some(self.events[&revisions[place]].event)
     }
 
-    /// The highest bookmark that anybody had before a moment, and who.
+    /// The highest bookmark of any watcher before a moment, and the watcher.
     pub(super) fn known_at(&self, moment: Moment) -> (u64, &'h str) {
         let place = self.bookmarks.partition_point(|(at, ..)| *at < moment).checked_sub(1);
         place.map_or((0, ""), |place| (self.bookmarks[place].1, self.bookmarks[place].2))
     }
 
-    /// Every component that somebody may have written.
+    /// Every component of any write.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'h str> {
         self.writes.keys().copied()
     }
@@ -315,7 +336,9 @@ impl<'h> Truth<'h> {
     pub(super) fn deletions(&self) -> usize {
         let writes = self.history.writes.iter();
         writes
-            .filter(|write| matches!(write.change, Change::Delete) && write.outcome != Outcome::Refused)
+            .filter(|write| {
+                matches!(write.change, WriteChange::Delete) && write.outcome != WriteOutcome::Refused
+            })
             .count()
     }
 }
@@ -324,11 +347,11 @@ impl<'h> Truth<'h> {
 type FirstSeen<'h> = HashMap<(usize, &'h str), u64>;
 
 /// When something was written that a lane shows.
-struct Source {
+struct LaneSource {
     invoked: Moment,
     ended: Moment,
 }
 
-fn value(event: &Event, lane: usize) -> Option<&str> {
+fn value(event: &ComponentEvent, lane: usize) -> Option<&str> {
     event.lanes.as_ref().map(|lanes| &*lanes[lane])
 }

@@ -8,46 +8,46 @@ use simulator::node::WantedConfiguration;
 
 use super::{ConfigurationRequest, component, no_such};
 use crate::{
-    call::{Answer, Call},
-    history::What,
-    state::State,
+    call::{SystemAnswer, SystemCall},
+    history::EventKind,
+    state::MachineState,
 };
 
-/// What can be changed of a component. A member that is missing stays as it is.
+/// Change of one component. A missing member leaves its value as it is.
 #[derive(Deserialize)]
-struct Patch {
+struct ComponentPatch {
     desired_config: Option<String>,
     enabled: Option<bool>,
-    /// An empty list makes the service forget what was applied.
+    /// An empty list makes the service forget the applied layers.
     state: Option<Vec<Value>>,
     tags: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
-struct Filtered {
+struct FilteredPatch {
     patch: Value,
     filters: HashMap<String, String>,
 }
 
-/// Changes what a filter names, or each component of a list.
-pub(super) fn many(state: &mut State, call: &Call) -> Result<Answer, Answer> {
+/// Changes the components that a filter selects, or each component of a list.
+pub(super) fn many(state: &mut MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     let body: Value = call.json()?;
     if let Value::Array(list) = body {
         return each(state, list);
     }
-    let Filtered { patch, filters } = read(body)?;
+    let FilteredPatch { patch, filters } = read(body)?;
     let ids = filters.get("ids").map(String::as_str).unwrap_or_default();
     let named: Vec<&str> = ids.split(',').filter(|id| !id.is_empty()).collect();
     if named.is_empty() {
-        return Err(Answer::bad_request("filters: ids must name at least one component"));
+        return Err(SystemAnswer::bad_request("filters: ids must name at least one component"));
     }
     let known: Vec<_> = named.iter().filter_map(|id| state.configurable(id)).collect();
     apply(state, &known, patch)?;
     let done: Vec<_> = known.iter().map(|position| state.inventory.nodes[*position].id.as_str()).collect();
-    Ok(Answer::json(&json!({"component_ids": done})).about(named.len()))
+    Ok(SystemAnswer::json(&json!({"component_ids": done})).about(named.len()))
 }
 
-fn each(state: &mut State, list: Vec<Value>) -> Result<Answer, Answer> {
+fn each(state: &mut MachineState, list: Vec<Value>) -> Result<SystemAnswer, SystemAnswer> {
     let mut changes = Vec::with_capacity(list.len());
     for patch in list {
         let id = patch["id"].as_str().unwrap_or_default();
@@ -58,27 +58,27 @@ fn each(state: &mut State, list: Vec<Value>) -> Result<Answer, Answer> {
         apply(state, &[position], patch)?;
         done.push(state.inventory.nodes[position].id.clone());
     }
-    Ok(Answer::json(&json!({"component_ids": done})).about(done.len()))
+    Ok(SystemAnswer::json(&json!({"component_ids": done})).about(done.len()))
 }
 
 /// Changes one component.
-pub(super) fn one(state: &mut State, call: &Call) -> Result<Answer, Answer> {
+pub(super) fn one(state: &mut MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     let position = state.configurable(call.name()).ok_or_else(|| no_such(call.name()))?;
     apply(state, &[position], call.json()?)?;
-    Ok(Answer::json(&component(state, position)).about(1))
+    Ok(SystemAnswer::json(&component(state, position)).about(1))
 }
 
-fn read<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, Answer> {
-    serde_json::from_value(value).map_err(|error| Answer::bad_request(&error.to_string()))
+fn read<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, SystemAnswer> {
+    serde_json::from_value(value).map_err(|error| SystemAnswer::bad_request(&error.to_string()))
 }
 
-fn apply(state: &mut State, positions: &[usize], patch: Value) -> Result<(), Answer> {
+fn apply(state: &mut MachineState, positions: &[usize], patch: Value) -> Result<(), SystemAnswer> {
     let refused = positions.iter().find(|position| state.faults[**position].cfs_reject);
     if let Some(position) = refused {
         let id = &state.inventory.nodes[*position].id;
-        return Err(Answer::bad_request(&format!("component {id} cannot be changed")));
+        return Err(SystemAnswer::bad_request(&format!("component {id} cannot be changed")));
     }
-    let wanted: Patch = read(patch.clone())?;
+    let wanted: ComponentPatch = read(patch.clone())?;
     for &position in positions {
         state.configure(position, &wanted);
     }
@@ -88,8 +88,8 @@ fn apply(state: &mut State, positions: &[usize], patch: Value) -> Result<(), Ans
     Ok(())
 }
 
-impl State {
-    fn configure(&mut self, position: usize, patch: &Patch) {
+impl MachineState {
+    fn configure(&mut self, position: usize, patch: &ComponentPatch) {
         let node = &self.machine.nodes()[position];
         let wanted = WantedConfiguration {
             name: patch.desired_config.as_deref().unwrap_or(node.configuration().0).into(),
@@ -98,7 +98,7 @@ impl State {
         };
         self.configurations.tags[position].extend(patch.tags.clone().unwrap_or_default());
         let (desired, enabled, cleared) = (wanted.name.clone(), wanted.enabled, wanted.clear_state);
-        self.history.note(self.now, position, What::Configuration { desired, enabled, cleared });
+        self.history.note(self.now, position, EventKind::Configuration { desired, enabled, cleared });
         let changes = self.machine.configure(self.now, &wanted, &[position]);
         self.settle(changes);
     }

@@ -2,18 +2,18 @@
 
 use serde::Serialize;
 
-use super::{Component, PAGE, component};
+use super::{ComponentView, PAGE, component};
 use crate::{
-    call::{Answer, Call},
-    state::State,
+    call::{SystemAnswer, SystemCall},
+    state::MachineState,
 };
 
 /// Words of which a list may be filtered by one. The service has more, and does not take several.
 const STATUSES: [&str; 4] = ["unconfigured", "failed", "pending", "configured"];
 
-/// What is wanted of a list. Repeated with every page, as the parameters of the next one.
+/// Query of a list. Each page repeats it as the parameters of the next page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Wanted {
+struct PageQuery {
     ids: String,
     status: String,
     enabled: Option<bool>,
@@ -26,29 +26,29 @@ struct Wanted {
 }
 
 #[derive(Serialize)]
-struct Page<'a> {
-    components: Vec<Component<'a>>,
-    next: Option<Wanted>,
+struct ComponentPage<'a> {
+    components: Vec<ComponentView<'a>>,
+    next: Option<PageQuery>,
 }
 
-impl Wanted {
-    fn read(call: &Call) -> Result<Self, Answer> {
+impl PageQuery {
+    fn read(call: &SystemCall) -> Result<Self, SystemAnswer> {
         let text = |name| call.parameter(name).unwrap_or_default().to_owned();
         let flag = |name: &str| match call.parameter(name) {
             None | Some("") => Ok(None),
             Some(word) if word.eq_ignore_ascii_case("true") => Ok(Some(true)),
             Some(word) if word.eq_ignore_ascii_case("false") => Ok(Some(false)),
-            Some(word) => Err(Answer::bad_request(&format!("{name}: {word:?} is not of type boolean"))),
+            Some(word) => Err(SystemAnswer::bad_request(&format!("{name}: {word:?} is not of type boolean"))),
         };
         let limit = match call.parameter("limit") {
             None | Some("") => PAGE,
             Some(number) => number.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
-                Answer::bad_request(&format!("limit: {number:?} is not a positive integer"))
+                SystemAnswer::bad_request(&format!("limit: {number:?} is not a positive integer"))
             })?,
         };
         let status = text("status");
         if !status.is_empty() && !STATUSES.contains(&status.as_str()) {
-            return Err(Answer::bad_request(&format!("status: {status:?} is not one of {STATUSES:?}")));
+            return Err(SystemAnswer::bad_request(&format!("status: {status:?} is not one of {STATUSES:?}")));
         }
         Ok(Self {
             ids: text("ids"),
@@ -63,7 +63,7 @@ impl Wanted {
         })
     }
 
-    fn passes(&self, component: &Component) -> bool {
+    fn passes(&self, component: &ComponentView) -> bool {
         let tagged = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             component.tags.get(name).and_then(|own| own.as_str()) == Some(value)
@@ -77,8 +77,8 @@ impl Wanted {
 }
 
 /// The components that a request wants, in the order of their ids.
-pub(super) fn list(state: &State, call: &Call) -> Result<Answer, Answer> {
-    let wanted = Wanted::read(call)?;
+pub(super) fn list(state: &MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
+    let wanted = PageQuery::read(call)?;
     let positions = positions(state, &wanted);
     let items = if wanted.ids.is_empty() { 0 } else { wanted.ids.split(',').count() };
     let mut matching = positions
@@ -88,13 +88,13 @@ pub(super) fn list(state: &State, call: &Call) -> Result<Answer, Answer> {
         .filter(|component| wanted.passes(component) && !call.omit.leaves_out(component.id));
     let components: Vec<_> = matching.by_ref().take(wanted.limit).collect();
     let last = components.last().map(|component| component.id.to_owned());
-    let next = matching.next().is_some().then(|| Wanted { after_id: last, ..wanted.clone() });
+    let next = matching.next().is_some().then(|| PageQuery { after_id: last, ..wanted.clone() });
     let items = items.max(components.len());
-    Ok(Answer::json(&Page { components, next }).about(items))
+    Ok(SystemAnswer::json(&ComponentPage { components, next }).about(items))
 }
 
 /// Where the candidates after `after_id` are.
-fn positions(state: &State, wanted: &Wanted) -> Vec<usize> {
+fn positions(state: &MachineState, wanted: &PageQuery) -> Vec<usize> {
     let id = |position: &usize| state.inventory.nodes[*position].id.as_str();
     let after = wanted.after_id.as_deref().unwrap_or_default();
     let mut positions: Vec<_> = match wanted.ids.as_str() {
@@ -119,19 +119,26 @@ mod tests {
 
     use super::*;
     use crate::{
-        call::{Omit, either},
-        plan::Plan,
+        call::{OmittedShare, either},
+        plan::MachinePlan,
         service::Service,
     };
 
-    fn get(state: &mut State, query: Vec<(String, String)>) -> Answer {
+    fn get(state: &mut MachineState, query: Vec<(String, String)>) -> SystemAnswer {
         let (operation, names) = Service::Cfs.operation(&Method::GET, "/components").expect("known");
-        let call = Call { operation, names, query, body: b"", omit: Omit::default(), worker_dies: false };
+        let call = SystemCall {
+            operation,
+            names,
+            query,
+            body: b"",
+            omit: OmittedShare::default(),
+            worker_dies: false,
+        };
         either(list(state, &call))
     }
 
     /// Follows the pages to the end, a line a page.
-    fn pages(state: &mut State, first: &[(&str, &str)]) -> String {
+    fn pages(state: &mut MachineState, first: &[(&str, &str)]) -> String {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut query: Vec<_> = first.iter().map(own).collect();
         let mut lines = String::new();
@@ -153,7 +160,7 @@ mod tests {
 
     #[test]
     fn pages_follow_one_another_in_the_order_of_ids() {
-        let mut state = State::new(Plan::quick(6), SystemTime::UNIX_EPOCH).expect("a plan");
+        let mut state = MachineState::new(MachinePlan::quick(6), SystemTime::UNIX_EPOCH).expect("a plan");
         state.faults[1].cfs_missing = true;
         let wanted: [&[(&str, &str)]; 9] = [
             &[],

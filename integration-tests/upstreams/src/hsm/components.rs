@@ -5,19 +5,19 @@ use serde::Serialize;
 
 use super::no_such;
 use crate::{
-    call::{Answer, Call},
-    state::State,
+    call::{SystemAnswer, SystemCall},
+    state::MachineState,
 };
 
 #[derive(Serialize)]
-struct Components<'a> {
+struct ComponentList<'a> {
     #[serde(rename = "Components")]
-    components: Vec<Component<'a>>,
+    components: Vec<ComponentView<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Component<'a> {
+struct ComponentView<'a> {
     #[serde(rename = "ID")]
     id: &'a str,
     r#type: &'a str,
@@ -42,7 +42,7 @@ fn is_zero(nid: &u32) -> bool {
     *nid == 0
 }
 
-impl<'a> Component<'a> {
+impl<'a> ComponentView<'a> {
     fn of(piece: &'a Hardware, state: &'static str) -> Self {
         Self {
             id: &piece.id,
@@ -78,7 +78,7 @@ impl<'a> Component<'a> {
     }
 }
 
-/// What the service takes for true and false.
+/// Parses the service's texts for true and false.
 pub(super) fn truth(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "t" | "1" => Some(true),
@@ -87,7 +87,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-impl State {
+impl MachineState {
     /// Where the node is in its life, in the words of the inventory.
     pub(crate) fn node_state(&self, position: usize) -> &'static str {
         let node = &self.machine.nodes()[position];
@@ -103,23 +103,23 @@ impl State {
         self.machine.position(id).filter(|position| !self.faults[*position].hsm_missing)
     }
 
-    fn component(&self, position: usize) -> Component<'_> {
-        Component::of(&self.inventory.nodes[position], self.node_state(position))
+    fn component(&self, position: usize) -> ComponentView<'_> {
+        ComponentView::of(&self.inventory.nodes[position], self.node_state(position))
     }
 
-    fn other(&self, id: &str) -> Option<Component<'_>> {
+    fn other(&self, id: &str) -> Option<ComponentView<'_>> {
         let other = self.inventory.others.iter().find(|piece| piece.id == id)?;
-        Some(Component::of(other, "Ready"))
+        Some(ComponentView::of(other, "Ready"))
     }
 }
 
-/// Those of `ids`, or all, that pass the filters, in the order of their ids.
+/// Components among `ids`, or all, that pass the filters, in the order of their ids.
 pub(super) fn list(
-    state: &State,
-    call: &Call,
+    state: &MachineState,
+    call: &SystemCall,
     filters: &[(String, String)],
     ids: Option<&Vec<String>>,
-) -> Answer {
+) -> SystemAnswer {
     let mut components: Vec<_> = match ids {
         Some(ids) => ids
             .iter()
@@ -130,19 +130,19 @@ pub(super) fn list(
             .collect(),
         None => {
             let nodes = state.inventory.order.iter().filter(|position| !state.faults[**position].hsm_missing);
-            let others = state.inventory.others.iter().map(|piece| Component::of(piece, "Ready"));
+            let others = state.inventory.others.iter().map(|piece| ComponentView::of(piece, "Ready"));
             nodes.map(|position| state.component(*position)).chain(others).collect()
         }
     };
     components.retain(|component| component.passes(filters) && !call.omit.leaves_out(component.id));
     let items = ids.map_or(components.len(), Vec::len);
-    Answer::json(&Components { components }).about(items)
+    SystemAnswer::json(&ComponentList { components }).about(items)
 }
 
-pub(super) fn one(state: &State, id: &str) -> Answer {
+pub(super) fn one(state: &MachineState, id: &str) -> SystemAnswer {
     let component = match state.listed(id) {
         Some(position) => Some(state.component(position)),
         None => state.other(id),
     };
-    component.map_or_else(|| no_such("xname"), |component| Answer::json(&component).about(1))
+    component.map_or_else(|| no_such("xname"), |component| SystemAnswer::json(&component).about(1))
 }

@@ -1,37 +1,37 @@
-//! What the inventory holds.
+//! Records of the inventory.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use proto::inventory::{Group, Hardware};
 use simulator::topology::NODE;
 
-use super::{Groups, notices::Subscriptions};
+use super::{Groups, notices::SubscriptionTable};
 
-/// What the inventory holds.
+/// Records of the inventory.
 #[derive(Debug)]
-pub(crate) struct Inventory {
+pub(crate) struct InventoryRecords {
     /// The nodes, by their position in the machine.
     pub(crate) nodes: Vec<Hardware>,
-    /// What is not a node.
+    /// Hardware other than nodes.
     pub(crate) others: Vec<Hardware>,
-    /// Positions of the nodes in the order of their ids, in which every list comes.
+    /// Positions of the nodes in the order of their ids, the order of every list.
     pub(crate) order: Vec<usize>,
     pub(crate) groups: Groups,
     pub(crate) partitions: Groups,
-    /// By position: what nobody else may reserve now.
-    pub(crate) reservations: HashMap<usize, Reservation>,
-    pub(crate) subscriptions: Subscriptions,
+    /// Reservations by position.
+    pub(crate) reservations: HashMap<usize, NodeReservation>,
+    pub(crate) subscriptions: SubscriptionTable,
 }
 
-/// Who has a node for itself.
+/// An exclusive reservation of a node.
 #[derive(Clone, Debug)]
-pub(crate) struct Reservation {
-    /// The transition, or whoever a test made it for.
+pub(crate) struct NodeReservation {
+    /// The transition, or the test.
     pub(crate) owner: Arc<str>,
     pub(crate) since: Duration,
 }
 
-impl Inventory {
+impl InventoryRecords {
     pub(crate) fn new(hardware: Vec<Hardware>, groups: Vec<Group>, partitions: Vec<Group>) -> Self {
         let (nodes, others): (Vec<_>, Vec<_>) = hardware.into_iter().partition(|piece| piece.r#type == NODE);
         let mut order: Vec<_> = (0..nodes.len()).collect();
@@ -44,23 +44,23 @@ impl Inventory {
             groups: named(groups),
             partitions: named(partitions),
             reservations: HashMap::new(),
-            subscriptions: Subscriptions::default(),
+            subscriptions: SubscriptionTable::default(),
         }
     }
 
-    /// Takes the node for `owner` unless it is locked or somebody else has it.
+    /// Reserves the node for `owner` unless it is locked or another owner has reserved it.
     pub(crate) fn reserve(&mut self, position: usize, owner: &Arc<str>, since: Duration) -> bool {
         if let Some(held) = self.reservations.get(&position) {
             return held.owner == *owner;
         }
         let free = !self.nodes[position].locked;
         if free {
-            self.reservations.insert(position, Reservation { owner: owner.clone(), since });
+            self.reservations.insert(position, NodeReservation { owner: owner.clone(), since });
         }
         free
     }
 
-    /// Gives back what `owner` has of the node.
+    /// Releases the node if `owner` has reserved it.
     pub(crate) fn release(&mut self, position: usize, owner: &str) {
         if self.reservations.get(&position).is_some_and(|reservation| *reservation.owner == *owner) {
             self.reservations.remove(&position);

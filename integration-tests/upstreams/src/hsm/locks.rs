@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::components::truth;
 use crate::{
-    call::{Answer, Call},
-    history::What,
-    hsm::Change,
-    state::State,
+    call::{SystemAnswer, SystemCall},
+    history::EventKind,
+    hsm::ComponentChange,
+    state::MachineState,
 };
 
 /// How long the real service grants a reservation at a time; the holder renews it.
@@ -18,7 +18,7 @@ const GRANTED: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Lock<'a> {
+struct NodeLock<'a> {
     #[serde(rename = "ID")]
     id: &'a str,
     locked: bool,
@@ -31,15 +31,15 @@ struct Lock<'a> {
 }
 
 #[derive(Serialize)]
-struct Locks<'a> {
+struct LockReport<'a> {
     #[serde(rename = "Components")]
-    components: Vec<Lock<'a>>,
+    components: Vec<NodeLock<'a>>,
     #[serde(rename = "NotFound", skip_serializing_if = "Vec::is_empty")]
     not_found: Vec<&'a str>,
 }
 
 /// The locks of `ids`, or of all nodes that pass the query.
-pub(super) fn status(state: &State, call: &Call, ids: Option<&[String]>) -> Answer {
+pub(super) fn status(state: &MachineState, call: &SystemCall, ids: Option<&[String]>) -> SystemAnswer {
     let is = |name: &str, own: bool| call.parameter(name).is_none_or(|wanted| truth(wanted) == Some(own));
     let of_nodes = call.parameter("type").is_none_or(|kind| kind.eq_ignore_ascii_case("node"));
     let (positions, not_found) = match ids {
@@ -57,13 +57,13 @@ pub(super) fn status(state: &State, call: &Call, ids: Option<&[String]>) -> Answ
         .filter(|lock| !call.omit.leaves_out(lock.id))
         .collect();
     let items = ids.map_or(components.len(), <[String]>::len);
-    Answer::json(&Locks { components, not_found }).about(items)
+    SystemAnswer::json(&LockReport { components, not_found }).about(items)
 }
 
-fn lock(state: &State, position: usize) -> Lock<'_> {
+fn lock(state: &MachineState, position: usize) -> NodeLock<'_> {
     let node = &state.inventory.nodes[position];
     let since = state.inventory.reservations.get(&position).map(|reservation| reservation.since);
-    Lock {
+    NodeLock {
         id: &node.id,
         locked: node.locked,
         reserved: since.is_some(),
@@ -74,7 +74,7 @@ fn lock(state: &State, position: usize) -> Lock<'_> {
 }
 
 /// Locks or unlocks; ids that are not nodes, or are so already, are reported as failures.
-pub(super) fn set(state: &mut State, ids: &[String], locked: bool) -> Answer {
+pub(super) fn set(state: &mut MachineState, ids: &[String], locked: bool) -> SystemAnswer {
     let (mut done, mut failed) = (Vec::new(), Vec::new());
     for id in ids {
         match state.listed(id) {
@@ -87,17 +87,17 @@ pub(super) fn set(state: &mut State, ids: &[String], locked: bool) -> Answer {
     state.set_locked(&done, locked);
     let counts = json!({"Total": ids.len(), "Success": done.len(), "Failure": failed.len()});
     let done: Vec<_> = done.into_iter().map(|position| &state.inventory.nodes[position].id).collect();
-    Answer::json(&json!({"Counts": counts, "Success": {"ComponentIDs": done}, "Failure": failed}))
+    SystemAnswer::json(&json!({"Counts": counts, "Success": {"ComponentIDs": done}, "Failure": failed}))
         .about(ids.len())
 }
 
-impl State {
-    /// Locks or unlocks nodes. What they are in the middle of goes on.
+impl MachineState {
+    /// Locks or unlocks nodes. Operations in progress continue.
     pub(crate) fn set_locked(&mut self, positions: &[usize], locked: bool) {
         for &position in positions {
             self.inventory.nodes[position].locked = locked;
-            self.history.note(self.now, position, What::Locked { locked });
+            self.history.note(self.now, position, EventKind::Locked { locked });
         }
-        self.notify(positions, Change::Locked(locked));
+        self.notify(positions, ComponentChange::Locked(locked));
     }
 }

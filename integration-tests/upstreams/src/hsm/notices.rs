@@ -1,4 +1,4 @@
-//! State change notifications: who wants to hear of what, and what they are told.
+//! State change notifications: subscriptions and the notices sent to them.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::no_such;
 use crate::{
-    call::{Answer, Call, either},
-    state::State,
+    call::{SystemAnswer, SystemCall, either},
+    state::MachineState,
 };
 
-/// What changed of some components.
+/// A changed attribute of some components.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ComponentChange {
     Enabled(bool),
     /// Shown as the flag of the component.
     Locked(bool),
@@ -24,14 +24,14 @@ pub(crate) enum Change {
 
 /// A message on its way to a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Delivery {
+pub(crate) struct NoticeDelivery {
     pub(crate) url: String,
     pub(crate) body: String,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Subscription {
+struct NoticeSubscription {
     #[serde(rename = "ID", default)]
     id: u64,
     subscriber: String,
@@ -48,19 +48,21 @@ struct Subscription {
     states: Vec<String>,
 }
 
-impl Subscription {
-    fn wants(&self, change: &Change) -> bool {
+impl NoticeSubscription {
+    fn wants(&self, change: &ComponentChange) -> bool {
         let one_of = |wanted: &[String], own: &str| wanted.iter().any(|word| word.eq_ignore_ascii_case(own));
         match change {
-            // Flags cannot be subscribed to; who wants to know of enabling is told of locks too.
-            Change::Enabled(_) | Change::Locked(_) => self.enabled == Some(true),
-            Change::Role(role, sub_role) => one_of(&self.roles, role) || one_of(&self.sub_roles, sub_role),
-            Change::State(state) => one_of(&self.states, state),
+            // Flags cannot be subscribed to: subscribers to `enabled` get notices of locks too.
+            ComponentChange::Enabled(_) | ComponentChange::Locked(_) => self.enabled == Some(true),
+            ComponentChange::Role(role, sub_role) => {
+                one_of(&self.roles, role) || one_of(&self.sub_roles, sub_role)
+            }
+            ComponentChange::State(state) => one_of(&self.states, state),
         }
     }
 }
 
-impl Change {
+impl ComponentChange {
     fn payload(&self, components: &[&str]) -> Value {
         let (name, value) = match self {
             Self::Enabled(enabled) => ("Enabled", json!(enabled)),
@@ -76,71 +78,71 @@ impl Change {
 
 /// All subscriptions, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Subscriptions {
-    all: BTreeMap<u64, Subscription>,
+pub(crate) struct SubscriptionTable {
+    all: BTreeMap<u64, NoticeSubscription>,
     last: u64,
 }
 
-impl Subscriptions {
-    /// What goes to whom when something changes of `components`.
-    fn deliveries(&self, components: &[&str], change: &Change) -> Vec<Delivery> {
+impl SubscriptionTable {
+    /// Notices that a change of `components` sends, one for each matching subscription.
+    fn deliveries(&self, components: &[&str], change: &ComponentChange) -> Vec<NoticeDelivery> {
         let wanted = self.all.values().filter(|subscription| subscription.wants(change));
         let url = wanted.map(|subscription| subscription.url.clone());
-        url.map(|url| Delivery { url, body: change.payload(components).to_string() }).collect()
+        url.map(|url| NoticeDelivery { url, body: change.payload(components).to_string() }).collect()
     }
 
-    fn add(&mut self, subscription: Subscription) -> Answer {
-        let same = |other: &Subscription| {
+    fn add(&mut self, subscription: NoticeSubscription) -> SystemAnswer {
+        let same = |other: &NoticeSubscription| {
             (&other.subscriber, &other.url) == (&subscription.subscriber, &subscription.url)
         };
         if self.all.values().any(same) {
             let detail = "this subscriber has a subscription for this url";
-            return Answer::problem(StatusCode::CONFLICT, "Conflict", detail);
+            return SystemAnswer::problem(StatusCode::CONFLICT, "Conflict", detail);
         }
         self.last += 1;
-        let subscription = Subscription { id: self.last, ..subscription };
-        let answer = Answer::json(&subscription);
+        let subscription = NoticeSubscription { id: self.last, ..subscription };
+        let answer = SystemAnswer::json(&subscription);
         self.all.insert(self.last, subscription);
         answer
     }
 
-    fn replace(&mut self, id: &str, subscription: Subscription) -> Answer {
+    fn replace(&mut self, id: &str, subscription: NoticeSubscription) -> SystemAnswer {
         let Some(old) = id.parse().ok().and_then(|id| self.all.get_mut(&id)) else {
             return no_such("subscription");
         };
-        *old = Subscription { id: old.id, ..subscription };
-        Answer::empty(StatusCode::NO_CONTENT)
+        *old = NoticeSubscription { id: old.id, ..subscription };
+        SystemAnswer::empty(StatusCode::NO_CONTENT)
     }
 }
 
-pub(super) fn answer(subscriptions: &mut Subscriptions, call: &Call) -> Answer {
+pub(super) fn answer(subscriptions: &mut SubscriptionTable, call: &SystemCall) -> SystemAnswer {
     let named = || call.name().parse::<u64>().ok();
     match call.operation {
         "GET /Subscriptions/SCN" => {
-            Answer::json(&json!({"SubscriptionList": subscriptions.all.values().collect::<Vec<_>>()}))
+            SystemAnswer::json(&json!({"SubscriptionList": subscriptions.all.values().collect::<Vec<_>>()}))
         }
         "POST /Subscriptions/SCN" => either(call.json().map(|new| subscriptions.add(new))),
         "DELETE /Subscriptions/SCN" => {
             subscriptions.all.clear();
-            Answer::json(&json!({"code": 0, "message": "deleted"}))
+            SystemAnswer::json(&json!({"code": 0, "message": "deleted"}))
         }
         "GET /Subscriptions/SCN/{id}" => match named().and_then(|id| subscriptions.all.get(&id)) {
-            Some(subscription) => Answer::json(subscription),
+            Some(subscription) => SystemAnswer::json(subscription),
             None => no_such("subscription"),
         },
         "PUT /Subscriptions/SCN/{id}" => {
             either(call.json().map(|new| subscriptions.replace(call.name(), new)))
         }
         _ => match named().and_then(|id| subscriptions.all.remove(&id)) {
-            Some(_) => Answer::json(&json!({"code": 0, "message": "deleted"})),
+            Some(_) => SystemAnswer::json(&json!({"code": 0, "message": "deleted"})),
             None => no_such("subscription"),
         },
     }
 }
 
-impl State {
-    /// Tells those who subscribed that something changed of the nodes at `positions`.
-    pub(crate) fn notify(&mut self, positions: &[usize], change: Change) {
+impl MachineState {
+    /// Queues notices of a change of the nodes at `positions`.
+    pub(crate) fn notify(&mut self, positions: &[usize], change: ComponentChange) {
         if positions.is_empty() || self.inventory.subscriptions.all.is_empty() {
             return;
         }
@@ -158,8 +160,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscriber_hears_of_what_it_subscribed_to() {
-        let mut subscriptions = Subscriptions::default();
+    fn subscriber_gets_the_notices_it_asked_for() {
+        let mut subscriptions = SubscriptionTable::default();
         for text in [
             r#"{"Subscriber":"all","Url":"http://all","Enabled":true,"Roles":["Compute"],"States":["Off","Ready"]}"#,
             r#"{"Subscriber":"states","Url":"http://states","States":["ready"]}"#,
@@ -167,12 +169,12 @@ mod tests {
             subscriptions.add(serde_json::from_str(text).expect("the service's own form"));
         }
         let changes = [
-            Change::Enabled(false),
-            Change::Locked(true),
-            Change::Role("Compute".into(), String::new()),
-            Change::Role("Management".into(), "Worker".into()),
-            Change::State("Ready"),
-            Change::State("On"),
+            ComponentChange::Enabled(false),
+            ComponentChange::Locked(true),
+            ComponentChange::Role("Compute".into(), String::new()),
+            ComponentChange::Role("Management".into(), "Worker".into()),
+            ComponentChange::State("Ready"),
+            ComponentChange::State("On"),
         ];
         let told = changes.map(|change| {
             let deliveries = subscriptions.deliveries(&["x1000c0s0b0n0"], &change);

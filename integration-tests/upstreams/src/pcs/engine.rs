@@ -1,31 +1,33 @@
-//! How a transition goes on: what is accepted, what is sent to the hardware, what counts as a result, when it ends.
+//! Progress of a transition: acceptance, commands to the hardware, results, end.
 //!
-//! As in the real service, nothing is looked at before the request was answered; each tier ends at a look that finds
+//! As in the real service, nodes are examined only after the request was answered; each tier ends at a check that finds
 //! all its nodes done or the time up; and a node stays reserved until the whole transition is over.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
-    power::Step,
-    transition::{Deadline, Operation, Status, Task, TaskStatus, Tier, Transition},
+    power::AgendaStep,
+    transition::{
+        CommandTier, NodeTask, PowerOperation, PowerTransition, TaskDeadline, TaskStatus, TransitionStatus,
+    },
 };
-use crate::{history::What, state::State, xname};
+use crate::{history::EventKind, state::MachineState, xname};
 
 const NOT_ACHIEVED: &str = "Failed to achieve transition";
 
-/// What can be done about a task when its transition begins.
-enum Verdict {
-    /// Nothing: the node is as wanted.
+/// First decision on a task, when its transition begins.
+enum TaskVerdict {
+    /// No command: the node is in the desired state.
     Done,
-    /// The node is reserved and will be told.
+    /// The node is reserved and gets the command.
     Goes,
-    /// Nothing, for this kind of hardware.
+    /// The hardware does not support the operation.
     Unsupported(String),
-    /// Nothing, for this reason.
+    /// The task fails for this reason.
     Fails(&'static str),
 }
 
-impl State {
+impl MachineState {
     /// Whether the node was on when the power service read it last.
     pub(super) fn reads_on(&self, position: usize) -> bool {
         self.power.reading(self.now, position, self.machine.nodes()[position].is_on())
@@ -36,21 +38,21 @@ impl State {
         self.power.next_reading(self.now).saturating_sub(self.now)
     }
 
-    /// Accepts a transition and gives its id. What becomes of it shows later.
+    /// Accepts a transition and returns its id; results show later.
     pub(super) fn accept(
         &mut self,
-        operation: Operation,
-        deadline: Deadline,
+        operation: PowerOperation,
+        deadline: TaskDeadline,
         xnames: Vec<String>,
     ) -> Arc<str> {
         let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
-        let mut tasks: Vec<Task> = Vec::with_capacity(xnames.len());
+        let mut tasks: Vec<NodeTask> = Vec::with_capacity(xnames.len());
         let mut places = HashMap::new();
         let mut seen = std::collections::HashSet::new();
         for xname in xnames.into_iter().filter(|xname| seen.insert(xname.clone())) {
             let position = self.machine.position(&xname);
             places.extend(position.map(|position| (position, tasks.len())));
-            tasks.push(Task {
+            tasks.push(NodeTask {
                 xname: xname.into(),
                 task_status: TaskStatus::New,
                 task_status_description: "Gathering data".into(),
@@ -63,12 +65,12 @@ impl State {
             });
         }
         let positions: Vec<_> = tasks.iter().filter_map(|task| task.position).collect();
-        let number = self.power.keep(Transition {
+        let number = self.power.keep(PowerTransition {
             id: id.clone(),
             operation,
             deadline,
             created: self.now,
-            status: Status::New,
+            status: TransitionStatus::New,
             tasks,
             places,
             tier: 0,
@@ -78,11 +80,11 @@ impl State {
         for position in positions {
             self.record(number, position, &id, operation);
         }
-        self.power.agenda.insert((self.now, number, Step::Begin));
+        self.power.agenda.insert((self.now, number, AgendaStep::Begin));
         id
     }
 
-    /// Has the worker of a transition die. The service resumes the transition when it finds that nobody performs it.
+    /// Kills the worker of a transition. The service resumes the transition once the reaper finds it abandoned.
     pub(super) fn kill_worker(&mut self, id: &str) {
         if let Some(number) = self.power.number(id) {
             self.power.kill(number, self.now);
@@ -94,8 +96,8 @@ impl State {
         self.power.kill_all(self.now);
     }
 
-    /// Has the service end and start again after `down`. It keeps its transitions, and resumes those that are open when
-    /// it first looks for such.
+    /// Stops the service and starts it again after `down`. Transitions survive; the first reaper round resumes the open
+    /// ones.
     pub(crate) fn restart_power_service(&mut self, down: Duration) {
         self.power.restart(self.now, self.now + down);
     }
@@ -105,8 +107,8 @@ impl State {
         self.power.pause_sampling(self.now, self.now + pause);
     }
 
-    /// Writes down that a node was asked, and whether that went together with what it was asked before.
-    fn record(&mut self, number: u64, position: usize, id: &Arc<str>, operation: Operation) {
+    /// Counts a request for a node, and whether it crosses or overlaps an unfinished one.
+    fn record(&mut self, number: u64, position: usize, id: &Arc<str>, operation: PowerOperation) {
         let earlier = self.power.open[position].iter().filter_map(|number| self.power.get(*number));
         let (same, opposite): (Vec<bool>, Vec<bool>) =
             earlier.map(|other| other.operation.ends_on() == operation.ends_on()).partition(|same| *same);
@@ -114,13 +116,15 @@ impl State {
         record.overlaps += u32::from(!same.is_empty());
         record.crossings += u32::from(!opposite.is_empty());
         *match operation {
-            Operation::On => &mut record.on,
-            Operation::Off | Operation::SoftOff => &mut record.soft_off,
-            Operation::ForceOff => &mut record.force_off,
-            Operation::SoftRestart | Operation::HardRestart | Operation::Init => &mut record.restart,
+            PowerOperation::On => &mut record.on,
+            PowerOperation::Off | PowerOperation::SoftOff => &mut record.soft_off,
+            PowerOperation::ForceOff => &mut record.force_off,
+            PowerOperation::SoftRestart | PowerOperation::HardRestart | PowerOperation::Init => {
+                &mut record.restart
+            }
         } += 1;
         self.power.open[position].push(number);
-        let what = What::Asked { transition: id.clone(), operation: operation.word() };
+        let what = EventKind::Asked { transition: id.clone(), operation: operation.word() };
         self.history.note(self.now, position, what);
     }
 
@@ -129,9 +133,11 @@ impl State {
         let number = self.power.number(id)?;
         let transition = self.power.get_mut(number)?;
         match transition.status {
-            Status::Completed => return Some(false),
-            Status::Aborted | Status::AbortSignaled => {}
-            Status::New | Status::InProgress => transition.status = Status::AbortSignaled,
+            TransitionStatus::Completed => return Some(false),
+            TransitionStatus::Aborted | TransitionStatus::AbortSignaled => {}
+            TransitionStatus::New | TransitionStatus::InProgress => {
+                transition.status = TransitionStatus::AbortSignaled
+            }
         }
         Some(true)
     }
@@ -139,7 +145,7 @@ impl State {
     /// Does the first thing that is due.
     pub(crate) fn power_step(&mut self) {
         let Some((_, number, step)) = self.power.agenda.pop_first() else { return };
-        if step == Step::Reap {
+        if step == AgendaStep::Reap {
             return self.reap();
         }
         let Some(transition) = self.power.get(number).filter(|transition| !transition.status.is_over())
@@ -147,12 +153,12 @@ impl State {
             return;
         };
         match step {
-            Step::Begin if transition.status == Status::AbortSignaled => self.abort(number),
-            Step::Begin => self.begin(number),
-            Step::Read => self.note_effects(number),
-            Step::Confirm => self.confirm(number),
-            Step::Lapse if transition.is_left() => self.release(number),
-            Step::Lapse | Step::Reap => {}
+            AgendaStep::Begin if transition.status == TransitionStatus::AbortSignaled => self.abort(number),
+            AgendaStep::Begin => self.begin(number),
+            AgendaStep::Read => self.note_effects(number),
+            AgendaStep::Confirm => self.confirm(number),
+            AgendaStep::Lapse if transition.is_left() => self.release(number),
+            AgendaStep::Lapse | AgendaStep::Reap => {}
         }
     }
 
@@ -162,19 +168,19 @@ impl State {
         }
     }
 
-    /// Goes on with a transition whose worker died, as if it had been accepted just now, but for what was sent already.
+    /// Resumes a transition whose worker died, from its beginning, except for commands that were sent.
     fn resume(&mut self, number: u64) {
         let Some(transition) = self.power.get_mut(number) else { return };
         transition.worker_died = None;
         match transition.status {
-            Status::AbortSignaled => self.abort(number),
-            Status::New | Status::InProgress => self.begin(number),
-            Status::Completed | Status::Aborted => {}
+            TransitionStatus::AbortSignaled => self.abort(number),
+            TransitionStatus::New | TransitionStatus::InProgress => self.begin(number),
+            TransitionStatus::Completed | TransitionStatus::Aborted => {}
         }
     }
 
     /// The places of the tasks of a transition for which something holds.
-    fn places(&self, number: u64, holds: impl Fn(&Self, &Transition, &Task) -> bool) -> Vec<usize> {
+    fn places(&self, number: u64, holds: impl Fn(&Self, &PowerTransition, &NodeTask) -> bool) -> Vec<usize> {
         let Some(transition) = self.power.get(number) else { return Vec::new() };
         let tasks = transition.tasks.iter().enumerate();
         tasks.filter(|(_, task)| holds(self, transition, task)).map(|(place, _)| place).collect()
@@ -183,62 +189,63 @@ impl State {
     fn begin(&mut self, number: u64) {
         for place in self.places(number, |_, _, task| task.task_status.is_open()) {
             match self.judge(number, place) {
-                Verdict::Done => {
+                TaskVerdict::Done => {
                     let was_sent = self.power.get(number).is_some_and(|one| one.tasks[place].sent);
                     let description =
                         if was_sent { "Transition confirmed" } else { "Component already in desired state" };
                     self.result(number, place, TaskStatus::Succeeded, description, "");
                 }
-                Verdict::Goes => {
+                TaskVerdict::Goes => {
                     self.update(number, place, |task| task.task_status = TaskStatus::InProgress);
                 }
-                Verdict::Unsupported(kind) => {
+                TaskVerdict::Unsupported(kind) => {
                     let error = format!("No power control for component type {kind}");
                     self.result(number, place, TaskStatus::Unsupported, NOT_ACHIEVED, &error);
                 }
-                Verdict::Fails(error) => {
+                TaskVerdict::Fails(error) => {
                     self.result(number, place, TaskStatus::Failed, NOT_ACHIEVED, error);
                 }
             }
         }
         if let Some(transition) = self.power.get_mut(number)
-            && transition.status == Status::New
+            && transition.status == TransitionStatus::New
         {
-            transition.status = Status::InProgress;
+            transition.status = TransitionStatus::InProgress;
         }
         self.enter(number);
     }
 
-    /// What can be done about a task. A node that something will be done to is reserved.
-    fn judge(&mut self, number: u64, place: usize) -> Verdict {
-        let Some(transition) = self.power.get(number) else { return Verdict::Done };
+    /// First decision on a task. Reserves the node if a command will follow.
+    fn judge(&mut self, number: u64, place: usize) -> TaskVerdict {
+        let Some(transition) = self.power.get(number) else { return TaskVerdict::Done };
         let (id, operation, task) = (transition.id.clone(), transition.operation, &transition.tasks[place]);
         if !xname::is_well_formed(&task.xname) {
-            return Verdict::Fails("Invalid xname");
+            return TaskVerdict::Fails("Invalid xname");
         }
         let Some(position) = task.position.filter(|position| !self.faults[*position].pcs_missing) else {
             let other = self.inventory.others.iter().find(|piece| *piece.id == *task.xname);
-            return other
-                .map_or(Verdict::Fails("Missing xname"), |piece| Verdict::Unsupported(piece.r#type.clone()));
+            return other.map_or(TaskVerdict::Fails("Missing xname"), |piece| {
+                TaskVerdict::Unsupported(piece.r#type.clone())
+            });
         };
         if self.faults[position].hsm_missing {
-            return Verdict::Fails("Xname not found in HSM");
+            return TaskVerdict::Fails("Xname not found in HSM");
         }
         let on = self.reads_on(position);
         if operation.is_done(on) {
-            return Verdict::Done;
+            return TaskVerdict::Done;
         }
         if operation.needs_on() && !on && !task.sent {
-            return Verdict::Fails("Component is in the wrong power state");
+            return TaskVerdict::Fails("Component is in the wrong power state");
         }
         let had_it = task.reserved;
         if !self.inventory.reserve(position, &id, self.now) {
             self.power.records[position].refused_reservations += 1;
             let lost = "Invalid deputy key and unable to reserve component";
-            return Verdict::Fails(if had_it { lost } else { "Unable to reserve component" });
+            return TaskVerdict::Fails(if had_it { lost } else { "Unable to reserve component" });
         }
         self.update(number, place, |task| task.reserved = true);
-        Verdict::Goes
+        TaskVerdict::Goes
     }
 
     /// Sends the commands of the present tier, or of the first after it that has something to do; without one the
@@ -248,7 +255,7 @@ impl State {
         while let Some(transition) = self.power.get(number) {
             let (operation, deadline) = (transition.operation, transition.deadline);
             let Some(&tier) = operation.tiers().get(transition.tier) else {
-                return self.finish(number, Status::Completed);
+                return self.finish(number, TransitionStatus::Completed);
             };
             if self.has_work(number, tier) {
                 if self.aborts(number) {
@@ -263,12 +270,12 @@ impl State {
     }
 
     fn aborts(&self, number: u64) -> bool {
-        self.power.get(number).is_some_and(|transition| transition.status == Status::AbortSignaled)
+        self.power.get(number).is_some_and(|transition| transition.status == TransitionStatus::AbortSignaled)
     }
 
     fn wait(&mut self, number: u64) {
         let check = self.now + self.power.plan.confirm_period;
-        self.power.agenda.insert((check, number, Step::Confirm));
+        self.power.agenda.insert((check, number, AgendaStep::Confirm));
     }
 
     fn next_tier(&mut self, number: u64) {
@@ -278,25 +285,25 @@ impl State {
     }
 
     /// Whether a tier's command is for the node of a task and was not sent to it by a worker that died.
-    fn is_for(&self, transition: &Transition, task: &Task, tier: Tier) -> bool {
+    fn is_for(&self, transition: &PowerTransition, task: &NodeTask, tier: CommandTier) -> bool {
         let on = task.position.is_some_and(|position| self.reads_on(position));
         task.task_status == TaskStatus::InProgress
             && !task.waiting
             && match tier {
-                Tier::Shutdown => on,
-                Tier::Force => task.overdue || transition.operation == Operation::ForceOff,
-                Tier::On => true,
+                CommandTier::Shutdown => on,
+                CommandTier::Force => task.overdue || transition.operation == PowerOperation::ForceOff,
+                CommandTier::On => true,
             }
     }
 
-    fn has_work(&self, number: u64, tier: Tier) -> bool {
+    fn has_work(&self, number: u64, tier: CommandTier) -> bool {
         self.power.get(number).is_some_and(|transition| {
             transition.tasks.iter().any(|task| task.waiting || self.is_for(transition, task, tier))
         })
     }
 
-    /// Sends a tier's command to those that need it; whether there is somebody to wait for.
-    fn send(&mut self, number: u64, tier: Tier, deadline: Deadline) -> bool {
+    /// Sends a tier's command to the nodes that need it. Returns whether any result is pending.
+    fn send(&mut self, number: u64, tier: CommandTier, deadline: TaskDeadline) -> bool {
         let mut told = Vec::new();
         for place in self.places(number, |state, transition, task| state.is_for(transition, task, tier)) {
             told.extend(self.send_one(number, place, tier, deadline));
@@ -305,8 +312,8 @@ impl State {
         let changes = self.machine.command(now, tier.command(), &told);
         self.settle(changes);
         let overdue_at = match deadline {
-            Deadline::After(time) => Some(now + time),
-            Deadline::NotAwaited | Deadline::Never => None,
+            TaskDeadline::After(time) => Some(now + time),
+            TaskDeadline::NotAwaited | TaskDeadline::Never => None,
         };
         if let Some(transition) = self.power.get_mut(number) {
             transition.overdue_at = overdue_at;
@@ -315,7 +322,13 @@ impl State {
     }
 
     /// The position of the node, unless its BMC refuses the command.
-    fn send_one(&mut self, number: u64, place: usize, tier: Tier, deadline: Deadline) -> Option<usize> {
+    fn send_one(
+        &mut self,
+        number: u64,
+        place: usize,
+        tier: CommandTier,
+        deadline: TaskDeadline,
+    ) -> Option<usize> {
         let position = self.power.get(number)?.tasks[place].position?;
         let word = tier.word();
         self.update(number, place, |task| task.sent = true);
@@ -324,7 +337,7 @@ impl State {
             self.result(number, place, TaskStatus::Failed, &description, &error);
             return None;
         }
-        if deadline == Deadline::NotAwaited {
+        if deadline == TaskDeadline::NotAwaited {
             let description = format!("Transition applied, {word}. Not confirming.");
             self.achieved(number, place, tier, &description);
         } else {
@@ -337,9 +350,9 @@ impl State {
     }
 
     /// A tier had its effect on a node: that is its result, unless it has to be turned on again.
-    fn achieved(&mut self, number: u64, place: usize, tier: Tier, description: &str) {
+    fn achieved(&mut self, number: u64, place: usize, tier: CommandTier, description: &str) {
         let goes_on = self.power.get(number).is_some_and(|transition| transition.operation.ends_on())
-            && tier != Tier::On;
+            && tier != CommandTier::On;
         if goes_on {
             let description = format!("{description}. Waiting for next transition");
             self.update(number, place, |task| {
@@ -351,7 +364,7 @@ impl State {
         }
     }
 
-    /// Takes over what the latest reading says of the nodes that are waited for.
+    /// Applies the latest readings to the nodes that are waited for.
     fn note_effects(&mut self, number: u64) {
         let places = self.places(number, |_, _, task| task.waiting);
         for place in places {
@@ -373,7 +386,7 @@ impl State {
     fn confirm(&mut self, number: u64) {
         self.note_effects(number);
         let late = self.places(number, |_, _, task| task.waiting);
-        let overdue = |transition: &Transition| transition.overdue_at.is_some_and(|at| at <= self.now);
+        let overdue = |transition: &PowerTransition| transition.overdue_at.is_some_and(|at| at <= self.now);
         let time_is_up = self.power.get(number).is_some_and(overdue);
         if !late.is_empty() && !time_is_up {
             return if self.aborts(number) { self.abort(number) } else { self.wait(number) };
@@ -385,11 +398,11 @@ impl State {
         self.enter(number);
     }
 
-    /// What did not shut down in time is forced off where the operation says so; all else fails.
+    /// Forces a node off that missed its shutdown deadline, if the operation allows it; any other task fails.
     fn give_up(&mut self, number: u64, place: usize) {
         let Some(transition) = self.power.get(number) else { return };
         let tiers = transition.operation.tiers();
-        let is_forced = tiers.get(transition.tier + 1) == Some(&Tier::Force);
+        let is_forced = tiers.get(transition.tier + 1) == Some(&CommandTier::Force);
         let word = tiers.get(transition.tier).map_or("", |tier| tier.word());
         if is_forced {
             self.update(number, place, |task| (task.waiting, task.overdue) = (false, true));
@@ -406,11 +419,11 @@ impl State {
             let description = format!("Aborted. Last status - {}", last.map_or("", |last| last));
             self.result(number, place, TaskStatus::Failed, &description, "Transition aborted");
         }
-        self.finish(number, Status::Aborted);
+        self.finish(number, TransitionStatus::Aborted);
     }
 
-    /// The transition is over, and whoever waits for its nodes can have them.
-    fn finish(&mut self, number: u64, status: Status) {
+    /// Ends the transition and releases its nodes.
+    fn finish(&mut self, number: u64, status: TransitionStatus) {
         let longest = self.power.plan.longest_text;
         if let Some(transition) = self.power.get_mut(number) {
             transition.status = status;
@@ -422,7 +435,7 @@ impl State {
         self.power.ended(self.now);
     }
 
-    /// Gives back the nodes that a transition reserved.
+    /// Releases the nodes that a transition reserved.
     fn release(&mut self, number: u64) {
         let Some(transition) = self.power.get(number) else { return };
         for position in transition.tasks.iter().filter_map(|task| task.position) {
@@ -430,7 +443,7 @@ impl State {
         }
     }
 
-    fn update(&mut self, number: u64, place: usize, change: impl FnOnce(&mut Task)) {
+    fn update(&mut self, number: u64, place: usize, change: impl FnOnce(&mut NodeTask)) {
         if let Some(transition) = self.power.get_mut(number) {
             change(&mut transition.tasks[place]);
         }
@@ -447,12 +460,12 @@ impl State {
         let (position, error) = (task.position, task.error.clone());
         if let Some(position) = position {
             self.power.open[position].retain(|open| *open != number);
-            let what = What::Result { transition: id, status: status.word(), error };
+            let what = EventKind::Result { transition: id, status: status.word(), error };
             self.history.note(self.now, position, what);
         }
     }
 
-    /// Tells the power service that the hardware turned a node on or off.
+    /// Passes a change of power from the hardware to the readings and transitions.
     pub(crate) fn power_changed(&mut self, position: usize, was_on: bool) {
         let readable_at = self.power.changes(self.now, position, was_on);
         if !self.power.plan.prompt_results {
@@ -464,7 +477,7 @@ impl State {
             match place {
                 Some(place) if readable_at <= self.now => self.note_effect(number, place),
                 Some(_) => {
-                    self.power.agenda.insert((readable_at, number, Step::Read));
+                    self.power.agenda.insert((readable_at, number, AgendaStep::Read));
                 }
                 None => {}
             }

@@ -1,4 +1,4 @@
-//! What the power service keeps: its readings of the hardware, and transitions.
+//! Records of the power service: readings of the hardware, and transitions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -6,83 +6,83 @@ use std::{
     time::Duration,
 };
 
-use super::transition::{Status, Transition};
+use super::transition::{PowerTransition, TransitionStatus};
 use crate::{history::PowerRecord, plan::PowerService};
 
 /// How many tasks all kept transitions may have together: a day of a large machine.
 const MOST_TASKS: usize = 1_000_000;
 
-/// What the service does when its time has come.
+/// A scheduled step of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum AgendaStep {
     /// Begins with a transition that was accepted.
     Begin,
-    /// Takes over what the latest reading says of its nodes.
+    /// Apply the latest readings to the transition's nodes.
     Read,
-    /// Looks whether the tier is done with, whether time is up, and whether it is to abort.
+    /// Check whether the tier is done, the time is up, or an abort is signalled.
     Confirm,
-    /// Gives back the nodes of a transition whose worker died.
+    /// Release the nodes of a transition whose worker died.
     Lapse,
-    /// Resumes what workers left when they died, and deletes what is too old.
+    /// Resume transitions that dead workers abandoned, and delete expired ones.
     Reap,
 }
 
-/// What the service last read of a node. A reading is taken at every multiple of the sampling period, but only what
-/// changes is written down: what the node was when the present period began, if it has changed since.
+/// The service's last reading of a node. Readings happen at every multiple of the sampling period, but only changes are
+/// recorded: the power at the start of the present period, if it has changed since.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
-    period: Period,
+struct PowerReading {
+    period: SamplingPeriod,
     was_on: bool,
     /// When the service last read something else than before, and when it will have done so once this period ends.
     read: Duration,
     readable: Duration,
 }
 
-impl Reading {
+impl PowerReading {
     /// Whether the node changed in this period. A pause may have made the period longer meanwhile.
-    fn is_of(self, period: Period) -> bool {
+    fn is_of(self, period: SamplingPeriod) -> bool {
         self.period.until > Duration::ZERO && self.period.from == period.from
     }
 }
 
 /// A time during which all that the service knows was read at its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Period {
+struct SamplingPeriod {
     from: Duration,
     /// Zero for none.
     until: Duration,
 }
 
-/// What the power service keeps.
+/// Records of the power service.
 #[derive(Debug)]
-pub(crate) struct Power {
+pub(crate) struct PowerRecords {
     pub(crate) plan: PowerService,
-    readings: Vec<Reading>,
-    transitions: BTreeMap<u64, Transition>,
+    readings: Vec<PowerReading>,
+    transitions: BTreeMap<u64, PowerTransition>,
     numbers: HashMap<Arc<str>, u64>,
     tasks: usize,
     last: u64,
-    /// When the service started: it looks for what others left so long after that, and again and again.
+    /// Start of the service, from which reaper rounds are counted.
     started: Duration,
     /// While nothing is read from the hardware.
-    pause: Period,
-    pub(super) agenda: BTreeSet<(Duration, u64, Step)>,
+    pause: SamplingPeriod,
+    pub(super) agenda: BTreeSet<(Duration, u64, AgendaStep)>,
     /// By position: numbers of the transitions that have no result for the node.
     pub(super) open: Vec<Vec<u64>>,
     pub(crate) records: Vec<PowerRecord>,
 }
 
-impl Power {
+impl PowerRecords {
     pub(crate) fn new(plan: PowerService, nodes: usize) -> Self {
         Self {
             plan,
-            readings: vec![Reading::default(); nodes],
+            readings: vec![PowerReading::default(); nodes],
             transitions: BTreeMap::new(),
             numbers: HashMap::new(),
             tasks: 0,
             last: 0,
             started: Duration::ZERO,
-            pause: Period::default(),
+            pause: SamplingPeriod::default(),
             agenda: BTreeSet::new(),
             open: vec![Vec::new(); nodes],
             records: vec![PowerRecord::default(); nodes],
@@ -93,11 +93,11 @@ impl Power {
         self.agenda.first().map(|(due, ..)| *due)
     }
 
-    pub(super) fn transitions(&self) -> impl Iterator<Item = &Transition> {
+    pub(super) fn transitions(&self) -> impl Iterator<Item = &PowerTransition> {
         self.transitions.values()
     }
 
-    pub(super) fn by_id(&self, id: &str) -> Option<&Transition> {
+    pub(super) fn by_id(&self, id: &str) -> Option<&PowerTransition> {
         self.numbers.get(id).and_then(|number| self.transitions.get(number))
     }
 
@@ -105,16 +105,16 @@ impl Power {
         self.numbers.get(id).copied()
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<&Transition> {
+    pub(super) fn get(&self, number: u64) -> Option<&PowerTransition> {
         self.transitions.get(&number)
     }
 
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Transition> {
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut PowerTransition> {
         self.transitions.get_mut(&number)
     }
 
-    /// Keeps a transition, gives its number, and forgets the oldest that are over if it is too much.
-    pub(super) fn keep(&mut self, transition: Transition) -> u64 {
+    /// Stores a transition, returns its number, and forgets the oldest finished ones beyond the limit.
+    pub(super) fn keep(&mut self, transition: PowerTransition) -> u64 {
         self.last += 1;
         self.tasks += transition.tasks.len();
         self.numbers.insert(transition.id.clone(), self.last);
@@ -136,8 +136,8 @@ impl Power {
         }
     }
 
-    /// Forgets transitions that are over and expired or too many. Gives those that are to be resumed; what has expired
-    /// and is not over is to be aborted.
+    /// Deletes finished transitions that are expired or too many. Returns the transitions to resume; expired unfinished
+    /// ones are to be aborted.
     pub(super) fn reap(&mut self, now: Duration) -> Vec<u64> {
         let ended = self.transitions.values().filter(|transition| transition.status.is_over()).count();
         let mut surplus = ended.saturating_sub(self.plan.most_ended);
@@ -145,14 +145,14 @@ impl Power {
         for (number, transition) in &mut self.transitions {
             let expired = transition.created + self.plan.kept_for <= now;
             match transition.status {
-                Status::Completed | Status::Aborted if expired || surplus > 0 => {
+                TransitionStatus::Completed | TransitionStatus::Aborted if expired || surplus > 0 => {
                     surplus = surplus.saturating_sub(1);
                     gone.push(*number);
                 }
-                Status::Completed | Status::Aborted => {}
-                Status::New | Status::InProgress | Status::AbortSignaled => {
+                TransitionStatus::Completed | TransitionStatus::Aborted => {}
+                TransitionStatus::New | TransitionStatus::InProgress | TransitionStatus::AbortSignaled => {
                     if expired {
-                        transition.status = Status::AbortSignaled;
+                        transition.status = TransitionStatus::AbortSignaled;
                     }
                     left.extend(transition.worker_died.map(|died| (*number, died)));
                 }
@@ -176,12 +176,12 @@ impl Power {
         }
     }
 
-    /// Has what is left or expired at a time looked for by the next round after it.
+    /// Schedules the first reaper round after `at`, for transitions abandoned or expired by then.
     pub(super) fn reap_after(&mut self, at: Duration) {
         let period = self.plan.reaper_period.max(Duration::from_millis(1));
         let rounds = at.saturating_sub(self.started).as_nanos() / period.as_nanos() + 1;
         let round = self.started + period.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
-        self.agenda.insert((round, 0, Step::Reap));
+        self.agenda.insert((round, 0, AgendaStep::Reap));
     }
 
     /// Has the worker of a transition die.
@@ -191,7 +191,7 @@ impl Power {
         };
         transition.worker_died.get_or_insert(now);
         self.agenda.retain(|(_, of, _)| *of != number);
-        self.agenda.insert((now + self.plan.reservation_term, number, Step::Lapse));
+        self.agenda.insert((now + self.plan.reservation_term, number, AgendaStep::Lapse));
         self.reap_after(now + 3 * self.plan.keep_alive);
     }
 
@@ -207,7 +207,7 @@ impl Power {
     pub(super) fn restart(&mut self, now: Duration, started: Duration) {
         self.started = started;
         self.kill_all(now);
-        self.agenda.retain(|(.., step)| *step != Step::Reap);
+        self.agenda.retain(|(.., step)| *step != AgendaStep::Reap);
         self.reap_after(started);
     }
 
@@ -217,7 +217,7 @@ impl Power {
         let sampling = self.plan.sampling_period;
         let next =
             self.sampled_at(until).map_or(until, |last| if last < until { last + sampling } else { last });
-        self.pause = Period { from, until: next };
+        self.pause = SamplingPeriod { from, until: next };
     }
 
     /// When the hardware was read last, pauses apart; none: it is never read, because everything is known at once.
@@ -227,13 +227,13 @@ impl Power {
         Some(sampling.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)))
     }
 
-    /// The present time between two readings; none: what is so is known at once.
-    fn period(&self, now: Duration) -> Option<Period> {
+    /// The present sampling period; none: readings are immediate.
+    fn period(&self, now: Duration) -> Option<SamplingPeriod> {
         if (self.pause.from..self.pause.until).contains(&now) {
             return Some(self.pause);
         }
         let from = self.sampled_at(now)?;
-        Some(Period { from, until: from + self.plan.sampling_period })
+        Some(SamplingPeriod { from, until: from + self.plan.sampling_period })
     }
 
     /// When the hardware is read next.
@@ -241,12 +241,12 @@ impl Power {
         self.period(now).map_or(now, |period| period.until)
     }
 
-    /// Notes that a node is about to be `!was_on`, and gives the time at which that can be read.
+    /// Notes that a node is about to be `!was_on`, and returns the time of the first reading that shows it.
     pub(super) fn changes(&mut self, now: Duration, position: usize, was_on: bool) -> Duration {
-        let period = self.period(now).unwrap_or(Period { from: now, until: now });
+        let period = self.period(now).unwrap_or(SamplingPeriod { from: now, until: now });
         let reading = &mut self.readings[position];
         if !reading.is_of(period) {
-            *reading = Reading { period, was_on, read: reading.readable, readable: period.until };
+            *reading = PowerReading { period, was_on, read: reading.readable, readable: period.until };
         }
         period.until
     }
@@ -257,8 +257,7 @@ impl Power {
         if self.period(now).is_some_and(|period| reading.is_of(period)) { reading.was_on } else { on }
     }
 
-    /// When the service last read something else of a node than before, which is what it says of the age of its
-    /// readings.
+    /// Time of the last reading that differed from its predecessor: the age that the service reports.
     pub(super) fn changed_at(&self, now: Duration, position: usize) -> Duration {
         let reading = self.readings[position];
         if self.period(now).is_some_and(|period| reading.is_of(period)) {
@@ -274,9 +273,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_as_old_as_the_sampling_makes_it() {
+    fn power_state_is_as_old_as_its_sample() {
         let plan = PowerService { sampling_period: Duration::from_secs(30), ..PowerService::quick() };
-        let mut power = Power::new(plan, 1);
+        let mut power = PowerRecords::new(plan, 1);
         let second = Duration::from_secs;
         // Off at first, on from 10 to 12 and from 40.
         let readable = [(10, false), (12, true), (40, false)]
@@ -289,7 +288,7 @@ mod tests {
 
     #[test]
     fn without_sampling_everything_is_known_at_once() {
-        let mut power = Power::new(PowerService::quick(), 1);
+        let mut power = PowerRecords::new(PowerService::quick(), 1);
         let now = Duration::from_secs(7);
         assert_eq!(power.changes(now, 0, false), now);
         assert_eq!((power.changed_at(now, 0), power.reading(now, 0, true)), (now, true));
@@ -300,7 +299,7 @@ mod tests {
         let second = Duration::from_secs;
         for (sampling, readable) in [(0, 50), (30, 60)] {
             let plan = PowerService { sampling_period: second(sampling), ..PowerService::quick() };
-            let mut power = Power::new(plan, 1);
+            let mut power = PowerRecords::new(plan, 1);
             power.pause_sampling(second(10), second(50));
             assert_eq!(power.changes(second(12), 0, false), second(readable));
             let shown = [49, readable - 1, readable].map(|now| power.reading(second(now), 0, true));

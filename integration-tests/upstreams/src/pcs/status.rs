@@ -1,16 +1,16 @@
-//! What the power service says of nodes.
+//! Power states of nodes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::{Answer, Call},
-    state::State,
+    call::{SystemAnswer, SystemCall},
+    state::MachineState,
     xname,
 };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wanted {
+struct StatusQuery {
     #[serde(default)]
     xname: Vec<String>,
     #[serde(default)]
@@ -20,13 +20,13 @@ struct Wanted {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
-    status: Vec<Entry<'a>>,
+struct StatusList<'a> {
+    status: Vec<StatusEntry<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct StatusEntry<'a> {
     xname: &'a str,
     power_state: &'static str,
     management_state: &'static str,
@@ -37,9 +37,9 @@ struct Entry<'a> {
 
 const SUPPORTED: &[&str] = &["On", "Force-Off", "Soft-Off", "Off", "Init", "Hard-Restart", "Soft-Restart"];
 
-pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Answer> {
+pub(super) fn get(state: &MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     let text = |name| call.parameter(name).unwrap_or_default().to_owned();
-    let wanted = Wanted {
+    let wanted = StatusQuery {
         xname: call.parameters("xname").map(str::to_owned).collect(),
         power_state_filter: text("powerStateFilter"),
         management_state_filter: text("managementStateFilter"),
@@ -47,15 +47,19 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Answer> {
     answer(state, call, &wanted)
 }
 
-pub(super) fn post(state: &State, call: &Call) -> Result<Answer, Answer> {
+pub(super) fn post(state: &MachineState, call: &SystemCall) -> Result<SystemAnswer, SystemAnswer> {
     answer(state, call, &call.json()?)
 }
 
-fn answer(state: &State, call: &Call, wanted: &Wanted) -> Result<Answer, Answer> {
+fn answer(
+    state: &MachineState,
+    call: &SystemCall,
+    wanted: &StatusQuery,
+) -> Result<SystemAnswer, SystemAnswer> {
     let malformed: Vec<_> =
         wanted.xname.iter().filter(|id| !xname::is_well_formed(id)).map(String::as_str).collect();
     if !malformed.is_empty() {
-        return Err(Answer::bad_request(&format!("invalid xnames detected: {}", malformed.join(" "))));
+        return Err(SystemAnswer::bad_request(&format!("invalid xnames detected: {}", malformed.join(" "))));
     }
     check(&wanted.power_state_filter, &["on", "off", "undefined"], "powerStateFilter")?;
     check(&wanted.management_state_filter, &["available", "unavailable"], "managementStateFilter")?;
@@ -76,20 +80,20 @@ fn answer(state: &State, call: &Call, wanted: &Wanted) -> Result<Answer, Answer>
         .filter(|entry| !call.omit.leaves_out(entry.xname))
         .collect();
     let items = if wanted.xname.is_empty() { status.len() } else { wanted.xname.len() };
-    Ok(Answer::json(&Shown { status }).about(items))
+    Ok(SystemAnswer::json(&StatusList { status }).about(items))
 }
 
-fn check(filter: &str, known: &[&str], name: &str) -> Result<(), Answer> {
+fn check(filter: &str, known: &[&str], name: &str) -> Result<(), SystemAnswer> {
     let passes = filter.is_empty() || known.iter().any(|word| filter.eq_ignore_ascii_case(word));
-    if passes { Ok(()) } else { Err(Answer::bad_request(&format!("invalid {name} type: {filter}"))) }
+    if passes { Ok(()) } else { Err(SystemAnswer::bad_request(&format!("invalid {name} type: {filter}"))) }
 }
 
-/// An id that the service does not know gets an entry that says so.
-fn named<'a>(state: &'a State, name: &'a str) -> Option<Entry<'a>> {
+/// The entry of a node. An unknown id gets an entry with an error.
+fn named<'a>(state: &'a MachineState, name: &'a str) -> Option<StatusEntry<'a>> {
     let known = state.machine.position(name).filter(|position| !state.faults[*position].pcs_missing);
     match known {
         Some(position) => entry(state, position),
-        None => Some(Entry {
+        None => Some(StatusEntry {
             xname: name,
             power_state: "",
             management_state: "",
@@ -100,7 +104,7 @@ fn named<'a>(state: &'a State, name: &'a str) -> Option<Entry<'a>> {
     }
 }
 
-fn entry(state: &State, position: usize) -> Option<Entry<'_>> {
+fn entry(state: &MachineState, position: usize) -> Option<StatusEntry<'_>> {
     let faults = &state.faults[position];
     if faults.pcs_omitted {
         return None;
@@ -109,7 +113,7 @@ fn entry(state: &State, position: usize) -> Option<Entry<'_>> {
         None if !faults.pcs_undefined => (if state.reads_on(position) { "on" } else { "off" }, "available"),
         None | Some(_) => ("undefined", "unavailable"),
     };
-    Some(Entry {
+    Some(StatusEntry {
         xname: &state.inventory.nodes[position].id,
         power_state,
         management_state,

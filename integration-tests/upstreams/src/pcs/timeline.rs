@@ -1,4 +1,4 @@
-//! Transitions in virtual time: what shows when, and who has which node.
+//! Transitions in virtual time: results and reservations, second by second.
 
 use std::{
     fmt::Write,
@@ -8,11 +8,11 @@ use std::{
 use expect_test::expect;
 use simulator::{faults::Fault, hardware::Pace};
 
-use super::transition::{Deadline, Operation, TaskStatus};
+use super::transition::{PowerOperation, TaskDeadline, TaskStatus};
 use crate::{
     node_faults::NodeFaults,
-    plan::{Plan, PowerService},
-    state::State,
+    plan::{MachinePlan, PowerService},
+    state::MachineState,
 };
 
 const A: &str = "x1000c0s0b0n0";
@@ -27,14 +27,14 @@ const PACE: Pace = Pace {
     configuration: Duration::from_secs(100),
 };
 
-/// A machine in virtual time, and what was seen of its transitions, a line per second in which something shows.
-struct Story {
-    state: State,
+/// A machine in virtual time, and the visible changes of its transitions, one line per second with a change.
+struct TimelineStory {
+    state: MachineState,
     shown: String,
     lines: String,
 }
 
-impl Story {
+impl TimelineStory {
     fn new(up: bool, sampling: u64, prompt_results: bool) -> Self {
         let power = PowerService {
             sampling_period: Duration::from_secs(sampling),
@@ -45,29 +45,29 @@ impl Story {
     }
 
     fn of(power: PowerService, up: bool, pace: Pace) -> Self {
-        let plan = Plan { pace: Some(pace), power, up, ..Plan::quick(4) };
-        let state = State::new(plan, SystemTime::UNIX_EPOCH).expect("a plan");
+        let plan = MachinePlan { pace: Some(pace), power, up, ..MachinePlan::quick(4) };
+        let state = MachineState::new(plan, SystemTime::UNIX_EPOCH).expect("a plan");
         let story = Self { state, shown: String::new(), lines: String::new() };
         Self { shown: story.look(), ..story }
     }
 
-    /// Gives a node a fault before anything happens.
+    /// Sets a node's faults before the story begins.
     fn with(mut self, id: &str, faults: NodeFaults) -> Self {
         let position = self.state.machine.position(id).expect("known");
         self.state.set_faults(position, faults);
         self
     }
 
-    fn at(mut self, second: u64, act: impl FnOnce(&mut State)) -> Self {
+    fn at(mut self, second: u64, act: impl FnOnce(&mut MachineState)) -> Self {
         self.pass(second);
         act(&mut self.state);
         self
     }
 
-    fn ask(self, second: u64, operation: Operation, minutes: u32, ids: &[&str]) -> Self {
+    fn ask(self, second: u64, operation: PowerOperation, minutes: u32, ids: &[&str]) -> Self {
         let deadline = match minutes {
-            0 => Deadline::NotAwaited,
-            minutes => Deadline::After(Duration::from_secs(60) * minutes),
+            0 => TaskDeadline::NotAwaited,
+            minutes => TaskDeadline::After(Duration::from_secs(60) * minutes),
         };
         let ids = ids.iter().map(ToString::to_string).collect();
         self.at(second, |state| drop(state.accept(operation, deadline, ids)))
@@ -87,7 +87,7 @@ impl Story {
 
     /// Every transition and its tasks, and which nodes are reserved.
     fn look(&self) -> String {
-        let transition = |transition: &super::Transition| {
+        let transition = |transition: &super::PowerTransition| {
             let tasks = transition.tasks.iter().map(|task| match (&task.error, task.task_status) {
                 (error, TaskStatus::Failed | TaskStatus::Unsupported) => error.to_string(),
                 (_, status) => status.word().to_owned(),
@@ -111,8 +111,8 @@ impl Story {
 }
 
 #[test]
-fn results_show_as_they_come_and_reservations_last_until_a_look_finds_all_done() {
-    let story = Story::new(false, 0, true).ask(1, Operation::On, 1, &[A, B]);
+fn results_show_at_once_and_reservations_last_until_the_check() {
+    let story = TimelineStory::new(false, 0, true).ask(1, PowerOperation::On, 1, &[A, B]);
     expect![[r#"
         1   On in-progress: in-progress, in-progress | 2 reserved
         11  On in-progress: succeeded, succeeded | 2 reserved
@@ -123,7 +123,7 @@ fn results_show_as_they_come_and_reservations_last_until_a_look_finds_all_done()
 
 #[test]
 fn without_prompt_results_they_show_when_the_service_looks() {
-    let story = Story::new(false, 0, false).ask(1, Operation::On, 1, &[A]);
+    let story = TimelineStory::new(false, 0, false).ask(1, PowerOperation::On, 1, &[A]);
     expect![[r#"
         1   On in-progress: in-progress | 1 reserved
         16  On completed: succeeded | 0 reserved
@@ -132,10 +132,14 @@ fn without_prompt_results_they_show_when_the_service_looks() {
 }
 
 #[test]
-fn a_reading_that_is_old_delays_results_and_hides_what_happened() {
-    // Off at 51, which the reading at 60 shows; the service looks 15 s after each beginning.
-    let story =
-        Story::new(true, 30, true).ask(31, Operation::SoftOff, 1, &[A]).ask(55, Operation::SoftOff, 1, &[A]);
+fn old_reading_delays_results_and_hides_changes() {
+    // Off at 51, which the reading at 60 shows; the service checks 15 s after each beginning.
+    let story = TimelineStory::new(true, 30, true).ask(31, PowerOperation::SoftOff, 1, &[A]).ask(
+        55,
+        PowerOperation::SoftOff,
+        1,
+        &[A],
+    );
     expect![[r#"
         31  Soft-Off in-progress: in-progress | 1 reserved
         55  Soft-Off in-progress: in-progress | Soft-Off completed: Unable to reserve component | 1 reserved
@@ -146,13 +150,13 @@ fn a_reading_that_is_old_delays_results_and_hides_what_happened() {
 }
 
 #[test]
-fn on_while_off_holds_the_node_fails_for_that_node_only() {
-    let story = Story::new(true, 0, true)
+fn reserved_node_alone_fails_an_overlapping_power_on() {
+    let story = TimelineStory::new(true, 0, true)
         .at(0, |state| state.press(simulator::node::PowerCommand::ForceOff, &[2]))
-        .ask(3, Operation::SoftOff, 1, &[A, B])
-        .ask(24, Operation::On, 1, &[A, C])
+        .ask(3, PowerOperation::SoftOff, 1, &[A, B])
+        .ask(24, PowerOperation::On, 1, &[A, C])
         .at(25, |_| ());
-    let records = |story: &Story| {
+    let records = |story: &TimelineStory| {
         let of = |position: usize| story.state.power.records[position].clone();
         format!("{:?}\n{:?}\n", of(0), of(2))
     };
@@ -170,21 +174,26 @@ fn on_while_off_holds_the_node_fails_for_that_node_only() {
 }
 
 #[test]
-fn an_order_in_the_other_direction_before_the_result_is_a_crossing() {
-    let story = Story::new(true, 0, true).ask(1, Operation::SoftOff, 1, &[A]).ask(5, Operation::On, 1, &[A]);
+fn opposite_request_before_the_result_is_a_crossing() {
+    let story = TimelineStory::new(true, 0, true).ask(1, PowerOperation::SoftOff, 1, &[A]).ask(
+        5,
+        PowerOperation::On,
+        1,
+        &[A],
+    );
     assert_eq!((story.state.power.records[0].crossings, story.state.power.records[0].overlaps), (1, 0));
-    let story = story.ask(6, Operation::ForceOff, 1, &[A]);
+    let story = story.ask(6, PowerOperation::ForceOff, 1, &[A]);
     assert_eq!((story.state.power.records[0].crossings, story.state.power.records[0].overlaps), (1, 1));
 }
 
 #[test]
-fn what_cannot_be_done_fails_at_once_with_the_service_s_words() {
-    let story = Story::new(false, 0, true)
+fn impossible_task_fails_at_once_in_the_service_s_words() {
+    let story = TimelineStory::new(false, 0, true)
         .with(C, NodeFaults { hsm_missing: true, ..NodeFaults::default() })
         .with(B, NodeFaults { pcs_task_fails: Some("BMC says 500".into()), ..NodeFaults::default() })
         .at(0, |state| state.set_locked(&[0], true))
-        .ask(1, Operation::On, 1, &[A, B, C, "x9c0s0b0n0", "nid1"])
-        .ask(2, Operation::SoftOff, 1, &[A]);
+        .ask(1, PowerOperation::On, 1, &[A, B, C, "x9c0s0b0n0", "nid1"])
+        .ask(2, PowerOperation::SoftOff, 1, &[A]);
     expect![[r#"
         1   On completed: Unable to reserve component, BMC says 500, Xname not found in HSM, Missing xname, Invalid xname | 0 reserved
         2   On completed: Unable to reserve component, BMC says 500, Xname not found in HSM, Missing xname, Invalid xname | Soft-Off completed: succeeded | 0 reserved
@@ -192,9 +201,9 @@ fn what_cannot_be_done_fails_at_once_with_the_service_s_words() {
 }
 
 #[test]
-fn what_has_no_effect_fails_when_its_time_is_up() {
+fn ineffective_task_fails_at_its_deadline() {
     let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
-    let story = Story::new(false, 0, true).with(A, stuck).ask(0, Operation::On, 1, &[A, B]);
+    let story = TimelineStory::new(false, 0, true).with(A, stuck).ask(0, PowerOperation::On, 1, &[A, B]);
     expect![[r#"
         0   On in-progress: in-progress, in-progress | 2 reserved
         10  On in-progress: in-progress, succeeded | 2 reserved
@@ -204,9 +213,9 @@ fn what_has_no_effect_fails_when_its_time_is_up() {
 }
 
 #[test]
-fn off_forces_what_ignores_a_graceful_shutdown() {
+fn off_forces_nodes_that_ignore_a_graceful_shutdown() {
     let stubborn = NodeFaults::hardware(Some(Fault::IgnoresGracefulOff));
-    let story = Story::new(true, 0, true).with(A, stubborn).ask(0, Operation::Off, 1, &[A, B]);
+    let story = TimelineStory::new(true, 0, true).with(A, stubborn).ask(0, PowerOperation::Off, 1, &[A, B]);
     expect![[r#"
         0   Off in-progress: in-progress, in-progress | 2 reserved
         20  Off in-progress: in-progress, succeeded | 2 reserved
@@ -218,7 +227,7 @@ fn off_forces_what_ignores_a_graceful_shutdown() {
 
 #[test]
 fn a_restart_turns_everything_on_again() {
-    let story = Story::new(true, 0, true).ask(0, Operation::HardRestart, 1, &[A]);
+    let story = TimelineStory::new(true, 0, true).ask(0, PowerOperation::HardRestart, 1, &[A]);
     expect![[r#"
         0   Hard-Restart in-progress: in-progress | 1 reserved
         40  Hard-Restart in-progress: succeeded | 1 reserved
@@ -228,8 +237,8 @@ fn a_restart_turns_everything_on_again() {
 }
 
 #[test]
-fn nobody_waits_without_a_deadline() {
-    let story = Story::new(true, 0, true).ask(0, Operation::SoftOff, 0, &[A]);
+fn transition_without_deadline_awaits_no_result() {
+    let story = TimelineStory::new(true, 0, true).ask(0, PowerOperation::SoftOff, 0, &[A]);
     expect![[r#"
         0   Soft-Off completed: succeeded | 0 reserved
     "#]]
@@ -237,12 +246,15 @@ fn nobody_waits_without_a_deadline() {
 }
 
 #[test]
-fn an_abort_shows_at_the_next_look_and_gives_back_the_nodes() {
+fn abort_shows_at_the_next_check_and_releases_nodes() {
     let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
-    let story = Story::new(false, 0, true).with(A, stuck).ask(0, Operation::On, 1, &[A, B]).at(20, |state| {
-        let id = state.power.transitions().next().expect("one").id.clone();
-        assert_eq!([state.signal_abort(&id), state.signal_abort("none")], [Some(true), None]);
-    });
+    let story = TimelineStory::new(false, 0, true).with(A, stuck).ask(0, PowerOperation::On, 1, &[A, B]).at(
+        20,
+        |state| {
+            let id = state.power.transitions().next().expect("one").id.clone();
+            assert_eq!([state.signal_abort(&id), state.signal_abort("none")], [Some(true), None]);
+        },
+    );
     expect![[r#"
         0   On in-progress: in-progress, in-progress | 2 reserved
         10  On in-progress: in-progress, succeeded | 2 reserved
@@ -256,23 +268,23 @@ fn an_abort_shows_at_the_next_look_and_gives_back_the_nodes() {
 fn as_shipped(begun: u64) -> [u64; 2] {
     let step = Duration::from_secs(2);
     let pace = Pace { soft_off: step, power_on: step, ..PACE };
-    let mut story = Story::of(PowerService::as_shipped(), true, pace);
+    let mut story = TimelineStory::of(PowerService::as_shipped(), true, pace);
     let mut took = |begun, operation| {
         story.state.advance(Duration::from_secs(begun), usize::MAX);
-        drop(story.state.accept(operation, Deadline::After(Duration::from_secs(300)), vec![A.into()]));
-        let ended = |state: &State| state.power.transitions().all(|one| one.status.is_over());
+        drop(story.state.accept(operation, TaskDeadline::After(Duration::from_secs(300)), vec![A.into()]));
+        let ended = |state: &MachineState| state.power.transitions().all(|one| one.status.is_over());
         let seconds = (begun..).find(|second| {
             story.state.advance(Duration::from_secs(*second), usize::MAX);
             *second > begun && ended(&story.state)
         });
         seconds.expect("it ends") - begun
     };
-    let off = took(begun, Operation::SoftOff);
-    [off, took(begun + off, Operation::On)]
+    let off = took(begun, PowerOperation::SoftOff);
+    [off, took(begun + off, PowerOperation::On)]
 }
 
 #[test]
-fn as_shipped_transitions_end_after_15_or_30_or_45_seconds() {
+fn transitions_as_shipped_end_after_15_30_or_45_seconds() {
     let rows = [0, 10, 13, 15, 20, 27, 28, 29].map(|begun| (begun, as_shipped(begun)));
     expect![[r#"
         [
@@ -291,11 +303,15 @@ fn as_shipped_transitions_end_after_15_or_30_or_45_seconds() {
 
 #[test]
 fn worker_that_dies_first_performs_a_minute_later() {
-    let story = Story::new(true, 0, false).ask(10, Operation::SoftOff, 1, &[A]).at(10, |_| {});
+    let story = TimelineStory::new(true, 0, false).ask(10, PowerOperation::SoftOff, 1, &[A]).at(10, |_| {});
     let id = story.id();
     let story = story.at(10, |state| state.kill_worker(&id));
-    let never_began = Story::new(true, 0, false).at(10, |state| {
-        let id = state.accept(Operation::SoftOff, Deadline::After(Duration::from_secs(60)), vec![A.into()]);
+    let never_began = TimelineStory::new(true, 0, false).at(10, |state| {
+        let id = state.accept(
+            PowerOperation::SoftOff,
+            TaskDeadline::After(Duration::from_secs(60)),
+            vec![A.into()],
+        );
         state.kill_worker(&id);
     });
     expect![[r#"
@@ -310,11 +326,11 @@ fn worker_that_dies_first_performs_a_minute_later() {
 
 #[test]
 fn restart_keeps_reservations_until_they_lapse() {
-    let story = Story::new(true, 0, false)
-        .ask(1, Operation::SoftOff, 5, &[A, B])
+    let story = TimelineStory::new(true, 0, false)
+        .ask(1, PowerOperation::SoftOff, 5, &[A, B])
         .at(3, |state| state.restart_power_service(Duration::from_secs(20)))
-        .ask(30, Operation::On, 5, &[A])
-        .ask(70, Operation::ForceOff, 5, &[A]);
+        .ask(30, PowerOperation::On, 5, &[A])
+        .ask(70, PowerOperation::ForceOff, 5, &[A]);
     expect![[r#"
         1   Soft-Off in-progress: in-progress, in-progress | 2 reserved
         30  Soft-Off in-progress: in-progress, in-progress | On completed: Unable to reserve component | 2 reserved
@@ -326,8 +342,8 @@ fn restart_keeps_reservations_until_they_lapse() {
 
 #[test]
 fn resumed_transition_sends_nothing_twice() {
-    let story = Story::new(false, 0, false)
-        .ask(1, Operation::On, 5, &[A])
+    let story = TimelineStory::new(false, 0, false)
+        .ask(1, PowerOperation::On, 5, &[A])
         .at(2, |state| state.kill_workers())
         .at(13, |state| state.press(simulator::node::PowerCommand::ForceOff, &[0]));
     let stuck = story.at(40, |_| {});
@@ -340,7 +356,7 @@ fn resumed_transition_sends_nothing_twice() {
 
 #[test]
 fn abort_after_the_last_step_comes_too_late() {
-    let story = Story::new(false, 0, false).ask(0, Operation::On, 5, &[A]);
+    let story = TimelineStory::new(false, 0, false).ask(0, PowerOperation::On, 5, &[A]);
     let id = story.id();
     let story = story.at(12, |state| assert_eq!(state.signal_abort(&id), Some(true)));
     expect![[r#"
@@ -360,12 +376,10 @@ fn old_transitions_are_aborted_or_forgotten_and_texts_cut() {
         ..PowerService::as_shipped()
     };
     let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
-    let story = Story::of(power, false, PACE).with(A, stuck).ask(0, Operation::On, 10, &[A]).ask(
-        1,
-        Operation::On,
-        10,
-        &[B, "x9c0s0b0n0"],
-    );
+    let story = TimelineStory::of(power, false, PACE)
+        .with(A, stuck)
+        .ask(0, PowerOperation::On, 10, &[A])
+        .ask(1, PowerOperation::On, 10, &[B, "x9c0s0b0n0"]);
     expect![[r#"
         0   On in-progress: in-progress | 1 reserved
         1   On in-progress: in-progress | On in-progress: in-progress, Missing xname | 2 reserved

@@ -1,13 +1,13 @@
-//! One transition: what is wanted of which nodes, and how far each of them is.
+//! One transition: its operation, its nodes, and the progress of each.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use simulator::node::PowerCommand;
 
-/// What a transition is for.
+/// Operation of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum PowerOperation {
     On,
     /// Gracefully, and by force when that did not work in time.
     Off,
@@ -15,19 +15,19 @@ pub(crate) enum Operation {
     ForceOff,
     SoftRestart,
     HardRestart,
-    /// A restart of what may be off.
+    /// A restart that also turns on nodes that are off.
     Init,
 }
 
-/// One thing after the other that a transition has done to its nodes.
+/// A stage of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tier {
+pub(super) enum CommandTier {
     Shutdown,
     Force,
     On,
 }
 
-impl Operation {
+impl PowerOperation {
     const ALL: [Self; 7] = [
         Self::On,
         Self::Off,
@@ -54,19 +54,21 @@ impl Operation {
         Self::ALL.into_iter().find(|operation| operation.word().eq_ignore_ascii_case(word))
     }
 
-    pub(super) fn tiers(self) -> &'static [Tier] {
+    pub(super) fn tiers(self) -> &'static [CommandTier] {
         match self {
-            Self::On => &[Tier::On],
-            Self::SoftOff => &[Tier::Shutdown],
-            Self::ForceOff => &[Tier::Force],
-            Self::Off => &[Tier::Shutdown, Tier::Force],
-            Self::SoftRestart | Self::HardRestart | Self::Init => &[Tier::Shutdown, Tier::Force, Tier::On],
+            Self::On => &[CommandTier::On],
+            Self::SoftOff => &[CommandTier::Shutdown],
+            Self::ForceOff => &[CommandTier::Force],
+            Self::Off => &[CommandTier::Shutdown, CommandTier::Force],
+            Self::SoftRestart | Self::HardRestart | Self::Init => {
+                &[CommandTier::Shutdown, CommandTier::Force, CommandTier::On]
+            }
         }
     }
 
     /// Whether nodes are on in the end.
     pub(super) fn ends_on(self) -> bool {
-        self.tiers().ends_with(&[Tier::On])
+        self.tiers().ends_with(&[CommandTier::On])
     }
 
     /// Whether a node that is on already is in the wanted state, or one that is off.
@@ -84,8 +86,8 @@ impl Operation {
     }
 }
 
-impl Tier {
-    /// The service's word for what it does.
+impl CommandTier {
+    /// The service's word for the operation of the tier.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Shutdown => "gracefulshutdown",
@@ -110,8 +112,8 @@ impl Tier {
 
 /// How long each step may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deadline {
-    /// Nobody waits for it: what was sent counts as done.
+pub(crate) enum TaskDeadline {
+    /// No result is awaited: a sent command counts as done.
     NotAwaited,
     After(Duration),
     Never,
@@ -119,7 +121,7 @@ pub(crate) enum Deadline {
 
 /// How far a transition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum TransitionStatus {
     New,
     InProgress,
     Completed,
@@ -127,7 +129,7 @@ pub(super) enum Status {
     Aborted,
 }
 
-impl Status {
+impl TransitionStatus {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -170,10 +172,10 @@ impl TaskStatus {
     }
 }
 
-/// What a transition does to one node.
+/// The part of a transition that concerns one node.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Task {
+pub(super) struct NodeTask {
     pub(super) xname: Arc<str>,
     pub(super) task_status: TaskStatus,
     pub(super) task_status_description: String,
@@ -198,7 +200,7 @@ pub(super) struct Task {
 /// How many tasks are how far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) struct Counts {
+pub(super) struct TaskCounts {
     total: usize,
     new: usize,
     in_progress: usize,
@@ -207,15 +209,15 @@ pub(super) struct Counts {
     un_supported: usize,
 }
 
-/// One transition.
+/// A transition and its tasks.
 #[derive(Debug)]
-pub(super) struct Transition {
+pub(super) struct PowerTransition {
     pub(super) id: Arc<str>,
-    pub(super) operation: Operation,
-    pub(super) deadline: Deadline,
+    pub(super) operation: PowerOperation,
+    pub(super) deadline: TaskDeadline,
     pub(super) created: Duration,
-    pub(super) status: Status,
-    pub(super) tasks: Vec<Task>,
+    pub(super) status: TransitionStatus,
+    pub(super) tasks: Vec<NodeTask>,
     /// Place of the task of the node at a position.
     pub(super) places: HashMap<usize, usize>,
     /// Which of the operation's tiers is under way.
@@ -226,8 +228,8 @@ pub(super) struct Transition {
     pub(super) worker_died: Option<Duration>,
 }
 
-impl Transition {
-    /// Whether nobody performs it, though it is not over.
+impl PowerTransition {
+    /// Whether the worker died before the transition ended.
     pub(super) fn is_left(&self) -> bool {
         self.worker_died.is_some() && !self.status.is_over()
     }
@@ -240,8 +242,8 @@ impl Transition {
         }
     }
 
-    pub(super) fn counts(&self) -> Counts {
-        let mut counts = Counts { total: self.tasks.len(), ..Counts::default() };
+    pub(super) fn counts(&self) -> TaskCounts {
+        let mut counts = TaskCounts { total: self.tasks.len(), ..TaskCounts::default() };
         for task in &self.tasks {
             *match task.task_status {
                 TaskStatus::New => &mut counts.new,

@@ -1,7 +1,7 @@
 use expect_test::expect;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use upstreams::{NodeChange, NodeFaults, Plan, Service::Bss};
+use upstreams::{MachinePlan, NodeChange, NodeFaults, Service::Bss};
 
 use crate::stage::{Stage, stage};
 
@@ -17,8 +17,8 @@ async fn put(stage: &Stage, hosts: &[&str], kernel: &str) -> (StatusCode, Option
 }
 
 #[tokio::test]
-async fn boot_data_get_a_token_each_time_and_replace_what_was_there() {
-    let stage = stage(Plan::quick(4)).await;
+async fn each_put_of_boot_data_gets_a_token_and_replaces() {
+    let stage = stage(MachinePlan::quick(4)).await;
     let (status, first) = put(&stage, &[A, B], "s3://i/kernel").await;
     let (_, second) = put(&stage, &[B], "s3://j/kernel").await;
     assert_eq!(status, StatusCode::OK);
@@ -41,8 +41,8 @@ async fn boot_data_get_a_token_each_time_and_replace_what_was_there() {
 }
 
 #[tokio::test]
-async fn a_script_boots_what_is_held() {
-    let stage = stage(Plan::quick(4)).await;
+async fn script_boots_the_stored_data() {
+    let stage = stage(MachinePlan::quick(4)).await;
     let (_, token) = put(&stage, &[A], "s3://i/kernel").await;
     let (_, by_name) = stage.get(Bss, "/bootscript?name=x1000c0s0b0n0").await;
     let (_, by_mac) = stage.get(Bss, "/bootscript?mac=02:00:00:00:00:00").await;
@@ -62,7 +62,7 @@ async fn a_script_boots_what_is_held() {
 
 #[tokio::test]
 async fn boot_data_can_be_refused_because_of_one_host() {
-    let stage = stage(Plan::quick(4)).await;
+    let stage = stage(MachinePlan::quick(4)).await;
     let faults = NodeFaults { bss_reject: true, ..NodeFaults::default() };
     let change = NodeChange { faults: Some(faults), ..NodeChange::default() };
     stage.upstreams.change(&[B.to_owned()], &change).expect("known");

@@ -1,7 +1,7 @@
 use expect_test::expect;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use upstreams::{NodeChange, NodeFaults, Plan, Service::Cfs};
+use upstreams::{MachinePlan, NodeChange, NodeFaults, Service::Cfs};
 
 use crate::stage::{Stage, each, stage};
 
@@ -18,8 +18,8 @@ fn spoil(stage: &Stage, id: &str, faults: NodeFaults) {
 }
 
 #[tokio::test]
-async fn a_filter_changes_those_it_knows_and_says_nothing_of_the_others() {
-    let stage = stage(Plan::quick(4)).await;
+async fn filter_changes_known_components_and_ignores_others() {
+    let stage = stage(MachinePlan::quick(4)).await;
     let change =
         json!({"enabled": false, "desired_config": "c1", "tags": {"bos_session": "s1"}, "state": []});
     let ids = format!("{B},{A},x9c0s0b0n0");
@@ -54,7 +54,7 @@ fn each_id(changed: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_list_changes_each_of_its_components_or_none() {
-    let stage = stage(Plan::quick(4)).await;
+    let stage = stage(MachinePlan::quick(4)).await;
     let one = |id: &str, config: &str| json!({"id": id, "desired_config": config});
     assert_eq!(
         patch(&stage, "/components", json!([one(A, "c1"), one("x9", "c1")])).await.0,
@@ -66,8 +66,8 @@ async fn a_list_changes_each_of_its_components_or_none() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_node_shows() {
-    let stage = stage(Plan::quick(4)).await;
+async fn faults_of_a_node_show() {
+    let stage = stage(MachinePlan::quick(4)).await;
     let none = NodeFaults::default;
     spoil(&stage, A, NodeFaults { cfs_missing: true, ..none() });
     spoil(&stage, B, NodeFaults { cfs_reject: true, cfs_status: Some("baffled".into()), ..none() });

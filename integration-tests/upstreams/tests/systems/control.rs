@@ -2,7 +2,7 @@ use expect_test::expect;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use upstreams::{
-    Plan,
+    MachinePlan,
     Service::{Hsm, Pcs, Tapms},
 };
 
@@ -10,7 +10,7 @@ use crate::stage::{each, stage, until};
 
 #[tokio::test]
 async fn nodes_can_be_looked_at_and_changed() {
-    let stage = stage(Plan::quick(4)).await;
+    let stage = stage(MachinePlan::quick(4)).await;
     let change =
         json!({"ids": ["x1000c0s0b0n0"], "set": {"locked": true, "faults": {"hardware": "stuck-off"}}});
     assert_eq!(stage.control(Method::PATCH, "/nodes", Some(change)).await.0, StatusCode::NO_CONTENT);
@@ -69,7 +69,7 @@ async fn nodes_can_be_looked_at_and_changed() {
 
 #[tokio::test]
 async fn mistakes_are_named() {
-    let stage = stage(Plan::quick(4)).await;
+    let stage = stage(MachinePlan::quick(4)).await;
     let mut seen = String::new();
     let requests: [(Method, &str, Option<Value>); 8] = [
         (Method::PATCH, "/nodes", Some(json!({"ids": ["x9"], "set": {}}))),
@@ -99,7 +99,7 @@ async fn mistakes_are_named() {
 
 #[tokio::test]
 async fn trouble_comes_and_goes() {
-    let stage = stage(Plan::quick(4)).await;
+    let stage = stage(MachinePlan::quick(4)).await;
     let trouble = json!({"service": "pcs", "count": 5, "effect": {"kind": "status", "code": 503}});
     let (_, added) = stage.control(Method::POST, "/trouble", Some(trouble)).await;
     assert_eq!(added, json!({"number": 1}));
@@ -116,7 +116,7 @@ async fn trouble_comes_and_goes() {
 
 #[tokio::test]
 async fn surroundings_can_be_changed() {
-    let stage = stage(Plan::quick(4)).await;
+    let stage = stage(MachinePlan::quick(4)).await;
     let ids = json!(["x1000c0s0b0n0"]);
     for path in ["/groups/red", "/partitions/p1", "/tenants/blue"] {
         assert_eq!(stage.control(Method::PUT, path, Some(ids.clone())).await.0, StatusCode::NO_CONTENT);

@@ -4,13 +4,13 @@ use proto::inventory::{Group, Hardware};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use upstreams::{NodeChange, NodeFaults, Plan, PowerCommand, Service::Hsm};
+use upstreams::{MachinePlan, NodeChange, NodeFaults, PowerCommand, Service::Hsm};
 
 use crate::stage::{Stage, each, listener, stage};
 
 /// Four nodes in a partition, and a BMC.
 async fn machine() -> Stage {
-    let mut plan = Plan::quick(4);
+    let mut plan = MachinePlan::quick(4);
     plan.hardware[3].role = "Application".into();
     plan.hardware[3].enabled = false;
     plan.hardware.push(Hardware {
@@ -53,7 +53,7 @@ async fn components_are_listed_and_filtered() {
 }
 
 #[tokio::test]
-async fn a_query_finds_what_it_names_and_passes_over_what_is_unknown() {
+async fn query_skips_unknown_ids() {
     let stage = machine().await;
     let missing = NodeFaults { hsm_missing: true, ..NodeFaults::default() };
     let change = NodeChange { faults: Some(missing), ..NodeChange::default() };

@@ -10,16 +10,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use upstreams::{
-    Plan,
+    EventKind, MachinePlan,
     Service::{Bss, Cfs, Hsm, Pcs},
-    What,
 };
 
 use crate::stage::{listener, stage, until};
 
 const NODE: &str = "x1000c0s0b0n0";
 
-/// Plays the gateway and hands on what nodes report.
+/// Plays the gateway and forwards the nodes' reports.
 async fn gateway() -> (String, mpsc::UnboundedReceiver<Value>) {
     let (told, heard) = mpsc::unbounded_channel();
     let take = |State(told): State<mpsc::UnboundedSender<Value>>, Path(_): Path<String>, body: String| async move {
@@ -34,9 +33,9 @@ async fn gateway() -> (String, mpsc::UnboundedReceiver<Value>) {
 }
 
 #[tokio::test]
-async fn a_node_boots_what_is_held_for_it_reports_it_and_is_configured() {
+async fn node_boots_its_data_reports_and_is_configured() {
     let (gateway_url, mut reports) = gateway().await;
-    let stage = stage(Plan { gateway_url, ..Plan::quick(2) }).await;
+    let stage = stage(MachinePlan { gateway_url, ..MachinePlan::quick(2) }).await;
     let boot = json!({"hosts": [NODE], "params": "quiet", "kernel": "k", "initrd": "i"});
     let answer = stage.send(Bss, Method::PUT, "/bootparameters", Some(&boot)).await.expect("an answer");
     let token = answer.headers()["bss-referral-token"].to_str().expect("text").to_owned();
@@ -59,16 +58,16 @@ async fn a_node_boots_what_is_held_for_it_reports_it_and_is_configured() {
 
     let history = stage.upstreams.history(NODE).expect("known");
     let words = history.iter().map(|event| match &event.what {
-        What::BootData { .. } => "boot data",
-        What::Configuration { .. } => "configuration",
-        What::Asked { operation, .. } => operation,
-        What::Result { status, .. } => status,
-        What::On => "on",
-        What::Off => "off",
-        What::Booted { token: booted } if **booted == *token => "booted",
-        What::Booted { .. } => "booted something else",
-        What::Configured { status } => status,
-        What::Locked { .. } => "locked",
+        EventKind::BootData { .. } => "boot data",
+        EventKind::Configuration { .. } => "configuration",
+        EventKind::Asked { operation, .. } => operation,
+        EventKind::Result { status, .. } => status,
+        EventKind::On => "on",
+        EventKind::Off => "off",
+        EventKind::Booted { token: booted } if **booted == *token => "booted",
+        EventKind::Booted { .. } => "booted something else",
+        EventKind::Configured { status } => status,
+        EventKind::Locked { .. } => "locked",
     });
     let words: Vec<_> = words.collect();
     assert_eq!(

@@ -1,13 +1,13 @@
-//! Trouble that looks like success: answers of somebody else, work that is done late, readings that lag.
+//! Trouble that resembles success: swapped answers, late effects, readings that lag.
 
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use upstreams::{
-    Collection, Effect, NodeChange, Plan, PowerCommand, PowerEvent,
+    IdCollection, MachinePlan, NodeChange, PowerCommand, PowerEvent,
     Service::{Bss, Cfs, Pcs, Tapms},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
 use crate::stage::{Stage, stage, until};
@@ -17,10 +17,10 @@ const B: &str = "x1000c0s0b0n1";
 const POST: &str = "POST /transitions";
 
 async fn quick() -> Stage {
-    stage(Plan::quick(8)).await
+    stage(MachinePlan::quick(8)).await
 }
 
-/// Asks for a power-on of one node and gives the id in the answer.
+/// Requests a power-on of one node and returns the id in the answer.
 async fn on(stage: &Stage, id: &str) -> String {
     let body = json!({"operation": "On", "location": [{"xname": id}]});
     let (status, answer) = stage.post(Pcs, "/transitions", body).await;
@@ -42,7 +42,7 @@ fn status_of(stage: &Stage, number: usize) -> Value {
 #[tokio::test]
 async fn answers_of_two_requests_can_be_swapped() {
     let stage = quick().await;
-    stage.upstreams.trouble(Trouble::new(Pcs, Effect::Swap).only(POST).times(2));
+    stage.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Swap).only(POST).times(2));
     let (first, second) = tokio::join!(on(&stage, A), on(&stage, B));
     let told = (nodes(&stage, &first).await, nodes(&stage, &second).await);
     assert_eq!(told, (vec![B.to_owned()], vec![A.to_owned()]));
@@ -52,7 +52,7 @@ async fn answers_of_two_requests_can_be_swapped() {
 #[tokio::test]
 async fn answers_can_be_repeated_for_others() {
     let stage = quick().await;
-    stage.upstreams.trouble(Trouble::new(Pcs, Effect::Repeat).only(POST));
+    stage.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Repeat).only(POST));
     assert_eq!(on(&stage, A).await, on(&stage, B).await);
     stage.upstreams.clear_troubles(None);
     assert_eq!(nodes(&stage, &on(&stage, B).await).await, [B]);
@@ -62,7 +62,7 @@ async fn answers_can_be_repeated_for_others() {
 #[tokio::test]
 async fn requests_can_be_performed_twice() {
     let stage = quick().await;
-    stage.upstreams.trouble(Trouble::new(Pcs, Effect::Twice).only(POST).times(1));
+    stage.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::Twice).only(POST).times(1));
     on(&stage, A).await;
     assert_eq!((stage.upstreams.summary().power.on, stage.upstreams.requests(Pcs, POST)), (2, 1));
 }
@@ -70,7 +70,7 @@ async fn requests_can_be_performed_twice() {
 #[tokio::test]
 async fn transition_of_dead_worker_is_performed_late() {
     let stage = quick().await;
-    stage.upstreams.trouble(Trouble::new(Pcs, Effect::WorkerDies).only(POST).times(1));
+    stage.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::WorkerDies).only(POST).times(1));
     on(&stage, A).await;
     assert_eq!((status_of(&stage, 0), stage.upstreams.summary().on), (json!("new"), 0));
     until("performed", || stage.upstreams.summary().on == 1).await;
@@ -78,8 +78,8 @@ async fn transition_of_dead_worker_is_performed_late() {
 }
 
 #[tokio::test]
-async fn restarted_power_service_resumes_what_it_kept() {
-    let mut plan = Plan::quick(8);
+async fn restarted_power_service_resumes_its_transitions() {
+    let mut plan = MachinePlan::quick(8);
     plan.power.confirm_period = Duration::from_secs(3600);
     plan.power.prompt_results = false;
     let stage = stage(plan).await;
@@ -113,7 +113,7 @@ async fn power_states_can_lag() {
 async fn refusals_of_everybody_end_by_themselves() {
     for (service, path) in [(Pcs, "/transitions"), (Bss, "/bootparameters"), (Cfs, "/components")] {
         let stage = quick().await;
-        stage.upstreams.trouble(Trouble::status(service, 400).lasting(Duration::from_millis(300)));
+        stage.upstreams.trouble(ServiceTrouble::status(service, 400).lasting(Duration::from_millis(300)));
         assert_eq!(stage.get(service, path).await.0, StatusCode::BAD_REQUEST);
         while stage.get(service, path).await.0 == StatusCode::BAD_REQUEST {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -125,13 +125,14 @@ async fn refusals_of_everybody_end_by_themselves() {
 async fn tenants_can_lose_nodes_for_a_moment() {
     for (fraction, most) in [(1.0, 0), (0.5, 6)] {
         let stage = quick().await;
-        stage.upstreams.set_collection(Collection::Tenant, "blue", Some(stage.upstreams.ids()));
+        stage.upstreams.set_collection(IdCollection::Tenant, "blue", Some(stage.upstreams.ids()));
         let members = async || {
             let (status, tenant) = stage.get(Tapms, "/tenants/blue").await;
             assert_eq!(status, StatusCode::OK);
             tenant["status"]["tenantresources"][0]["xnames"].as_array().expect("a list").len()
         };
-        let moment = Trouble::new(Tapms, Effect::Omit { fraction }).lasting(Duration::from_millis(300));
+        let moment =
+            ServiceTrouble::new(Tapms, TroubleEffect::Omit { fraction }).lasting(Duration::from_millis(300));
         stage.upstreams.trouble(moment);
         assert!(members().await <= most);
         while members().await < 8 {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use expect_test::expect;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use upstreams::{NodeChange, NodeFaults, Plan, PowerCommand, PowerService, Service::Pcs};
+use upstreams::{MachinePlan, NodeChange, NodeFaults, PowerCommand, PowerService, Service::Pcs};
 
 use crate::stage::{Stage, stage, until};
 
@@ -12,7 +12,7 @@ const B: &str = "x1000c0s0b0n1";
 
 async fn machine() -> Stage {
     let power = PowerService { most_nodes: 4, ..PowerService::quick() };
-    stage(Plan { power, ..Plan::quick(8) }).await
+    stage(MachinePlan { power, ..MachinePlan::quick(8) }).await
 }
 
 fn spoil(stage: &Stage, id: &str, faults: NodeFaults) {
@@ -39,7 +39,7 @@ async fn completed(stage: &Stage, id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn power_states_are_told_as_far_as_they_are_known() {
+async fn power_states_show_as_far_as_known() {
     let stage = machine().await;
     stage.upstreams.press(PowerCommand::On, &[A.to_owned()]).expect("known");
     until("on", || stage.upstreams.summary().on == 1).await;
@@ -85,7 +85,7 @@ async fn a_malformed_name_spoils_the_whole_request() {
     expect![[r#"
         400 "invalid xnames detected: nid000001"
         400 "invalid powerStateFilter type: maybe"
-        400 "invalid type: string \"all\", expected struct Wanted at line 1 column 5"
+        400 "invalid type: string \"all\", expected struct StatusQuery at line 1 column 5"
     "#]]
     .assert_eq(&seen);
 }
@@ -173,7 +173,7 @@ async fn a_transition_can_be_refused_as_a_whole() {
 
 #[tokio::test]
 async fn a_transition_can_be_aborted() {
-    let stage = stage(Plan::as_shipped(2)).await;
+    let stage = stage(MachinePlan::as_shipped(2)).await;
     let (_, accepted) = stage.post(Pcs, "/transitions", transition("On", &[A])).await;
     let path = format!("/transitions/{}", accepted["transitionID"].as_str().expect("an id"));
     let (status, answer) = stage.ask(Pcs, Method::DELETE, &path, None).await;
@@ -186,7 +186,7 @@ async fn a_transition_can_be_aborted() {
 
 #[tokio::test]
 async fn a_large_machine_is_turned_on_without_delay() {
-    let stage = stage(Plan::quick(10_000)).await;
+    let stage = stage(MachinePlan::quick(10_000)).await;
     for ids in stage.upstreams.ids().chunks(2500) {
         let ids: Vec<_> = ids.iter().map(String::as_str).collect();
         assert_eq!(stage.post(Pcs, "/transitions", transition("On", &ids)).await.0, StatusCode::OK);

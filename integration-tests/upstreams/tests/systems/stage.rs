@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
 use tokio::net::TcpListener;
-use upstreams::{Plan, Service, Upstreams};
+use upstreams::{MachinePlan, Service, Upstreams};
 
 /// A running set of systems and a client of them.
 pub(crate) struct Stage {
@@ -19,13 +19,13 @@ pub(crate) async fn listener() -> TcpListener {
 }
 
 /// The systems of a plan.
-pub(crate) async fn stage(plan: Plan) -> Stage {
+pub(crate) async fn stage(plan: MachinePlan) -> Stage {
     let upstreams = Upstreams::start(plan, listener().await).expect("a plan that can be had");
     Stage { upstreams, client: Client::builder().no_proxy().build().expect("a client") }
 }
 
 impl Stage {
-    /// Sends a request to a system; the path comes after its base URL.
+    /// Sends a request to a system; `path` follows its base URL.
     pub(crate) async fn send(
         &self,
         service: Service,
@@ -41,7 +41,7 @@ impl Stage {
         }
     }
 
-    /// Status and body of what a system answers; a body that is no JSON is a text.
+    /// Status and body of a system's answer; a body that is no JSON is a text.
     pub(crate) async fn ask(
         &self,
         service: Service,

@@ -4,16 +4,16 @@ use expect_test::expect;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use upstreams::{
-    Collection, Effect, Image, Plan,
+    IdCollection, MachinePlan,
     Service::{Ims, S3, Tapms},
-    Trouble,
+    ServiceTrouble, StoredImage, TroubleEffect,
 };
 
 use crate::stage::stage;
 
 #[tokio::test]
 async fn a_manifest_leads_to_the_objects_of_its_image() {
-    let stage = stage(Plan::quick(1)).await;
+    let stage = stage(MachinePlan::quick(1)).await;
     let (status, manifest) = stage.get(S3, "/boot-images/compute/manifest.json").await;
     assert_eq!(status, StatusCode::OK);
     let mut seen = String::new();
@@ -39,16 +39,17 @@ async fn a_manifest_leads_to_the_objects_of_its_image() {
 
 #[tokio::test]
 async fn images_can_be_incomplete() {
-    let stage = stage(Plan::quick(1)).await;
-    let image = Image {
+    let stage = stage(MachinePlan::quick(1)).await;
+    let image = StoredImage {
         arch: Some("aarch64".into()),
         listed: vec!["kernel".into(), "rootfs".into()],
         stored: vec!["manifest.json".into()],
         without_etag: vec!["rootfs".into()],
-        ..Image::default()
+        ..StoredImage::default()
     };
     stage.upstreams.set_image("broken", Some(image));
-    let unknown = Image { in_catalogue: false, manifest: Some("not JSON".into()), ..Image::default() };
+    let unknown =
+        StoredImage { in_catalogue: false, manifest: Some("not JSON".into()), ..StoredImage::default() };
     stage.upstreams.set_image("gone", Some(unknown));
     let mut seen = String::new();
     for (service, path) in [
@@ -72,7 +73,7 @@ async fn images_can_be_incomplete() {
 
 #[tokio::test]
 async fn an_image_can_be_noted_for_projection() {
-    let stage = stage(Plan::quick(1)).await;
+    let stage = stage(MachinePlan::quick(1)).await;
     let note = |operation: &str| json!({"metadata": {"operation": operation, "key": "sbps-project", "value": "true"}});
     let mut seen = Vec::new();
     for operation in ["set", "remove", "guess"] {
@@ -85,8 +86,8 @@ async fn an_image_can_be_noted_for_projection() {
 
 #[tokio::test]
 async fn a_signature_can_be_required() {
-    let stage = stage(Plan::quick(1)).await;
-    stage.upstreams.trouble(Trouble::new(S3, Effect::RequireSignature));
+    let stage = stage(MachinePlan::quick(1)).await;
+    stage.upstreams.trouble(ServiceTrouble::new(S3, TroubleEffect::RequireSignature));
     let (status, body) = stage.get(S3, "/b/compute/kernel").await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert!(body.as_str().expect("XML").contains("<Code>AccessDenied</Code>"));
@@ -96,8 +97,8 @@ async fn a_signature_can_be_required() {
 
 #[tokio::test]
 async fn tenants_have_nodes() {
-    let stage = stage(Plan::quick(1)).await;
-    stage.upstreams.set_collection(Collection::Tenant, "blue", Some(vec!["x1000c0s0b0n0".into()]));
+    let stage = stage(MachinePlan::quick(1)).await;
+    stage.upstreams.set_collection(IdCollection::Tenant, "blue", Some(vec!["x1000c0s0b0n0".into()]));
     let (_, blue) = stage.get(Tapms, "/tenants/blue").await;
     assert_eq!(blue["status"]["tenantresources"][0]["xnames"], json!(["x1000c0s0b0n0"]));
     let (_, all) = stage.get(Tapms, "/tenants").await;

@@ -3,22 +3,22 @@ use std::time::{Duration, Instant};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use upstreams::{
-    Effect, Plan,
+    MachinePlan,
     Service::{self, Cfs, Hsm, Pcs},
-    Trouble,
+    ServiceTrouble, TroubleEffect,
 };
 
 use crate::stage::{Stage, each, stage, until};
 
 const ON: &str = r#"{"operation": "On", "location": [{"xname": "x1000c0s0b0n0"}]}"#;
 
-async fn spoilt(effect: Effect) -> Stage {
-    let stage = stage(Plan::quick(8)).await;
-    stage.upstreams.trouble(Trouble::new(Pcs, effect));
+async fn spoilt(effect: TroubleEffect) -> Stage {
+    let stage = stage(MachinePlan::quick(8)).await;
+    stage.upstreams.trouble(ServiceTrouble::new(Pcs, effect));
     stage
 }
 
-/// Sends a transition with a deadline, and tells what came of it: a status, or nothing.
+/// Requests a transition under a deadline. Returns the status, or nothing.
 async fn transition(stage: &Stage) -> Option<u16> {
     let body = serde_json::from_str(ON).expect("JSON");
     let call = stage.send(Pcs, Method::POST, "/transitions", Some(&body));
@@ -32,10 +32,13 @@ fn asked(stage: &Stage) -> u32 {
 }
 
 #[tokio::test]
-async fn a_request_can_be_lost_before_or_after_it_has_its_effect() {
-    for (effect, effects) in
-        [(Effect::Hang, 0), (Effect::Drop, 0), (Effect::HangAfter, 1), (Effect::DropAfter, 1)]
-    {
+async fn request_can_be_lost_before_or_after_its_effect() {
+    for (effect, effects) in [
+        (TroubleEffect::Hang, 0),
+        (TroubleEffect::Drop, 0),
+        (TroubleEffect::HangAfter, 1),
+        (TroubleEffect::DropAfter, 1),
+    ] {
         let stage = spoilt(effect.clone()).await;
         assert_eq!((transition(&stage).await, asked(&stage)), (None, effects), "{effect:?}");
         stage.upstreams.clear_troubles(Some(Pcs));
@@ -45,15 +48,16 @@ async fn a_request_can_be_lost_before_or_after_it_has_its_effect() {
 }
 
 #[tokio::test]
-async fn what_is_late_has_its_effect_even_if_nobody_waits_for_it() {
-    let stage = spoilt(Effect::Delay { seconds: 0.5 }).await;
+async fn late_request_takes_effect_after_its_client_left() {
+    let stage = spoilt(TroubleEffect::Delay { seconds: 0.5 }).await;
     assert_eq!((transition(&stage).await, asked(&stage)), (None, 0));
     until("accepted", || asked(&stage) == 1).await;
 }
 
 #[tokio::test]
 async fn a_refusal_can_ask_for_patience() {
-    let stage = spoilt(Effect::Status { code: 429, body: "too many".into(), retry_after: Some(7) }).await;
+    let stage =
+        spoilt(TroubleEffect::Status { code: 429, body: "too many".into(), retry_after: Some(7) }).await;
     let answer = stage.send(Pcs, Method::GET, "/transitions", None).await.expect("an answer");
     assert_eq!(
         (answer.status(), answer.headers()["retry-after"].as_bytes()),
@@ -65,8 +69,8 @@ async fn a_refusal_can_ask_for_patience() {
 
 #[tokio::test]
 async fn trouble_ends_when_it_is_used_up() {
-    let stage = stage(Plan::quick(8)).await;
-    stage.upstreams.trouble(Trouble::status(Pcs, 503).only("POST /transitions").times(2));
+    let stage = stage(MachinePlan::quick(8)).await;
+    stage.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only("POST /transitions").times(2));
     assert_eq!(stage.get(Pcs, "/transitions").await.0, StatusCode::OK);
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -77,10 +81,10 @@ async fn trouble_ends_when_it_is_used_up() {
 
 #[tokio::test]
 async fn answers_can_be_late_slow_large_or_broken() {
-    let stage = stage(Plan::quick(8)).await;
+    let stage = stage(MachinePlan::quick(8)).await;
     let spoil = |effect| {
         stage.upstreams.clear_troubles(None);
-        stage.upstreams.trouble(Trouble::new(Hsm, effect));
+        stage.upstreams.trouble(ServiceTrouble::new(Hsm, effect));
     };
     let body = async |stage: &Stage| {
         let answer = stage.send(Hsm, Method::GET, "/service/ready", None).await.expect("an answer");
@@ -89,27 +93,27 @@ async fn answers_can_be_late_slow_large_or_broken() {
     let whole = body(&stage).await;
 
     let started = Instant::now();
-    spoil(Effect::Delay { seconds: 0.2 });
+    spoil(TroubleEffect::Delay { seconds: 0.2 });
     assert_eq!(body(&stage).await, whole);
-    spoil(Effect::Slow { bytes_per_second: 200 });
+    spoil(TroubleEffect::Slow { bytes_per_second: 200 });
     assert_eq!(body(&stage).await, whole);
     assert!(started.elapsed() > Duration::from_millis(300), "{:?}", started.elapsed());
 
-    spoil(Effect::Oversized { megabytes: 3 });
+    spoil(TroubleEffect::Oversized { megabytes: 3 });
     let large = body(&stage).await;
     assert_eq!(large.len(), (3 << 20) + whole.len());
     assert!(serde_json::from_slice::<serde_json::Value>(&large).is_ok());
 
-    spoil(Effect::MalformedJson);
+    spoil(TroubleEffect::MalformedJson);
     assert_eq!(body(&stage).await, whole[..whole.len() / 2]);
-    spoil(Effect::InvalidUtf8);
+    spoil(TroubleEffect::InvalidUtf8);
     assert!(std::str::from_utf8(&body(&stage).await).is_err());
 }
 
 #[tokio::test]
-async fn neither_a_hung_nor_a_trickling_answer_holds_up_the_end() {
-    let stage = spoilt(Effect::Hang).await;
-    stage.upstreams.trouble(Trouble::new(Hsm, Effect::Slow { bytes_per_second: 1 }));
+async fn hung_and_trickling_answers_do_not_delay_shutdown() {
+    let stage = spoilt(TroubleEffect::Hang).await;
+    stage.upstreams.trouble(ServiceTrouble::new(Hsm, TroubleEffect::Slow { bytes_per_second: 1 }));
     let trickling = stage.send(Hsm, Method::GET, "/groups", None).await.expect("it begins");
     assert_eq!(transition(&stage).await, None);
     let stopped = tokio::time::timeout(Duration::from_secs(10), stage.upstreams.stop()).await;
@@ -119,14 +123,14 @@ async fn neither_a_hung_nor_a_trickling_answer_holds_up_the_end() {
 
 #[tokio::test]
 async fn lists_can_leave_out_always_the_same_ones() {
-    let stage = stage(Plan::quick(1000)).await;
+    let stage = stage(MachinePlan::quick(1000)).await;
     let lists: [(Service, &str, &str, &str); 3] = [
         (Hsm, "/State/Components", "Components", "ID"),
         (Pcs, "/power-status", "status", "xname"),
         (Cfs, "/components", "components", "id"),
     ];
     for (service, path, list, id) in lists {
-        stage.upstreams.trouble(Trouble::new(service, Effect::Omit { fraction: 0.3 }));
+        stage.upstreams.trouble(ServiceTrouble::new(service, TroubleEffect::Omit { fraction: 0.3 }));
         let (_, first) = stage.get(service, path).await;
         let (_, again) = stage.get(service, path).await;
         let ids = each(&first[list], id);
@@ -137,7 +141,7 @@ async fn lists_can_leave_out_always_the_same_ones() {
 
 #[tokio::test]
 async fn credentials_can_be_required() {
-    let stage = spoilt(Effect::RequireBearer { token: "secret".into() }).await;
+    let stage = spoilt(TroubleEffect::RequireBearer { token: "secret".into() }).await;
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let url = format!("{}/transitions", stage.upstreams.url_of(Pcs));
     let with =
@@ -146,17 +150,20 @@ async fn credentials_can_be_required() {
     assert_eq!(stage.get(Pcs, "/transitions").await.0, StatusCode::UNAUTHORIZED);
 
     stage.upstreams.clear_troubles(None);
-    stage.upstreams.trouble(Trouble::new(Pcs, Effect::RequireAuthorization { value: "Basic dTpw".into() }));
+    stage.upstreams.trouble(ServiceTrouble::new(
+        Pcs,
+        TroubleEffect::RequireAuthorization { value: "Basic dTpw".into() },
+    ));
     let basic = client.get(&url).basic_auth("u", Some("p")).send().await.expect("an answer").status();
     assert_eq!((basic, with("secret").await), (StatusCode::OK, StatusCode::UNAUTHORIZED));
 }
 
 #[tokio::test]
-async fn requests_are_counted_whatever_came_of_them() {
-    let stage = stage(Plan::quick(8)).await;
+async fn requests_are_counted_with_any_outcome() {
+    let stage = stage(MachinePlan::quick(8)).await;
     stage.post(Pcs, "/power-status", json!({"xname": ["x1000c0s0b0n0", "x1000c0s0b0n1"]})).await;
     stage.post(Pcs, "/power-status", json!({"xname": ["nid1"]})).await;
-    stage.upstreams.trouble(Trouble::new(Pcs, Effect::DropAfter));
+    stage.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::DropAfter));
     transition(&stage).await;
     stage.get(Hsm, "/nothing").await;
     let counts = stage.upstreams.counts().into_iter();

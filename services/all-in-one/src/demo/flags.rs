@@ -21,7 +21,7 @@ pub(crate) struct DemoFlags {
     /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay [default: 0.02]
     #[arg(long, value_name = "F", value_parser = speed, allow_negative_numbers = true)]
     speed: Option<f64>,
-    /// What to do with the nodes
+    /// Operation on the nodes
     #[arg(long, value_enum, default_value_t = DemoOperation::Boot)]
     pub(crate) operation: DemoOperation,
     /// Injected faults: a fraction of the fleet such as 0.05, or a list such as
@@ -34,7 +34,7 @@ pub(crate) struct DemoFlags {
     /// Take the groups from this file: HSM's answer to GET /hsm/v2/groups
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
-    /// Boot what this session template says
+    /// Boot with this session template
     #[arg(long, value_name = "FILE")]
     pub(crate) template: Option<PathBuf>,
     /// Leave when the session has ended; see below for the exit code

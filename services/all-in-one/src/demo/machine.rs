@@ -10,7 +10,7 @@ use chassis::{
 };
 use proto::simulation::{ListFaultsRequest, fleet_service_client::FleetServiceClient};
 use reveille::surroundings;
-use upstreams::{Images, Plan, Upstreams};
+use upstreams::{ImageStock, MachinePlan, Upstreams};
 
 use super::inputs::DemoInputs;
 
@@ -26,7 +26,7 @@ impl DemoMachine {
     /// Starts the external systems of `settings`, and writes their addresses there.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or for surroundings that nobody here plays.
+    /// When the address cannot be listened on, or for surroundings that cannot be simulated.
     pub(crate) async fn start(settings: &mut Settings, inputs: &DemoInputs) -> anyhow::Result<Self> {
         if settings.is_simulated() {
             return Ok(Self::Simulated);
@@ -51,17 +51,17 @@ impl DemoMachine {
     }
 }
 
-fn plan(settings: &Settings, inputs: &DemoInputs) -> anyhow::Result<Plan> {
+fn plan(settings: &Settings, inputs: &DemoInputs) -> anyhow::Result<MachinePlan> {
     let simulator = &settings.simulator;
-    let plan = Plan {
+    let plan = MachinePlan {
         hardware: inputs.fleet.hardware.clone(),
         groups: inputs.fleet.groups.clone(),
-        images: Images::default(),
+        images: ImageStock::default(),
         seed: simulator.seed,
         faults: simulator.faults.parse().context("faults")?,
         up: simulator.initial_power == "on",
         gateway_url: settings.gateway.url.clone(),
-        ..Plan::as_shipped(0)
+        ..MachinePlan::as_shipped(0)
     };
     Ok(plan.at_speed(simulator.speed))
 }

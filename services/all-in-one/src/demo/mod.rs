@@ -28,7 +28,7 @@ mod waits;
 /// Name of the stored template.
 const TEMPLATE: &str = "demo";
 
-/// Runs the demo as `flags` say.
+/// Runs the demo.
 pub(crate) fn run(flags: DemoFlags) -> ExitCode {
     let fresh = std::env::temp_dir().join(format!("reveille-demo-{}-{}", clock::now().0, std::process::id()));
     let command = flags.command(fresh.clone());
@@ -121,7 +121,7 @@ async fn story(
 /// Prints the summary, and hints for exploring the mesh if it keeps running.
 ///
 /// # Errors
-/// When nobody stays: what is not as it should be.
+/// With `--exit`, the failure of the session.
 fn tell(
     context: &Context,
     flags: &DemoFlags,

@@ -36,7 +36,7 @@ impl GatewayClient {
     /// Waits until the gateway reports readiness.
     ///
     /// # Errors
-    /// When that takes too long; says what is not ready.
+    /// When that takes too long; names the parts that are not ready.
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
         let until = Instant::now() + START;
         loop {
@@ -53,7 +53,7 @@ impl GatewayClient {
     /// Changes options.
     ///
     /// # Errors
-    /// As the gateway says.
+    /// The gateway's error.
     pub(crate) async fn set_options(&self, options: Value) -> anyhow::Result<()> {
         self.done(Method::PATCH, "/apis/bos/v2/options", options).await
     }
@@ -61,7 +61,7 @@ impl GatewayClient {
     /// Stores a session template.
     ///
     /// # Errors
-    /// As the gateway says.
+    /// The gateway's error.
     pub(crate) async fn put_template(&self, name: &str, body: Map<String, Value>) -> anyhow::Result<()> {
         self.done(Method::PUT, &format!("/apis/bos/v2/sessiontemplates/{name}"), body.into()).await
     }
@@ -69,7 +69,7 @@ impl GatewayClient {
     /// Creates a session.
     ///
     /// # Errors
-    /// As the gateway says.
+    /// The gateway's error.
     pub(crate) async fn create_session(
         &self,
         name: &str,

@@ -37,7 +37,7 @@ impl DemoSummary<'_> {
     /// Checks that the session succeeded with every node without an injected fault.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// Names the failure.
     pub(crate) fn verdict(&self) -> anyhow::Result<()> {
         if !self.error.is_empty() {
             bail!("session {}: {}", self.session, self.error);

@@ -63,7 +63,7 @@ pub(crate) fn form(shown: Object) -> u64 {
 /// Converts a component of a backup to a record.
 ///
 /// # Errors
-/// Says why it is none. Whoever stores it judges the rest.
+/// The defect of the record. The gateway judges the rest.
 pub(crate) fn prepare(item: Value, enabled: EnabledComponents) -> Result<PreparedComponent, RecordDefect> {
     let mut record = again(object(item)?);
     let id = match record.get("id") {

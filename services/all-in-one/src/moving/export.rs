@@ -15,7 +15,7 @@ use super::{
 /// Writes the content of `site` below `directory`: every file, or none if a read fails.
 ///
 /// # Errors
-/// Names who did not answer or the file that cannot be written.
+/// Names the peer that did not answer, or the file that cannot be written.
 pub(crate) async fn run(site: &RestSite, directory: &Path, dry_run: bool) -> anyhow::Result<()> {
     let folder = file::folder(directory);
     let drafted = |name: &str| match dry_run {

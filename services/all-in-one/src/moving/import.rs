@@ -25,7 +25,7 @@ use super::{
 /// record is reported and skipped.
 ///
 /// # Errors
-/// Names the file, or who did not answer. What was written before stays, and another import goes on from there.
+/// Names the file, or the peer that did not answer. Earlier writes stay, and another import continues from there.
 pub(crate) async fn run(
     site: &RestSite,
     directory: &Path,

@@ -2,10 +2,10 @@
 //!
 //! Both speak the REST contract, so they work with a Reveille anywhere, and export works with BOS too. The files are
 //! those of the export procedure of BOS: `v2/options.json`, `v2/sessiontemplates.json` and `v2/components.json`, each
-//! with what the list of that name answers.
+//! with the answer of the list of that name.
 //!
-//! An import writes whole records, one request for many of them, and can be repeated: what is there already is left
-//! alone. Nothing acts on a node because of an import, unless it was asked for: records are stored disabled.
+//! An import writes whole records, one request for many of them, and can be repeated: existing records stay as they
+//! are. Nothing acts on a node because of an import, unless it was asked for: records are stored disabled.
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
@@ -28,10 +28,10 @@ mod template;
 /// Flags of `reveille import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportFlags {
-    /// Directory of a backup: the unpacked archive of the BOS export procedure, or what `reveille export` wrote
+    /// Directory of a backup: the unpacked archive of the BOS export procedure, or the output of `reveille export`
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
-    /// What becomes of components that are enabled in the backup
+    /// Treatment of components that are enabled in the backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     enabled: EnabledComponents,
     #[command(flatten)]
@@ -56,7 +56,7 @@ struct SiteFlags {
     /// TOML file with settings, for the address of the gateway
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Only say what would be done
+    /// Report the changes without making them
     #[arg(long)]
     dry_run: bool,
 }

@@ -139,7 +139,7 @@ impl RestSite {
     /// Returns the document at `path`.
     ///
     /// # Errors
-    /// When nobody answers, or not with success.
+    /// When the peer does not answer, or without success.
     async fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.answered(self.request(Method::GET, path)).await
     }

@@ -53,11 +53,11 @@ impl PreparedTemplate {
     }
 }
 
-/// Converts a template of a backup to a request. Remains of older releases are repaired like in the upgrade of BOS
-/// (BOS reference 10.4), except names, which users know.
+/// Converts a template of a backup to a request. Remains of older releases are repaired like in the upgrade of BOS (BOS
+/// reference 10.4), except names, which users know.
 ///
 /// # Errors
-/// Says which member makes it useless.
+/// Names the member that makes it useless.
 pub(crate) fn prepare(item: Value) -> Result<PreparedTemplate, RecordDefect> {
     let mut body = object(item)?;
     let key = (tenant(body.get("tenant"))?, name(body.get("name"))?);

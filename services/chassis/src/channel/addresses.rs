@@ -17,8 +17,8 @@ use tokio::{net::TcpStream, time::timeout};
 use tonic::codegen::http::Uri;
 use tower::Service;
 
-/// Connects to whichever address of a list answers. It begins after the one that was taken last, so that an
-/// address which takes connections and then is silent is left at the next attempt.
+/// Connects to the first address of a list that answers. Each attempt begins after the last address, so that the next
+/// attempt leaves an address that accepts connections and never answers.
 #[derive(Debug, Clone)]
 pub(super) struct Addresses {
     all: Arc<[Uri]>,
@@ -27,7 +27,8 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Begins with any of them, so that many who start together are spread over all. Each gets `patience` to answer.
+    /// Begins with a random address, so that clients that start together are spread over all. Each address gets
+    /// `patience` to answer.
     pub(super) fn new(all: Vec<Uri>, patience: Duration) -> Self {
         let first = rand::random_range(0..all.len().max(1));
         Self { all: all.into(), next: Arc::new(AtomicUsize::new(first)), patience }

@@ -117,7 +117,7 @@ pub fn to_wire(component: &Component) -> wire::Component {
     with_artifacts(component, artifacts_to_wire)
 }
 
-/// The same without the texts of its artifacts, of which only the times are told.
+/// Encodes a component without the texts of its artifacts, whose times alone are kept.
 pub fn to_wire_without_texts(component: &Component) -> wire::Component {
     let times = |artifacts: &BootArtifacts| wire::BootArtifacts {
         timestamp: artifacts.timestamp.map(time::to_wire),

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use domain::boot::component::artifacts::BootArtifacts;
 use sha2::{Digest, Sha256};
 
-/// Bytes of a digest: 128 bits tell the few thousand sets apart that a machine will ever see.
+/// Bytes of a digest: 128 bits suffice for the few thousand sets of any machine.
 const BYTES: usize = 16;
 
 /// Digests of the boot artifacts in one batch. Components that boot the same image share its texts, and hashing
@@ -17,8 +17,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Tells sets of artifacts apart by content, missing texts from empty ones included. Their time stamp does
-    /// not count.
+    /// The digest of artifacts by content, in which missing and empty texts differ. Time stamps do not count.
     pub fn of(&mut self, artifacts: &BootArtifacts) -> Arc<str> {
         let addresses =
             texts(artifacts).map(|text| text.as_ref().map(|text| Arc::as_ptr(text).cast::<u8>().addr()));

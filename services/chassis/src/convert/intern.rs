@@ -17,15 +17,14 @@ use super::trouble;
 /// Values fewer than which are kept without looking whether anybody still uses them.
 const SMALL: usize = 256;
 
-/// Values that are compared before the others are searched. Records that come together mostly say the same few, and to
-/// compare a kilobyte is less work than to hash it.
+/// Recent values that are compared before the pool is searched. Records that arrive together mostly share a few values,
+/// and comparing a kilobyte is cheaper than hashing it.
 const RECENT: usize = 8;
 
-/// Bytes of the largest text that is shared. None that makes sense is longer, and what is kept although nobody uses it
-/// would be without bound.
+/// Bytes of the largest shared text. No sensible text is longer, and unused pool entries would be without bound.
 const LARGEST: usize = 16 << 10;
 
-/// Gives equal values the same memory. Those that nobody else holds go when there are many.
+/// Gives equal values the same memory. Unused values are dropped when there are many.
 #[derive(Debug, Default)]
 pub struct Interner {
     texts: Pool<str>,

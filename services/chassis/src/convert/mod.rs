@@ -1,4 +1,4 @@
-//! Between the wire and the rules, for what more than one part of the mesh handles.
+//! Conversions between the wire and the rules, for messages that several parts of the mesh handle.
 
 pub mod component;
 mod digest;

@@ -1,4 +1,4 @@
-//! What the stored answers of the upstreams say about a component.
+//! Observations of a component, from the stored answers of the upstreams.
 
 use domain::{
     boot::{
@@ -19,8 +19,8 @@ use super::trouble;
 #[cfg(feature = "simulation")]
 use crate::simulation;
 
-/// What `state` says about the power of a component of `generation`; nothing without a state, and nothing of
-/// another generation.
+/// The observation of power in `state` for a component of `generation`; unknown without a state, or in another
+/// generation.
 pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
     #[cfg(feature = "simulation")]
     if let Some(wrong) = simulation::wrong_power(state) {
@@ -45,28 +45,27 @@ pub fn power_evidence(state: Option<&PowerState>, generation: u64) -> PowerEvide
     }
 }
 
-/// What `state` says about the configuration of a component of `generation`; nothing without a state, and
-/// nothing of another generation.
+/// The observation of configuration in `state` for a component of `generation`; unknown without a state, or in another
+/// generation.
 pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> ConfigurationObservation {
     let Some(state) = state else { return ConfigurationObservation::Unknown };
     let (desired, status) = (state.desired_configuration.clone(), state.status.clone());
     configuration_read(state.reading(), desired, status).of(state.generation, generation)
 }
 
-/// Returns the trouble of the peer that is to tell the power of a node; `None`: the power is known, or was only just asked
-/// for.
+/// Returns the trouble of the peer that reports the node's power; `None`: the power is known, or the first poll is
+/// still under way.
 pub fn power_trouble(state: &PowerState) -> Option<Trouble> {
     let waits = state.reading() == PowerReading::Unspecified;
     Trouble::new(TroubleKind::Waiting, text(&state.error)).filter(|_| waits)
 }
 
-/// Returns the trouble of the peer that is to tell the configuration of a node, or that did not set another one; `None`: as
-/// with [`power_trouble`].
+/// Returns the trouble of the peer that reports or sets the node's configuration; `None`: as with [`power_trouble`].
 pub fn configuration_trouble(state: &ConfigurationState) -> Option<Trouble> {
     trouble::from_wire(state.error_kind, text(&state.error))
 }
 
-/// What one reading of a configuration says, whatever the generation.
+/// The observation of one reading, whatever its generation.
 pub fn configuration_read(
     reading: ConfigurationReading,
     desired: Option<String>,

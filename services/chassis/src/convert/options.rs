@@ -3,7 +3,7 @@
 use domain::boot::bos::options::{Options, OptionsPatch};
 use proto::option as wire;
 
-/// A change as it comes in; its limits are the rules' business.
+/// Decodes a change of the options; their limits are checked by the rules.
 pub fn patch_from_wire(options: wire::Options) -> OptionsPatch {
     OptionsPatch {
         bss_read_timeout: options.bss_read_timeout,

@@ -53,8 +53,8 @@ pub fn text_to_wire(trouble: Option<&Trouble>) -> String {
     trouble.map(|trouble| trouble.text().to_string()).unwrap_or_default()
 }
 
-/// Returns the kind of a trouble that a version without kinds has stored or sent. That version decided by these texts, so
-/// its records go on as they would have there. No other place derives a kind from a text.
+/// Returns the kind of a trouble that a version without kinds has stored or sent. That version decided by these texts,
+/// so its records keep their meaning. No other place derives a kind from a text.
 fn kind_of_untyped(text: &str) -> TroubleKind {
     const HELD: [&str; 5] = [
         ERROR_POWER_MISSING,

@@ -76,7 +76,7 @@ impl Column {
     }
 }
 
-/// Takes one array for each column, and after it one that says which of its values are null where there may be such.
+/// A statement with one array for each column, followed by an array of null flags for each nullable column.
 fn statement(table: &str, key: &str, columns: &[Column]) -> Result<String, DbErr> {
     let (mut arrays, mut names, mut picked) = (Vec::new(), Vec::new(), Vec::new());
     for (n, column) in columns.iter().enumerate() {

@@ -17,10 +17,10 @@ use crate::pause;
 /// How often to try to bring tables up to date. Replicas that start together get into each other's way.
 const MIGRATIONS: u32 = 8;
 
-/// Prefix of the names of migrations that earlier versions need not know. Such a migration adds tables, indexes, or columns
-/// that are nullable or have a default, and its additions may be left out of what is written. Its name stays in the
-/// database, by which earlier versions learn that they may go on, beside the later one and after it. Any other migration
-/// that they do not know keeps them from starting.
+/// Prefix of the names of migrations that earlier versions may ignore. Such a migration adds tables, indexes, or
+/// columns that are nullable or have a default, and writers may omit its additions. Its name stays in the database, so
+/// that earlier versions go on, beside the later one and after it. Any other unknown migration keeps earlier versions
+/// from starting.
 pub const ADDITIVE: &str = "additive_";
 
 /// Creates the tables for revisions and deletions. Every part that has a ledger runs it first.
@@ -69,8 +69,8 @@ pub(super) async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> 
     }
 }
 
-/// Brings the tables up to date, all of them or none: what broke off leaves no half of it, and who comes second finds
-/// it done. Left to itself SQLite would commit statement by statement.
+/// Migrates the tables in one transaction: an interrupted migration leaves nothing half done, and a second replica
+/// finds it finished. Left to itself SQLite would commit statement by statement.
 async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
     let transaction = database.begin().await?;
     Complete::<M>::up(&transaction, None).await?;
@@ -96,7 +96,7 @@ impl<M: MigratorTrait> MigratorTrait for Complete<M> {
         M::migration_table_name()
     }
 
-    /// What was applied, without what a later version has added.
+    /// Applied migrations, without those of a later version.
     async fn get_migration_models<C: ConnectionTrait>(on: &C) -> Result<Vec<seaql_migrations::Model>, DbErr> {
         let ours = Self::migrations();
         let is_ours = |name: &str| ours.iter().any(|migration| migration.name() == name);
@@ -106,7 +106,7 @@ impl<M: MigratorTrait> MigratorTrait for Complete<M> {
     }
 }
 
-/// Gives the rows of revisions a place for the id of their last commit. Every database that has such rows gets it.
+/// Adds the column of the last commit's id to the revisions. Every database with revisions gets it.
 struct CommitIds;
 
 impl MigrationName for CommitIds {
@@ -124,7 +124,7 @@ impl MigrationTrait for CommitIds {
     }
 }
 
-/// Gives the rows of revisions a place for the lineage. Every database that has such rows gets it.
+/// Adds the column of the lineage to the revisions. Every database with revisions gets it.
 struct Lineages;
 
 impl MigrationName for Lineages {
@@ -141,7 +141,7 @@ impl MigrationTrait for Lineages {
     }
 }
 
-/// Gives the rows of revisions a place for the incarnation. Rows of before have the nil incarnation until the first loss.
+/// Adds the column of the incarnation to the revisions. Earlier rows have the nil incarnation until the first loss.
 struct Incarnations;
 
 impl MigrationName for Incarnations {

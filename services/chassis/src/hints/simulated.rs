@@ -11,13 +11,13 @@ use tokio::{
 use super::{Hub, LOOK};
 use crate::{pause, simulation::Disk};
 
-/// Tells `hub` of the hints on `disk`, without end.
+/// Forwards the hints on `disk` to `hub`, without end.
 pub(super) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let Err(error) = listen_once(&hub, &disk, &mut failures).await;
         failures += 1;
-        tracing::warn!(%error, "cannot hear of other replicas");
+        tracing::warn!(%error, "no hints from other replicas");
         tokio::time::sleep(pause::after(failures)).await;
     }
 }

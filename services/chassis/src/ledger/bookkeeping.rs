@@ -24,7 +24,7 @@ pub(super) mod revision {
         pub compacted: i64,
         /// The id of the commit that took the kind there; empty when none was written down.
         pub last_commit: String,
-        /// The lineage of the database then; empty when none was written down.
+        /// Lineage of the database at that commit; empty when none was recorded.
         pub lineage: String,
         /// The incarnation of the kind; empty in a row from before there were any.
         pub incarnation: String,
@@ -51,7 +51,7 @@ pub(super) mod deletion {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A commit of a kind. A database that has lost commits gives their revisions again, but never their ids.
+/// A commit of a kind. A database that has lost commits reuses their revisions, but never their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Commit {
     /// Where it takes the kind.
@@ -66,7 +66,7 @@ impl Commit {
         Self { revision, id: Uuid::now_v7() }
     }
 
-    /// Whether a database whose last commit is this one has lost `shown`.
+    /// Whether a database with this last commit has lost `shown`.
     pub(super) fn is_without(self, shown: Self) -> bool {
         self.revision < shown.revision || (self.revision == shown.revision && self.id != shown.id)
     }
@@ -82,7 +82,7 @@ pub(super) struct Position {
     pub(super) incarnation: Uuid,
 }
 
-/// The row of a kind, which nobody else can lock until the end of the transaction.
+/// The row of a kind, locked until the end of the transaction.
 pub(super) struct Locked {
     pub(super) position: Position,
     pub(super) lineage: Lineage,
@@ -90,22 +90,22 @@ pub(super) struct Locked {
     pub(super) transaction: String,
 }
 
-/// By what the fate of a transaction can be found out.
+/// Identity of a transaction, by which its outcome can be looked up.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
-    /// The number that the server gave it; none where nobody else uses the database.
+    /// The server's number of the transaction; none where the database is not shared.
     pub(super) transaction: Option<String>,
     pub(super) commit: Commit,
 }
 
-/// What became of a transaction whose end was not heard.
+/// Outcome of a transaction whose end got lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Committed,
     NotCommitted,
-    /// The database still works on it, or has not noticed yet that nobody listens.
+    /// Still running, or the server has not noticed the lost connection.
     Open,
-    /// Others have committed since, and what is left does not tell.
+    /// Other commits followed, and the remaining records are inconclusive.
     Unknown,
 }
 
@@ -131,7 +131,7 @@ pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Po
     Ok(Position { last, compacted: unsigned(found.compacted), incarnation: id(&found.incarnation) })
 }
 
-/// Waits until nobody else changes `kind`, and keeps it so.
+/// Locks `kind` for this transaction, after any other holder.
 pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: &Teller) -> Result<Locked, DbErr> {
     let sql = format!(
         "SELECT revision, compacted, last_commit, lineage, incarnation, {} AS of_now, \
@@ -151,7 +151,7 @@ pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: &Teller) 
     Ok(Locked { position, lineage, transaction: row.try_get("", "transaction")? })
 }
 
-/// Finds out what became of a transaction.
+/// Looks up the outcome of a transaction.
 pub(super) async fn fate(on: &impl ConnectionTrait, kind: &str, mark: &Mark) -> Result<Fate, DbErr> {
     let Some(transaction) = &mark.transaction else {
         let position = position(on, kind).await?;
@@ -168,22 +168,22 @@ pub(super) async fn fate(on: &impl ConnectionTrait, kind: &str, mark: &Mark) -> 
     Ok(judge(status.as_deref(), last, mark.commit))
 }
 
-/// What became of `asked` where `last` is the last commit. A server that crashed, or a stand-in that took over, may give
-/// the number of the transaction to another one: that this one is committed says nothing. But whose number is that of an
-/// aborted transaction was not committed.
+/// Judges the outcome of `asked` where `last` is the last commit. A server that crashed, or a standby that was
+/// promoted, may give the transaction's number to another one: a committed number is inconclusive, whereas an aborted
+/// one means that `asked` was not committed.
 fn judge(status: Option<&str>, last: Commit, asked: Commit) -> Fate {
     match status {
         _ if last == asked => Fate::Committed,
         Some("in progress") => Fate::Open,
         Some("aborted") => Fate::NotCommitted,
-        // It may have been committed after the row was read.
+        // The commit may have happened after the row was read.
         Some("committed") if last.revision < asked.revision => Fate::Open,
         _ => Fate::Unknown,
     }
 }
 
-/// Moves `kind` from one revision to that of `to`, if it is still there, and writes lineage and incarnation down. Where the
-/// database is shared, tells the other replicas once it is committed.
+/// Moves `kind` from one revision to that of `to`, if it has not moved, and records lineage and incarnation. On a
+/// shared database, sends a hint to the other replicas with the commit.
 pub(super) async fn advance(
     on: &DatabaseTransaction,
     kind: &str,

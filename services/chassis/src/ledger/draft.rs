@@ -1,4 +1,4 @@
-//! Changes on their way: what a caller asks for, on what it is computed, and the numbers it gets.
+//! Changes before their commit: the caller's command, the state that it is computed on, and the revisions that it gets.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ pub(super) struct Command<R> {
 
 pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> Outcome + Send>;
 
-/// Tells a caller the revision of the commit, or why there was none.
+/// Reports the revision of the commit to a caller, or the fault.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
 
-/// What to do with the draft of a command. Either way the caller is told after the commit: a refusal may rest
-/// on what an earlier command of the same transaction changed, and that is true only once it is durable.
+/// Fate of a command's draft. Either way the caller is answered after the commit: a refusal may rest on changes of an
+/// earlier command in the same transaction, which is true only once they are durable.
 pub(super) enum Outcome {
     /// Make it durable.
     Keep(Reply),
@@ -37,7 +37,7 @@ pub(super) type Changes<R> = BTreeMap<Arc<str>, Option<Arc<R>>>;
 /// The newest state as one caller sees it, with its own changes on top.
 pub struct Draft<'a, R> {
     pub(super) view: &'a View<R>,
-    /// What earlier commands of the same transaction changed.
+    /// Changes of earlier commands in the same transaction.
     pub(super) earlier: &'a Changes<R>,
     pub(super) own: Changes<R>,
 }
@@ -51,7 +51,7 @@ impl<R: Resource> Draft<'_, R> {
         }
     }
 
-    /// Revision of the last commit before this draft. It only grows, also over deletions and restarts.
+    /// Revision of the last commit before this draft. Revisions only grow, also over deletions and restarts.
     pub fn base_revision(&self) -> u64 {
         self.view.revision()
     }
@@ -61,15 +61,15 @@ impl<R: Resource> Draft<'_, R> {
         self.view.since_loss()
     }
 
-    /// Creates or overwrites a resource. Until it is committed its revision reads as 0: whoever writes next in
-    /// the same transaction and goes by an older revision has to see that the resource has changed.
+    /// Creates or overwrites a resource. Until its commit its revision reads as 0: a later command of the same
+    /// transaction that expects an older revision has to see the change.
     pub fn put(&mut self, mut resource: R) {
         resource.set_revision(0);
         self.own.insert(resource.shared_key(), Some(Arc::new(resource)));
     }
 
-    /// Whether there is a stored row of that key that cannot be read. To who reads it does not exist. Writing it anew
-    /// or deleting it mends it; what nobody asked for, such as a record for a node that seems to be new, should wait.
+    /// Whether an unreadable row of that key is stored. Readers do not see it. Overwriting or deleting the row repairs
+    /// it; unrequested writes, such as a record for a node that seems to be new, should wait.
     pub fn is_unreadable(&self, key: &str) -> bool {
         !self.own.contains_key(key)
             && !self.earlier.contains_key(key)
@@ -81,7 +81,7 @@ impl<R: Resource> Draft<'_, R> {
         self.get(key).is_some() || self.is_unreadable(key)
     }
 
-    /// Deletes a resource. Deleting what does not exist changes nothing.
+    /// Deletes a resource. Deleting an absent key changes nothing.
     pub fn delete(&mut self, key: &str) {
         if self.has_row(key) {
             self.own.insert(key.into(), None);
@@ -93,7 +93,7 @@ impl<R: Resource> Draft<'_, R> {
         self.select_among(&[], wanted)
     }
 
-    /// The same where what is picked meets all of these conditions, so that not every resource has to be looked at.
+    /// Selects among the resources that meet all of these conditions, so that not every resource has to be examined.
     pub fn select_among(&self, conditions: &[OneOf], wanted: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
         let mut found: BTreeMap<Arc<str>, Arc<R>> = self.view.read(|state| {
             let picked = state.candidates(conditions, "").filter(|resource| wanted(resource));
@@ -109,7 +109,7 @@ impl<R: Resource> Draft<'_, R> {
     }
 }
 
-/// Gives every change its revision.
+/// Assigns a revision to every change.
 pub(super) fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
     let mut batch = Batch {
         changed: Vec::with_capacity(changes.len()),
@@ -121,7 +121,7 @@ pub(super) fn number<R: Resource>(changes: Changes<R>, from: u64) -> Batch<R> {
         batch.revision += 1;
         match change {
             Some(mut resource) => {
-                // As a rule nobody else has it any more, so nothing is copied.
+                // Usually the only reference, so nothing is copied.
                 Arc::make_mut(&mut resource).set_revision(batch.revision);
                 batch.changed.push(resource);
             }

@@ -8,11 +8,11 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// Bytes of encoded batches that are kept for watches that have not come so far: about a second's worth when every
-/// component changes. A watch that is further behind encodes anew.
+/// Bytes of encoded batches that are kept for slower watches: about a second's worth when every component changes. A
+/// watch that is further behind encodes again.
 const ENCODED_BYTES: usize = 32 << 20;
 
-/// One batch on the wire, while that is kept: as long as the batch, unless there is no room.
+/// Encoded form of one batch, kept as long as the batch unless room runs out.
 #[derive(Default)]
 pub(super) struct Encoding(Mutex<Option<Bytes>>);
 
@@ -30,8 +30,8 @@ struct Kept {
 }
 
 impl Encodings {
-    /// The bytes of a batch, which `encode` makes if nobody has. Who asks meanwhile waits: that takes no longer than to
-    /// do the same.
+    /// The bytes of a batch, encoded at most once. Concurrent callers wait, which takes no longer than to encode
+    /// themselves.
     pub(super) fn get(&self, encoding: &Arc<Encoding>, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut made = encoding.0.lock();
         if let Some(bytes) = &*made {

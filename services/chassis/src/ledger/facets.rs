@@ -1,4 +1,4 @@
-//! Finding resources by what they have in common, without looking at all of them.
+//! Secondary indexes: finds resources by shared facets without examining all of them.
 
 use std::{
     collections::{BTreeSet, HashMap, btree_set},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::resource::{Facet, Keyed, Resource};
 
-/// A condition of a list: what it wants has one of these facets at least.
+/// A condition of a list: a resource meets it by any one of these facets.
 pub type OneOf = Vec<(&'static str, String)>;
 
 /// The keys of the resources that have a facet, by the facet's name and value.
@@ -32,7 +32,7 @@ impl Facets {
         facets
     }
 
-    /// Notes that a resource is `now` what it is, and was what it was `before`.
+    /// Updates the index for a resource that changed from `before` to `now`.
     pub(super) fn change<R: Resource>(&mut self, before: Option<&R>, now: Option<&R>) {
         if let Some(gone) = before {
             gone.facets().for_each(|facet| self.remove(gone.key(), facet));
@@ -59,7 +59,7 @@ impl Facets {
         }
     }
 
-    /// The keys of what meets one of these conditions: the one that fewest meet, if those are fewer than `most`.
+    /// The keys that meet the most selective of these conditions, if they are fewer than `most`.
     pub(super) fn fewest(&self, conditions: &[OneOf], most: usize) -> Option<Vec<&BTreeSet<Arc<str>>>> {
         let sets = |condition: &OneOf| -> Vec<_> {
             let values = condition.iter().filter_map(|(name, value)| self.0.get(name)?.get(value.as_str()));

@@ -1,4 +1,4 @@
-//! What is committed on its way to the watches: in parts of bounded size, which all of them share.
+//! Commits on their way to the watches: in parts of bounded size, shared by all.
 
 use std::{
     collections::VecDeque,
@@ -15,12 +15,12 @@ use crate::resource::{Batch, Resource};
 /// Batches that a watch may be behind before it is brought up to date from the view.
 const FEED: usize = 256;
 
-/// Bytes of the batches, about, that a watch may be behind: this bounds what watches that read slowly, or not at all,
-/// cost together.
+/// Approximate bytes of batches that a watch may be behind, which bounds the cost of all slow and unread watches
+/// together.
 const FEED_BYTES: usize = 32 << 20;
 
-/// Resources in one batch of what changes: some megabytes on the wire. One transaction may change every component of a
-/// machine, and each watch holds a message as a whole; whoever watches works on the first ones while the rest is on its way.
+/// Resources in one batch of changes: some megabytes on the wire. One transaction may change every component of a
+/// machine, and each watch holds a message as a whole; clients work on the first parts while the rest is in flight.
 const LARGEST_BATCH: usize = 2500;
 
 /// Bytes of the resources of one batch, about, after which it ends however few they are.
@@ -33,10 +33,11 @@ pub(super) struct Part<R> {
     pub(super) encoding: Option<Arc<Encoding>>,
 }
 
-/// What is committed from now on.
+/// Future commits.
 pub(super) type Feed<R> = broadcast::Receiver<Arc<Place<R>>>;
 
-/// Where a part is on its way. It goes with the last watch that takes it, and before that when room is needed.
+/// A part on its way to the watches. The last watch that reads the part drops it, unless it was dropped earlier to make
+/// room.
 pub(super) struct Place<R>(Mutex<Option<Arc<Part<R>>>>);
 
 impl<R> Place<R> {
@@ -45,7 +46,7 @@ impl<R> Place<R> {
         Self(Mutex::new(Some(Arc::new(part))))
     }
 
-    /// What is here; none: whoever comes now has missed it.
+    /// The part; none: it was dropped to make room.
     pub(super) fn part(&self) -> Option<Arc<Part<R>>> {
         self.0.lock().clone()
     }
@@ -55,7 +56,7 @@ impl<R> Place<R> {
     }
 }
 
-/// Where the feeds of all watches come from.
+/// Sender of the feeds of all watches.
 pub(super) struct Feeds<R> {
     sender: broadcast::Sender<Arc<Place<R>>>,
     /// The last commits, each in parts, and about how many bytes each takes. Watches that are yet to take them keep them.
@@ -68,20 +69,19 @@ impl<R: Resource> Feeds<R> {
         Self { sender: broadcast::Sender::new(FEED), waiting: VecDeque::new(), bytes: 0 }
     }
 
-    /// What is sent from now on.
+    /// Subscribes to future commits.
     pub(super) fn subscribe(&self) -> Feed<R> {
         self.sender.subscribe()
     }
 
-    /// Gives what was committed to all watches. The oldest commits that somebody is yet to take make room, but the newest
-    /// never does.
+    /// Sends a commit to all watches. The oldest unread commits make room, but the newest never does.
     pub(super) fn send(&mut self, batch: Batch<R>) {
         let bytes = batch.changed.iter().map(|resource| resource.weight()).sum();
         let mut places = Vec::new();
         for part in split(batch, LARGEST_BATCH) {
             let place = Arc::new(Place::of(part));
             places.push(Arc::downgrade(&place));
-            // Nobody may be watching.
+            // Fails only without watches.
             let _watchers = self.sender.send(place);
         }
         self.waiting.push_back((places, bytes));
@@ -101,7 +101,7 @@ impl<R: Resource> Feeds<R> {
 }
 
 /// Cuts a large batch, which is in the order of revisions, so that each part is a point to resume from: it has
-/// everything up to its revision, and nothing beyond, which would be told again to who resumes there. The last part
+/// everything up to its revision, and nothing beyond, which a client that resumes there would get twice. The last part
 /// is marked as the batch is.
 pub(super) fn split<R: Resource>(batch: Batch<R>, most: usize) -> VecDeque<Batch<R>> {
     let Batch { changed, deleted, revision, synced } = batch;
@@ -164,7 +164,7 @@ mod tests {
         Batch { changed, deleted: Vec::new(), revision, synced: false }
     }
 
-    /// The revisions of what is sent; none for what is not kept any more.
+    /// The revisions of the feed; none for a dropped part.
     fn read(feed: &mut Feed<Heavy>) -> Vec<Option<u64>> {
         let read = std::iter::from_fn(|| feed.try_recv().ok());
         read.map(|place| place.part().map(|part| part.batch.revision)).collect()

@@ -21,7 +21,7 @@ const MEND: Duration = Duration::from_millis(200);
 
 /// Makes sure of it: asks where the kind stands and waits until that is shown.
 pub(super) enum Freshness<T: Table> {
-    /// Nobody else writes: what is in memory is all there is.
+    /// No other process writes: memory holds everything.
     Alone,
     Shared(Looks<T>),
 }
@@ -29,9 +29,9 @@ pub(super) enum Freshness<T: Table> {
 pub(super) struct Looks<T: Table> {
     store: Arc<Store<T>>,
     hub: Arc<Hub>,
-    /// Looks that were begun so far.
+    /// Number of polls begun.
     begun: AtomicU64,
-    /// The last look that ended, by its number.
+    /// Number of the last poll that ended.
     ended: Mutex<u64>,
 }
 
@@ -48,7 +48,7 @@ impl<T: Table> Freshness<T> {
         }
     }
 
-    /// Makes sure that `view` shows what was acknowledged before this call.
+    /// Ensures that `view` includes all writes acknowledged before this call.
     pub(super) async fn ensure(&self, view: &View<T::Kind>) -> Result<(), Fault> {
         let Self::Shared(looks) = self else { return Ok(()) };
         let in_time = timeout(PATIENCE, looks.look(view)).await;
@@ -57,7 +57,7 @@ impl<T: Table> Freshness<T> {
 }
 
 impl<T: Table> Freshness<T> {
-    /// Whether `view` shows what was acknowledged until `age` ago. Asks nobody.
+    /// Whether `view` includes all writes acknowledged until `age` ago, without a query.
     pub(super) fn is_within(&self, view: &View<T::Kind>, age: Duration) -> bool {
         match self {
             Self::Alone => true,
@@ -74,7 +74,7 @@ impl<T: Table> Looks<T> {
         let before = self.begun.load(Ordering::SeqCst);
         let mut ended = self.ended.lock().await;
         if *ended > before {
-            // It was begun after this call.
+            // A poll that began after this call has ended.
             return Ok(());
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
@@ -88,8 +88,8 @@ impl<T: Table> Looks<T> {
                 view.reached(revision).await;
                 break;
             }
-            // The database has lost commits. A writer sees to it and goes on above all that was shown, which it shows a
-            // moment before it is committed.
+            // The database has lost commits. A writer repairs this and continues above all shown revisions, which it
+            // shows a moment before the commit.
             let _mended = timeout(MEND, view.reached(shown + 1)).await;
         }
         *ended = number;

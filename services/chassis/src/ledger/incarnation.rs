@@ -1,9 +1,9 @@
 //! Incarnations of a ledger: the histories between which revisions must not be compared.
 //!
-//! An incarnation begins with an empty store and with each detected loss of commits. A restored SQLite file looks the
-//! same as the file that it replaced, so on SQLite each start begins an incarnation too; that one names the incarnation
-//! that the file held and the revision at which it took over, so that watchers resume across an ordinary restart, and
-//! only what lies beyond that revision belongs to a history that was lost.
+//! An incarnation begins with an empty store and with each detected loss of commits. A restored SQLite file is
+//! indistinguishable from the file that it replaced, so on SQLite each start begins an incarnation too; that one names
+//! the incarnation of the file and the revision at which it took over, so that watchers resume across an ordinary
+//! restart, and only revisions beyond that one belong to a lost history.
 
 use tonic::{
     Request,
@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// stream.
 const METADATA: &str = "reveille-incarnation";
 
-/// The incarnation of a ledger and where its history comes from.
+/// The incarnation of a ledger and the origin of its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Incarnation {
     pub(crate) id: Uuid,
@@ -29,8 +29,8 @@ impl Incarnation {
         Self { id, continues: None }
     }
 
-    /// Whether the history of this incarnation includes all that `token` stands for. A token without an incarnation comes
-    /// from a client that knows none; its revision alone decides.
+    /// Whether the history of this incarnation includes the state of `token`. A token without an incarnation is from a
+    /// client that knows none; its revision alone decides.
     pub(crate) fn includes(self, token: ResumeToken) -> bool {
         let Some(id) = token.incarnation.filter(|_| token.revision > 0) else { return true };
         let shared = |(before, revision)| id == before && token.revision <= revision;
@@ -38,7 +38,7 @@ impl Incarnation {
     }
 }
 
-/// The point from which a watch goes on.
+/// The point from which a watch resumes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResumeToken {
     /// The incarnation in which the revision was delivered; none when the server named none.

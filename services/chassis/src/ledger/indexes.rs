@@ -1,4 +1,4 @@
-//! How a replica finds what others changed without reading everything.
+//! Indexes by which a replica finds others' changes without reading everything.
 
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 use sea_orm_migration::{
@@ -6,7 +6,7 @@ use sea_orm_migration::{
     prelude::{MigrationTrait, SchemaManager, async_trait},
 };
 
-/// Indexes these tables by `revision`, where the database is shared. Elsewhere nobody asks for what changed, and an
+/// Indexes these tables by `revision`, where the database is shared. An unshared one has no query by revision, and an
 /// index would only cost.
 pub struct RevisionIndexes(pub &'static [&'static str]);
 

@@ -1,36 +1,36 @@
-//! Which of the copies of a database this is.
+//! Identity of a copy of a database.
 //!
-//! A database that was restored, or a stand-in that took over, may lack the last commits, and gives their revisions
-//! again. Who has seen those commits notices by their ids. But a replica may be started only after that, or may have
-//! seen none of what was lost. So it is written down with every commit where it was made: the identity of the server, its
-//! timeline, which PostgreSQL changes with every promotion and every recovery to a point in time, and the number of the
-//! table, which is another one where a dump was loaded.
+//! A database that was restored, or a standby that was promoted, may lack the last commits, and reuses their revisions.
+//! A replica that has seen those commits notices by their ids. But a replica may have started later, or may have seen
+//! none of the lost commits. So every commit records its origin: the identity of the server, its timeline, which
+//! PostgreSQL changes with every promotion and every recovery to a point in time, and the number of the table, which
+//! changes when a dump is loaded.
 //!
-//! It cannot be told that files were put back as they were while the server was stopped.
+//! Files that were put back unchanged while the server was stopped cannot be detected.
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement};
 
 use crate::database;
 
-/// What never changes while a server runs. It comes from a file, so it is asked for once.
+/// Constant while a server runs. Read once, because PostgreSQL reads it from a file.
 const IDENTITY: &str = "SELECT system_identifier AS identity FROM pg_control_system()";
 
-/// What may. The timeline is the first eight digits of where the server writes; its control file has one too, but that of
-/// the last checkpoint.
+/// Changes with promotions. The timeline is the first eight digits of the server's write position; its control file has
+/// one too, but that of the last checkpoint.
 const PLACE: &str = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || \
                      CAST(CAST(CAST('revisions' AS regclass) AS oid) AS text)";
 
-/// Who says what the lineage of a server is.
+/// Source of a server's lineage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Teller {
     /// The server of that identity.
     Server(i64),
-    /// Nobody: not every service that speaks the protocol of PostgreSQL has what it takes.
+    /// No source: some services that speak PostgreSQL's protocol lack these functions.
     Nobody,
 }
 
 impl Teller {
-    /// Finds out who does.
+    /// Detects the source of a server.
     pub(super) async fn of(database: &DatabaseConnection) -> Result<Self, DbErr> {
         match ask(database).await {
             Ok(identity) => Ok(Self::Server(identity)),
@@ -42,7 +42,7 @@ impl Teller {
         }
     }
 
-    /// What gives the lineage in a query; empty where nobody says it.
+    /// SQL expression of the lineage; empty without a source.
     pub(super) fn expression(&self) -> String {
         match self {
             Self::Server(identity) => format!("'{identity}/' || {PLACE}"),
@@ -51,7 +51,7 @@ impl Teller {
     }
 }
 
-/// Asks for all of it once, and gives the identity.
+/// Tries the whole query once, and returns the identity.
 async fn ask(database: &DatabaseConnection) -> Result<i64, DbErr> {
     let none = || DbErr::RecordNotFound("identity of the server".to_owned());
     let place = Statement::from_string(DbBackend::Postgres, format!("SELECT {PLACE} AS place"));
@@ -60,14 +60,14 @@ async fn ask(database: &DatabaseConnection) -> Result<i64, DbErr> {
     database.query_one_raw(identity).await?.ok_or_else(none)?.try_get("", "identity")
 }
 
-/// Whether the server only follows another one, and will say more when it has taken over.
+/// Whether the server is a standby, which can report its timeline only after its promotion.
 async fn is_in_recovery(database: &DatabaseConnection) -> Result<bool, DbErr> {
     let sql = "SELECT pg_is_in_recovery() AS follows";
     let row = database.query_one_raw(Statement::from_string(DbBackend::Postgres, sql)).await?;
     row.map_or(Ok(false), |row| row.try_get("", "follows"))
 }
 
-/// The lineage that was written down for a kind, and that of now; empty where it is not known.
+/// The recorded lineage of a kind, and the present one; empty where unknown.
 #[derive(Debug, Clone)]
 pub(super) struct Lineage {
     pub(super) written: String,
@@ -75,7 +75,7 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    /// Whether this is another copy than the one that had the last commit that is known here. It may lack later ones.
+    /// Whether this is another copy than that of the last known commit. The copy may lack later commits.
     pub(super) fn is_another(&self) -> bool {
         !self.written.is_empty() && !self.now.is_empty() && self.written != self.now
     }

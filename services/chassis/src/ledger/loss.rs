@@ -14,12 +14,13 @@ use super::{
 };
 use crate::resource::Resource;
 
-/// How far to go on above what was shown here: other replicas may have shown more, and none of them so much more.
+/// Distance of the new revisions above the shown ones: other replicas may have shown more, but never by so much.
 const MARGIN: u64 = 1_000_000;
 
-/// A database that was restored, or a stand-in without the last commits, would give the same revisions again to other
-/// changes. So it goes on above all that anybody has seen, of which this replica has `shown` some; another incarnation begins, in which who watches starts over;
-/// and every resource becomes what it has to be once nobody knows what was lost of it.
+/// Begins another incarnation after a loss of commits. A restored database, or a promoted standby without the last
+/// commits, would reuse their revisions for other changes. So revisions continue above all that any replica has shown,
+/// of which this one has shown up to `shown`; watches start over; and every resource passes through
+/// `Table::after_loss`, because changes to it may be missing.
 pub(super) async fn mend<T: Table>(
     transaction: &mut Transaction<T>,
     since: Since<T::Kind>,

@@ -1,22 +1,22 @@
 //! A durable collection of resources of one kind that can be watched.
 //!
-//! Reads come from memory. Writes go through one writer, which commits what many callers asked for at the
-//! same time in one transaction (group commit), and only then shows it to readers and watchers.
+//! Reads come from memory. Writes go through one writer, which commits the commands of concurrent callers in one
+//! transaction (group commit), and only then shows the result to readers and watchers.
 //!
-//! What holds:
+//! Invariants:
 //! - an acknowledged write survives a crash;
 //! - revisions are taken in the order of commits: strictly increasing, without gap or duplicate, on all replicas
 //!   together;
 //! - a change is computed from the newest committed state and from nothing older. The revision row of the kind is both
-//!   the sequence and the lock: on a shared database a transaction holds it from before its changes are computed
-//!   until they are committed, and first shows what other replicas committed before;
-//! - a change that was decided under leases that are over by then changes nothing;
-//! - what other replicas commit is shown when they hint at it, and at the latest within a second;
-//! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state
-//!   of what changed rather than every step;
-//! - a row that cannot be read is left aside, and everything else is served;
-//! - what a database has lost is noticed: a new incarnation begins, revisions go on far above all that were given, and
-//!   watches start over;
+//!   the sequence and the lock: on a shared database a transaction holds it from before its changes are computed until
+//!   they are committed, and first shows the earlier commits of other replicas;
+//! - a change decided under expired leases changes nothing;
+//! - commits of other replicas are shown at their hint, and at the latest within a second;
+//! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state of the
+//!   changed resources rather than every step;
+//! - an unreadable row is left aside, and everything else is served;
+//! - lost commits are detected: a new incarnation begins, revisions continue far above all earlier ones, and watches
+//!   start over;
 //! - a resume token of another incarnation is refused, whatever its revision.
 
 mod bookkeeping;
@@ -75,14 +75,14 @@ use writer::Writer;
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
 const WAITING: usize = 4096;
 
-/// How the resources of one kind go to the database and come back. A service implements it on an empty type
-/// of its own, so that the resource itself knows nothing of tables.
+/// Storage of the resources of one kind. A service implements it on an empty type of its own, so that the resource
+/// itself knows nothing of tables.
 pub trait Table: Send + Sync + 'static {
     /// The kind of resource that the table keeps.
     type Kind: Resource;
 
-    /// Reads the resources that were changed after revision `after`; every one for none. A row that cannot be read
-    /// is an item of the answer, and so keeps nobody from the others.
+    /// Reads the resources changed after revision `after`, or every one for none. An unreadable row is an item of the
+    /// answer, and so does not hide the others.
     fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
@@ -100,8 +100,8 @@ pub trait Table: Send + Sync + 'static {
         keys: &[Arc<str>],
     ) -> impl Future<Output = Result<(), DbErr>> + Send;
 
-    /// What a resource becomes when the database has lost its last commits, which may have been about it, and has been
-    /// taken above every revision that anybody has seen: to `revision`. `None`: it stays as it was.
+    /// The resource after a loss of commits, which may have been about it; the ledger continues at `revision`, above
+    /// every revision that was ever shown. `None`: the resource stays unchanged.
     fn after_loss(_resource: &Self::Kind, _revision: u64) -> Option<Self::Kind> {
         None
     }
@@ -135,7 +135,7 @@ impl<T: Table> Ledger<T> {
         writer::describe();
         room::keep_trying(context, &database, T::Kind::KIND);
         let store = Arc::new(Store::<T>::new(context, database));
-        // Before anything is read, so that no hint about what comes after is missed.
+        // Before the first read, so that no hint about a later commit is missed.
         let heard =
             store.others().map_or_else(|| watch::channel(0).1, |others| others.subscribe(T::Kind::KIND));
         let fresh = Freshness::new(&store);
@@ -150,21 +150,21 @@ impl<T: Table> Ledger<T> {
         Ok(Self { view, fresh: Arc::new(fresh), commands, shutdown })
     }
 
-    /// What is committed.
+    /// The committed state.
     pub fn view(&self) -> &View<T::Kind> {
         &self.view
     }
 
-    /// Makes sure that reads show every write that any replica had acknowledged when this was called. Costs nothing
-    /// where the database is not shared; those who ask at the same time share one look.
+    /// Ensures that reads include every write that any replica had acknowledged before this call. Free where the
+    /// database is not shared; concurrent callers share one poll.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`] when the database does not tell: what is held may be old.
+    /// [`Fault::Unavailable`] when the database does not answer: the view may be stale.
     pub async fn fresh(&self) -> Result<(), Fault> {
         self.fresh.ensure(&self.view).await
     }
 
-    /// Does the same and does not give up: for whoever takes over what another replica has left.
+    /// Waits as [`Self::fresh`] does and never gives up, for a replica that takes over another one's work.
     pub async fn catch_up(&self) {
         let mut failures = 0;
         while let Err(fault) = self.fresh().await {
@@ -174,18 +174,18 @@ impl<T: Table> Ledger<T> {
         }
     }
 
-    /// Whether reads show every write that any replica had acknowledged `age` ago. Asks nobody, and so says no where
-    /// it is not known; where the database is not shared, reads show every write.
+    /// Whether reads include every write that any replica had acknowledged `age` ago, without a query; false where that
+    /// is unknown. Always true where the database is not shared.
     pub fn is_fresh_within(&self, age: Duration) -> bool {
         self.fresh.is_within(&self.view, age)
     }
 
-    /// Runs `change` on the newest state and waits until what it did is durable. Gives its answer and the
-    /// revision that includes it.
+    /// Runs `change` on the newest state and waits until its effect is durable. Returns its answer and the revision
+    /// that includes it.
     ///
     /// # Errors
-    /// What `change` answers; then nothing of it is written. [`Fault::Unavailable`] when the database did
-    /// not take the transaction or it is not known whether it did: the caller looks again and decides anew.
+    /// The error of `change`; then nothing is written. [`Fault::Unavailable`] when the database refused the transaction
+    /// or its outcome is in doubt: the caller reads again and decides again.
     pub async fn write<A, F>(&self, change: F) -> Result<(A, u64), Fault>
     where
         A: Send + 'static,
@@ -214,7 +214,7 @@ impl<T: Table> Ledger<T> {
         let (answer, answered) = oneshot::channel();
         let run: Run<T::Kind> = Box::new(move |draft| {
             if answer.is_closed() {
-                // The caller gave up before its turn came: what nobody waits for is not done.
+                // The caller gave up before its turn: abandoned commands are skipped.
                 return Outcome::Discard(Box::new(|_| {}));
             }
             let changed = draft.and_then(change);
@@ -229,16 +229,16 @@ impl<T: Table> Ledger<T> {
         answered.await.map_err(|_| stopping())?
     }
 
-    /// Watches the collection for what changes after `resume`; 0 delivers everything first.
+    /// Watches changes after `resume`; 0 delivers everything first.
     ///
     /// # Errors
-    /// [`Fault::ResumeExpired`] when `resume` lies before what is remembered or in the future.
+    /// [`Fault::ResumeExpired`] when `resume` lies before the remembered deletions or in the future.
     pub fn watch(&self, resume: u64) -> Result<LedgerWatch<T::Kind>, Fault> {
         LedgerWatch::start(Arc::clone(&self.view), resume.into())
     }
 
-    /// Everything in the collection, then every change, without end: for a part that acts on its own
-    /// resources. It never fails; when it falls far behind it starts over with everything.
+    /// Everything in the collection, then every change, without end: for a part that acts on its own resources. The
+    /// stream never fails; when it falls far behind it starts over with everything.
     pub fn follow(&self) -> impl Stream<Item = Arc<Batch<T::Kind>>> + Send + use<T> {
         watching::follow(Arc::clone(&self.view))
     }

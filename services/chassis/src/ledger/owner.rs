@@ -20,7 +20,7 @@ impl<R> Clone for OwnerView<R> {
 }
 
 impl<R> OwnerView<R> {
-    /// Says that the ledger of `view` owns the kind. A ledger that is opened once more keeps its copy to itself.
+    /// Registers the ledger of `view` as the owner of the kind. A second ledger of the kind keeps its copy to itself.
     pub(crate) fn set(&self, view: &Arc<View<R>>) {
         let _known = self.0.set(Arc::downgrade(view));
     }

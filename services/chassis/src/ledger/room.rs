@@ -1,4 +1,4 @@
-//! A write that tells whether a database takes others.
+//! A trial write that shows whether a database accepts others.
 
 use rand::{Rng, distr::Alphanumeric};
 use sea_orm::{ActiveValue::Set, ColumnTrait, DatabaseConnection, DbErr, EntityTrait, QueryFilter};
@@ -27,17 +27,17 @@ pub(super) fn keep_trying(context: &Context, database: &DatabaseConnection, kind
     });
 }
 
-/// Looks for the rows with which writes of `kinds` begin, which a backup that was restored may lack. Then writes as much as
-/// a busy writer does to the bookkeeping of `database`, and takes it away again.
+/// Reads the rows with which writes of `kinds` begin, which a restored backup may lack. Then writes as much as a busy
+/// writer does to the bookkeeping of `database`, and deletes it again.
 ///
-/// A byte would not tell. On a full disk it fits into a page that is there already, or into the part of SQLite's log that
-/// was written before, and the next real change is refused all the same. What is written here needs new pages in
-/// either database, it cannot be compressed, and it is committed: what is rolled back never reaches the disk of
-/// SQLite. The reverse holds as well: who has room for this has room for whatever people and nodes change at a time, and
-/// only a change of thousands of records may still be refused.
+/// A single byte would prove nothing. On a full disk it fits into an existing page, or into the written part of
+/// SQLite's log, and the next real change is refused all the same. The trial needs new pages in either database, it
+/// cannot be compressed, and it is committed: a rolled back write never reaches the disk of SQLite. The reverse holds
+/// as well: a database with room for the trial has room for any usual change of people and nodes, and only a change of
+/// thousands of records may still be refused.
 ///
 /// # Errors
-/// As the database says; [`DbErr::RecordNotFound`] when one of the rows is missing.
+/// Errors of the database; [`DbErr::RecordNotFound`] when one of the rows is missing.
 async fn room(database: &DatabaseConnection, kinds: &[&str]) -> Result<(), DbErr> {
     for kind in kinds {
         bookkeeping::position(database, kind).await?;

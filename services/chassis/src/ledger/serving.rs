@@ -17,17 +17,17 @@ use crate::{
 
 /// A table that is watched over gRPC.
 pub trait Watched: Table {
-    /// What tells a batch.
+    /// Message of a batch.
     type Message: Message + 'static;
 
-    /// The batch as it is told.
+    /// Converts a batch.
     fn message(batch: &Batch<Self::Kind>) -> Self::Message;
 }
 
 /// Messages of a streaming answer.
 pub type Responses<M> = BoxStream<'static, Result<M, Status>>;
 
-/// Resources that a list looks at while writers wait: some milliseconds of filtering.
+/// Resources that a list examines while writers wait: some milliseconds of filtering.
 const STEP: usize = 5_000;
 
 /// Which resources a list shows: those that pass all of this, ordered by key. By default all of them.
@@ -38,7 +38,7 @@ pub struct Selection<R> {
     pub after: String,
     /// At most so many.
     pub most: usize,
-    /// What is picked meets each of these; so that not every resource has to be looked at.
+    /// Conditions that every selected resource meets, so that not every resource has to be examined.
     pub conditions: Vec<OneOf>,
     /// Only those that this picks.
     pub wanted: Box<dyn Fn(&R) -> bool + Send>,
@@ -57,16 +57,16 @@ impl<R> Default for Selection<R> {
 }
 
 impl<T: Table> Ledger<T> {
-    /// Answers a watch of what changes after `resume`; revision 0 delivers everything first. It begins with what any replica had
-    /// acknowledged when this was called, as long as the database tells. While it does not, a watch begins with what this
-    /// replica knows, and what others have written follows when the database is back: who watches keeps all that is in
-    /// memory through an outage. However many watch, what changes is encoded once. The metadata of the answer name the
-    /// incarnation of the stream, which ends when another one begins.
+    /// Answers a watch of changes after `resume`; revision 0 delivers everything first. The watch begins with all
+    /// writes that any replica had acknowledged at this call, as long as the database answers. During an outage a watch
+    /// begins with this replica's state, and later commits of others follow after the outage: watchers keep everything
+    /// in memory through it. Each change is encoded once, however many clients watch. The metadata of the answer name
+    /// the incarnation of the stream, which ends when another one begins.
     ///
     /// # Errors
-    /// [`crate::Fault::ResumeExpired`] when `resume` lies before what is remembered, in the future, or in another
-    /// incarnation. [`crate::Fault::Busy`] when streams hold as many bytes as they may. [`crate::Fault::Unavailable`] when
-    /// it may lie in the future only of this replica and the database does not tell.
+    /// [`crate::Fault::ResumeExpired`] when `resume` lies before the remembered deletions, in the future, or in another
+    /// incarnation. [`crate::Fault::Busy`] when streams hold as many bytes as they may. [`crate::Fault::Unavailable`]
+    /// when `resume` may lie in the future only of this replica and the database does not answer.
     pub async fn serve_watch(
         &self,
         resume: impl Into<ResumeToken>,
@@ -81,7 +81,7 @@ impl<T: Table> Ledger<T> {
             }
             tracing::debug!(kind = T::Kind::KIND, %fault, "a watch begins with what this replica knows");
         }
-        // What a watch begins with may be references to a whole fleet.
+        // The first batch may hold references to a whole fleet.
         streams::wait_for_room().await?;
         let watch = LedgerWatch::start(Arc::clone(&self.view), resume)?;
         let (view, incarnation) = (Arc::clone(&self.view), watch.incarnation());
@@ -92,8 +92,8 @@ impl<T: Table> Ledger<T> {
         Ok(response)
     }
 
-    /// Answers a list with at most `page` resources in a message, read as the client takes them. What changes
-    /// meanwhile may or may not be in it.
+    /// Answers a list with at most `page` resources in a message, read at the client's pace. Concurrent changes may or
+    /// may not be included.
     pub fn serve_list<M: 'static>(
         &self,
         selection: Selection<T::Kind>,
@@ -110,8 +110,8 @@ impl<T: Table> Ledger<T> {
         self.respond(pages.map(move |page| message(&page)))
     }
 
-    /// An answer of all these messages. It fails when the service stops before the last of them: the part that was
-    /// sent would look like a shorter whole.
+    /// An answer of all these messages. It fails when the service stops before the last of them: a truncated answer
+    /// would pass for a shorter list.
     pub fn respond<M: 'static>(
         &self,
         messages: impl Iterator<Item = M> + Send + 'static,
@@ -125,12 +125,12 @@ impl<T: Table> Ledger<T> {
     }
 }
 
-/// A list under way: what is left of it.
+/// The rest of a list in progress.
 struct Pages<R> {
     view: Arc<View<R>>,
     selection: Selection<R>,
     page: usize,
-    /// The last key that was looked at; none when the end was reached.
+    /// The last examined key; none at the end.
     after: Option<Arc<str>>,
     left: usize,
 }
@@ -153,7 +153,7 @@ impl<R: Resource> Iterator for Pages<R> {
 }
 
 impl<R: Resource> Pages<R> {
-    /// What is found next, and the key to go on from, if anything may follow.
+    /// The next resources, and the key to continue from, if any may follow.
     fn step(&self, after: &str) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let Selection { keys, conditions, wanted, .. } = &self.selection;
         let most = self.left.min(self.page);

@@ -1,4 +1,4 @@
-//! What was committed becomes visible to readers and watchers.
+//! Makes commits visible to readers and watchers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::resource::{Batch, Keyed, Resource};
 
-/// Shows readers and watchers what the database has.
+/// Shows the database's state to readers and watchers.
 pub(super) fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
     match since {
         Since::Changes { mut batch, compacted, unreadable, last: _ } => {
@@ -28,7 +28,7 @@ pub(super) fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
     }
 }
 
-/// Makes what was committed the newest state.
+/// Applies a commit to the visible state.
 pub(super) fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
     state.mended(batch);
     if let Some(up_to) = state.to_compact() {

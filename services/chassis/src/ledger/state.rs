@@ -36,11 +36,11 @@ pub(super) struct State<R> {
     pub(super) remembers: usize,
     /// Rows that cannot be read, by key.
     pub(super) unreadable: BTreeMap<String, Unreadable>,
-    /// Where what has something in common is found.
+    /// Secondary index of the resources.
     pub(super) facets: Facets,
 }
 
-/// All that is stored, and what of it cannot be read.
+/// All resources, and the unreadable rows.
 pub(super) struct Everything<R> {
     pub(super) state: State<R>,
     pub(super) unreadable: Vec<Unreadable>,
@@ -50,7 +50,7 @@ pub(super) struct Everything<R> {
 
 #[cfg(test)]
 impl<R: Resource> Everything<R> {
-    /// Nothing but these resources, as of revision 0.
+    /// A state of these resources alone, as of revision 0.
     pub(super) fn of(resources: Vec<Arc<R>>) -> Self {
         let resources = resources.into_iter().map(Keyed).collect();
         let facets = Facets::of(&resources);
@@ -77,7 +77,7 @@ impl<R> Everything<R> {
 }
 
 impl<R: Resource> State<R> {
-    /// Leaves these rows aside, until somebody writes them anew or deletes them.
+    /// Leaves these rows aside, until a command overwrites or deletes them.
     pub(super) fn put_aside(&mut self, unreadable: Vec<Unreadable>) {
         for row in unreadable {
             let (kind, key, why) = (R::KIND, &row.key, &row.why);
@@ -87,7 +87,7 @@ impl<R: Resource> State<R> {
         self.count_unreadable();
     }
 
-    /// What was written or deleted is not left aside any more.
+    /// Readmits rows that were overwritten or deleted.
     pub(super) fn mended(&mut self, batch: &Batch<R>) {
         if self.unreadable.is_empty() {
             return;
@@ -105,13 +105,13 @@ impl<R: Resource> State<R> {
         metrics::gauge!(UNREADABLE, "kind" => R::KIND).set(count);
     }
 
-    /// What follows the key `after`, in the order of keys: at least everything that meets all `conditions`.
+    /// Resources after the key `after`, in the order of keys: at least all that meet all `conditions`.
     pub(super) fn candidates<'a>(
         &'a self,
         conditions: &[OneOf],
         after: &str,
     ) -> Box<dyn Iterator<Item = &'a Arc<R>> + 'a> {
-        // To look one up takes longer than to pass it by.
+        // A lookup takes longer than a step over a resource.
         match self.facets.fewest(conditions, self.resources.len() / 2) {
             Some(sets) => {
                 Box::new(merged(&sets, after).filter_map(|key| Some(&self.resources.get(&**key)?.0)))

@@ -1,8 +1,8 @@
-//! Everything that a ledger needs of its database. Nothing else in the ledger knows SQL.
+//! The ledger's access to its database. Nothing else in the ledger knows SQL.
 //!
-//! On a shared database the row of the kind is locked before anything is computed: it is the sequence of revisions,
-//! and while one replica has it nobody else commits. On a database of one process there is nobody to keep out: the
-//! row is moved when the changes are saved, and only if it is where it was.
+//! On a shared database the row of the kind is locked before anything is computed: it is the sequence of revisions, and
+//! only its holder commits. A database of one process needs no lock: the row is moved when the changes are saved, and
+//! only if it has not moved.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,19 +37,19 @@ use crate::{
 /// Where the resources of one kind are kept.
 pub(super) struct Store<T: Table> {
     database: DatabaseConnection,
-    /// The other replicas; none where nobody else uses the database.
+    /// The other replicas; none where the database is not shared.
     others: Option<Arc<Line>>,
-    /// Whether the server tells its lineage, once that was asked.
+    /// Source of the server's lineage, once detected.
     teller: OnceCell<Teller>,
     table: PhantomData<fn() -> T>,
 }
 
-/// What was committed since a revision.
+/// Commits since a revision.
 pub(super) enum Since<R> {
-    /// Step by step, as it can be told to watchers.
+    /// Single changes, as watchers get them.
     Changes { batch: Batch<R>, compacted: u64, unreadable: Vec<Unreadable>, last: Commit },
-    /// The steps are not known any more, or the database has lost commits: it was restored, or its stand-in took over
-    /// without the last ones.
+    /// A whole state: the changes are forgotten, or the database has lost commits, by a restored backup or by the
+    /// promotion of a standby without the last ones.
     Anew(Everything<R>),
 }
 
@@ -59,7 +59,7 @@ impl<T: Table> Store<T> {
         Self { database, others, teller: OnceCell::new(), table: PhantomData }
     }
 
-    /// The other replicas; none where nobody else uses the database.
+    /// The other replicas; none where the database is not shared.
     pub(super) fn others(&self) -> Option<&Arc<Hub>> {
         self.others.as_ref().map(|line| &line.hub)
     }
@@ -71,13 +71,13 @@ impl<T: Table> Store<T> {
         let mut everything = read_everything::<T>(&snapshot).await?;
         snapshot.commit().await?;
         if self.others.is_none() {
-            // The file may have been restored while nobody had it open.
+            // The file may have been restored while it was closed.
             everything.is_continued_by(Uuid::now_v7());
         }
         Ok(everything)
     }
 
-    /// Reads what was committed after `held` in one consistent piece.
+    /// Reads the commits after `held` in one consistent snapshot.
     pub(super) async fn read_since(&self, held: Commit) -> Result<Since<T::Kind>, DbErr> {
         let snapshot = self.snapshot().await?;
         let position = bookkeeping::position(&snapshot, T::Kind::KIND).await?;
@@ -99,7 +99,7 @@ impl<T: Table> Store<T> {
                 let teller = self.teller.get_or_try_init(|| Teller::of(&self.database)).await?;
                 let transaction = self.database.begin().await?;
                 let locked = bookkeeping::lock(&transaction, T::Kind::KIND, teller).await?;
-                // What fails later is tried again from here, with the lock.
+                // Later failures are retried from here, under the same lock.
                 transaction.execute_unprepared("SAVEPOINT locked").await?;
                 Stage::Locked(transaction, locked)
             }
@@ -108,7 +108,7 @@ impl<T: Table> Store<T> {
         Ok(Transaction { stage: state, table: PhantomData })
     }
 
-    /// Finds out what became of a transaction.
+    /// Looks up the outcome of a transaction.
     pub(super) async fn fate(&self, mark: &Mark) -> Result<Fate, DbErr> {
         let database = self.others.as_ref().map_or(&self.database, |line| &line.database);
         bookkeeping::fate(database, T::Kind::KIND, mark).await
@@ -133,14 +133,14 @@ pub(super) struct Transaction<T: Table> {
 }
 
 enum Stage {
-    /// Others share the database, and wait.
+    /// The database is shared, and other replicas wait.
     Locked(DatabaseTransaction, bookkeeping::Locked),
-    /// Nobody else uses the database, which is asked for nothing before there is something to save.
+    /// The database is not shared; the transaction begins with the first write.
     Alone(DatabaseConnection, Option<DatabaseTransaction>),
 }
 
 impl<T: Table> Transaction<T> {
-    /// Reads what others committed after `held`; none where nobody else uses the database or nobody did.
+    /// Reads the commits of other replicas after `held`; none where the database is not shared or has none.
     pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
         match self.locked() {
             Some((on, locked)) if locked.lineage.is_another() => {
@@ -166,8 +166,8 @@ impl<T: Table> Transaction<T> {
         }
     }
 
-    /// Stores what changed and moves the kind from revision `from` to `commit` of `incarnation`; forgets deletions
-    /// up to `forget`. False when the kind has moved, which never happens to who locked it.
+    /// Stores the changes and moves the kind from revision `from` to `commit` of `incarnation`; forgets deletions up to
+    /// `forget`. False when the kind has moved, which never happens under its lock.
     pub(super) async fn save(
         &mut self,
         batch: &Batch<T::Kind>,
@@ -196,8 +196,8 @@ impl<T: Table> Transaction<T> {
         Ok(true)
     }
 
-    /// Moves the kind on to `revision` and forgets how it got there, so that nobody resumes a watch from before. The id of
-    /// the commit names the incarnation that begins with it.
+    /// Moves the kind on to `revision` and forgets all earlier deletions, so that no watch resumes from before. The id
+    /// of the commit names the incarnation that begins with it.
     pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
         let (kind, lineage, commit) = (T::Kind::KIND, self.lineage(), Commit::to(revision));
         let on = self.begun().await?;
@@ -206,7 +206,7 @@ impl<T: Table> Transaction<T> {
         Ok(commit)
     }
 
-    /// Undoes what was saved, after an error, but keeps the lock.
+    /// Rolls back the saved changes after an error, but keeps the lock.
     pub(super) async fn undo(&mut self) -> Result<(), DbErr> {
         match &mut self.stage {
             Stage::Locked(on, _) => on.execute_unprepared("ROLLBACK TO SAVEPOINT locked").await.map(drop),
@@ -217,7 +217,7 @@ impl<T: Table> Transaction<T> {
         }
     }
 
-    /// By what the fate of this can be found out when it takes the kind to `revision`.
+    /// Identity of this transaction if it takes the kind to `revision`.
     pub(super) fn mark(&self, revision: u64) -> Mark {
         let transaction = self.locked().map(|(_, locked)| locked.transaction.clone());
         Mark { transaction, commit: Commit::to(revision) }
@@ -237,7 +237,7 @@ impl<T: Table> Transaction<T> {
         }
     }
 
-    /// What to write down of the database; empty where nothing is known.
+    /// Lineage to record; empty where unknown.
     fn lineage(&self) -> String {
         self.locked().map(|(_, locked)| locked.lineage.now.clone()).unwrap_or_default()
     }
@@ -323,7 +323,7 @@ impl<R> Since<R> {
     }
 }
 
-/// A deletion of each row that was readable before and is not any more: to who watches it is gone.
+/// A deletion of each row that has become unreadable: watchers see it deleted.
 pub(super) fn withdrawn<R: Resource>(
     unreadable: &[Unreadable],
     held: &State<R>,

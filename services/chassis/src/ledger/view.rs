@@ -1,4 +1,4 @@
-//! What is committed, in memory: for readers, and as the source of watches.
+//! The committed state in memory, for readers, and as the source of watches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,7 +50,7 @@ impl<R: Resource> Page<R> {
 /// The committed state of a ledger.
 pub struct View<R> {
     state: RwLock<State<R>>,
-    /// Taken only while the state is: what is sent is what the state became.
+    /// Locked only under `state`, so that feeds and state agree.
     feeds: RwLock<Feeds<R>>,
     encodings: Encodings,
     /// The revision that is shown.
@@ -74,7 +74,7 @@ impl<R: Resource> View<R> {
         Self::new(Everything::of(resources))
     }
 
-    /// Waits until what is shown includes `revision`.
+    /// Waits until the visible state includes `revision`.
     pub(super) async fn reached(&self, revision: u64) {
         let mut shown = self.shown.subscribe();
         // The sender lives as long as the view.
@@ -112,9 +112,9 @@ impl<R: Resource> View<R> {
         self.state.read().all().cloned().collect()
     }
 
-    /// Up to `most` resources that `wanted` picks, among the first `scanned` that follow `after` in the order of
-    /// keys and may meet all `conditions`, as what is wanted has to. Gives them, and the last key that was looked at if
-    /// more follow. Reading in steps keeps writers from waiting for long lists.
+    /// Up to `most` resources that `wanted` selects, among the first `scanned` that follow `after` in the order of keys
+    /// and may meet all `conditions`, as every selected one has to. Returns them, and the last examined key if more
+    /// follow. Reading in steps keeps writers from waiting for long lists.
     pub(super) fn page(
         &self,
         after: &str,
@@ -141,7 +141,7 @@ impl<R: Resource> View<R> {
         read(&self.state.read())
     }
 
-    /// Replaces the committed state and tells every watch, in one step.
+    /// Replaces the committed state and informs every watch, in one step.
     pub(super) fn publish(&self, batch: Batch<R>, change: impl FnOnce(&mut State<R>)) {
         let mut state = self.state.write();
         change(&mut state);
@@ -150,7 +150,7 @@ impl<R: Resource> View<R> {
         self.feeds.write().send(batch);
     }
 
-    /// Replaces the committed state by one of which it is not known how it came about. Every watch starts over.
+    /// Replaces the state with a snapshot; the individual changes are unknown, so every watch restarts.
     pub(super) fn start_over(&self, everything: Everything<R>) {
         let mut state = self.state.write();
         if everything.state.incarnation.id != state.incarnation.id {
@@ -162,7 +162,7 @@ impl<R: Resource> View<R> {
         *self.feeds.write() = Feeds::new();
     }
 
-    /// Everything that changed after `resume`, the feed of what changes from then on, and the incarnation of both.
+    /// All changes after `resume`, the feed of later changes, and the incarnation of both.
     pub(super) fn subscribe(&self, resume: ResumeToken) -> Result<(Batch<R>, Feed<R>, Uuid), Fault> {
         let (state, revision) = (self.state.read(), resume.revision);
         let is_remembered = revision == 0 || (state.compacted..=state.revision).contains(&revision);
@@ -172,7 +172,7 @@ impl<R: Resource> View<R> {
         Ok((state.since(revision), self.feeds.read().subscribe(), state.incarnation.id))
     }
 
-    /// A batch on the wire, where `message` tells it. What several watches get is encoded once.
+    /// The encoded form of a batch. A batch of several watches is encoded once.
     pub(super) fn encoded<M: Message>(
         &self,
         part: &Part<R>,

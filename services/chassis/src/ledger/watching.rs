@@ -1,4 +1,4 @@
-//! A watch on a ledger: what there is, then what changes.
+//! A watch on a ledger: first the present state, then changes.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -24,7 +24,7 @@ const INITIAL_BATCH: usize = 1000;
 pub struct LedgerWatch<R> {
     view: Arc<View<R>>,
     feed: Feed<R>,
-    /// What this watch alone gets.
+    /// Batches of this watch alone.
     pending: VecDeque<Batch<R>>,
     /// The bytes of that which count for the stream of the watch.
     charge: Option<Charge>,
@@ -52,7 +52,7 @@ impl<R: Resource> LedgerWatch<R> {
         self.parts().map_ok(|part| Arc::clone(&part.batch))
     }
 
-    /// The same, with where each is found encoded.
+    /// The batches, each with its place for the encoded form.
     pub(super) fn parts(self) -> impl Stream<Item = Result<Arc<Part<R>>, Fault>> + Send {
         stream::try_unfold(self, |mut watch| async move {
             let part = watch.next().await?;
@@ -74,7 +74,7 @@ impl<R: Resource> LedgerWatch<R> {
                     self.delivered = part.batch.revision;
                     return Ok(part);
                 }
-                // Too slow for every step, or it is not known how the newest state came about.
+                // Too slow for every step, or a snapshot without its individual changes.
                 Ok(None) | Err(RecvError::Lagged(_) | RecvError::Closed) => self.skip_ahead()?,
             }
         }
@@ -86,7 +86,7 @@ impl<R: Resource> LedgerWatch<R> {
         self.pending = split(batch, INITIAL_BATCH);
     }
 
-    /// The client was too slow for every step: it gets the newest state of what it missed.
+    /// Skips steps that the client was too slow for: it gets the newest state of the missed resources.
     fn skip_ahead(&mut self) -> Result<(), Fault> {
         let resume = ResumeToken { incarnation: Some(self.incarnation), revision: self.delivered };
         let (missed, feed, incarnation) = self.view.subscribe(resume)?;

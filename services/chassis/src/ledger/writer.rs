@@ -1,4 +1,4 @@
-//! The one writer of a ledger: collects what callers ask for, commits it, shows it.
+//! The one writer of a ledger: collects commands, commits them, shows the result.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -34,10 +34,10 @@ const COMMANDS: usize = 1024;
 /// Changed resources in one transaction after which no further command is taken into it.
 const CHANGES: usize = 10_000;
 
-/// How soon to look what the database has after a transaction of unknown outcome.
+/// Delay before the database is read again after a transaction of unknown outcome.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How often to try again what the database may well do at another try.
+/// Attempts at a statement that fails with a transient error.
 const TRIES: u32 = 8;
 
 /// Longest pause before another try: others may be waiting for a lock that is held meanwhile.
@@ -46,19 +46,19 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How long a step may take before the database counts as cut off: longer than it waits for a lock itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for saving, which the database itself gives up before.
+/// Limit of a save, longer than the database's own.
 const PATIENCE_TO_SAVE: Duration = Duration::from_secs(40);
 
-/// How long to look what became of a transaction before its callers are told that it is not known.
+/// How long the outcome of a transaction is looked up before its callers learn that it is unknown.
 const FIND_OUT: Duration = Duration::from_secs(4);
 
-/// How long after a commit what is heard may be older than it.
+/// Time after a commit in which hints may still be older than the commit.
 const HEARD: Duration = Duration::from_secs(3);
 
 /// Transactions that were tried again, by kind.
 const RETRIES: &str = "reveille_ledger_retries_total";
 
-/// Says what the metrics of ledgers mean.
+/// Describes the metrics of ledgers.
 pub(super) fn describe() {
     metrics::describe_counter!(
         RETRIES,
@@ -79,16 +79,16 @@ pub(super) struct Writer<T: Table> {
     /// The id of the last commit that is shown.
     last: Uuid,
     store: Arc<Store<T>>,
-    /// Is told what becomes of writes.
+    /// Receives the outcomes of writes.
     health: Health,
     waiting: mpsc::Receiver<Command<T::Kind>>,
-    /// Where the kind stands as far as was heard of other replicas.
+    /// Newest revision of the kind in hints of other replicas.
     heard: watch::Receiver<u64>,
     /// Commands that had no place in the last transaction.
     postponed: VecDeque<Command<T::Kind>>,
     /// When this writer committed last.
     committed: Option<Instant>,
-    /// What is in memory may be behind the database.
+    /// Whether memory may be behind the database.
     in_doubt: bool,
 }
 
@@ -134,7 +134,7 @@ impl<T: Table> Writer<T> {
                     None => break,
                 },
                 Ok(()) = self.heard.changed() => self.follow().await,
-                // What is in memory may be behind what was committed, and nobody may write for long.
+                // Memory may be behind the database, and the next command may be far off.
                 () = tokio::time::sleep(LOOK_AGAIN), if self.in_doubt => self.catch_up().await,
                 () = shutdown.cancelled(), if !self.waiting.is_closed() => self.waiting.close(),
             }
@@ -144,8 +144,8 @@ impl<T: Table> Writer<T> {
         Ok(())
     }
 
-    /// Begins a transaction, which notices a copy of the database that was put in place while no replica ran. Without that
-    /// a restored kind would be served as if nothing had been lost until somebody changes it.
+    /// Begins a transaction, which detects a copy of the database that was put in place while no replica ran. Otherwise
+    /// a restored kind would be served as if nothing had been lost until its next change.
     async fn find_loss_at_start(&mut self) {
         if let Err(fault) = self.begin_and_end().await {
             tracing::warn!(kind = T::Kind::KIND, %fault, "cannot tell whether the database has lost commits");
@@ -153,21 +153,21 @@ impl<T: Table> Writer<T> {
         }
     }
 
-    /// Another replica was heard of.
+    /// Handles a hint of another replica.
     async fn follow(&mut self) {
         let (heard, shown) = (*self.heard.borrow_and_update(), self.view.revision());
-        // What is heard of the own commits may lag behind. If there were none, the database may have lost some, also
-        // when it stands where it stood: others may have committed since.
+        // Hints of own commits may lag behind. Without own commits, the database may have lost some, also at an
+        // unchanged revision: other replicas may have committed since.
         let own = self.committed.is_some_and(|at| at.elapsed() <= HEARD);
         if heard > shown || !own {
             self.catch_up().await;
         } else if heard < shown {
-            // It is not said a second time.
+            // The hint will not be repeated.
             self.in_doubt = true;
         }
     }
 
-    /// Shows what the database has. It is tried again later when it cannot be read now.
+    /// Shows the database's state. A failure is retried later.
     async fn catch_up(&mut self) {
         let shown = self.shown();
         let caught_up = match within(PATIENCE, self.store.read_since(shown)).await {
@@ -185,7 +185,7 @@ impl<T: Table> Writer<T> {
         }
     }
 
-    /// Does nothing but what every transaction does first.
+    /// Does nothing beyond the first steps of every transaction.
     async fn begin_and_end(&mut self) -> Result<(), Fault> {
         let transaction = self.begin().await?;
         Ok(within(PATIENCE, transaction.commit()).await?)
@@ -220,7 +220,7 @@ impl<T: Table> Writer<T> {
         }
     }
 
-    /// Begins a transaction and shows what others committed before it, so that nothing is computed from an old state.
+    /// Begins a transaction and shows earlier commits of others, so that nothing is computed from an old state.
     async fn begin(&mut self) -> Result<Transaction<T>, Fault> {
         let mut tries = 0;
         loop {
@@ -238,7 +238,7 @@ impl<T: Table> Writer<T> {
         let mut transaction = within(PATIENCE, self.store.begin()).await?;
         let shown = self.shown();
         let since = match self.store.others() {
-            // Nobody else writes, so that there is something to look for only where the last end was not heard.
+            // An unshared database needs a check only after a transaction of unknown outcome.
             None if self.in_doubt => Some(within(PATIENCE, self.store.read_since(shown)).await?),
             Some(_) | None => within(PATIENCE, transaction.read_since(shown)).await?,
         };
@@ -250,7 +250,7 @@ impl<T: Table> Writer<T> {
             }
             self.show(since);
         }
-        // What was mended is shown before it is committed, and the transaction may still fail.
+        // The repaired state is shown before its commit, which may still fail.
         self.in_doubt = is_mended;
         Ok(transaction)
     }
@@ -266,7 +266,7 @@ impl<T: Table> Writer<T> {
         commands
     }
 
-    /// Runs the commands, each on what the ones before it left. Those after a very large change are postponed.
+    /// Runs the commands, each on the result of the earlier ones. Commands after a very large change are postponed.
     fn run_commands(
         &mut self,
         commands: Vec<Command<T::Kind>>,
@@ -294,7 +294,7 @@ impl<T: Table> Writer<T> {
         (changes, replies)
     }
 
-    /// Tells everybody who waits why nothing can be written now.
+    /// Refuses all waiting commands.
     fn refuse(&mut self, first: Command<T::Kind>, fault: &Fault) {
         tracing::warn!(kind = T::Kind::KIND, %fault, "a transaction was not begun");
         let commands = self.collect(first);
@@ -309,7 +309,7 @@ impl<T: Table> Writer<T> {
     ) -> Result<u64, Fault> {
         let from = self.view.revision();
         if changes.is_empty() {
-            // Also what only reads commits what it mended, which is shown by now.
+            // A transaction without changes commits repairs too, which are shown by now.
             let ended = within(PATIENCE, transaction.commit()).await;
             self.in_doubt |= ended.is_err();
             ended?;
@@ -325,7 +325,7 @@ impl<T: Table> Writer<T> {
         Ok(revision)
     }
 
-    /// Saves and commits, again and again where that helps. Gives the id of the commit.
+    /// Saves and commits, with retries where they can help. Returns the id of the commit.
     async fn make_durable(
         &mut self,
         mut transaction: Transaction<T>,
@@ -361,14 +361,14 @@ impl<T: Table> Writer<T> {
             if self.view.revision() != from {
                 return Err(Fault::unavailable(T::Kind::KIND, "another replica was faster"));
             }
-            // Between two transactions nobody is kept from taking a shard, and to take one writes nothing of the kind.
+            // Between two transactions a shard may change hands, which writes nothing of the kind.
             if check(&transaction, &fences.fences).await? != fences.held {
                 return Err(Fault::unavailable(T::Kind::KIND, "a lease went to another replica meanwhile"));
             }
         }
     }
 
-    /// Saves, again after what does not cost the lock.
+    /// Saves, with retries after errors that do not cost the lock.
     async fn save(
         &mut self,
         transaction: &mut Transaction<T>,
@@ -394,9 +394,9 @@ impl<T: Table> Writer<T> {
         }
     }
 
-    /// Finds out whether a transaction was committed of which no answer came.
+    /// Looks up whether a transaction without an answer was committed.
     async fn was_committed(&mut self, mark: &Mark, error: &DbErr) -> Result<bool, Fault> {
-        tracing::warn!(kind = T::Kind::KIND, %error, "no answer to a commit; looking what became of it");
+        tracing::warn!(kind = T::Kind::KIND, %error, "no answer to a commit, looking up its outcome");
         let deadline = Instant::now() + FIND_OUT;
         let mut tries = 0;
         while Instant::now() < deadline {
@@ -405,7 +405,7 @@ impl<T: Table> Writer<T> {
                 Ok(Fate::NotCommitted) => return Ok(false),
                 Ok(Fate::Unknown) => break,
                 Ok(Fate::Open) => {}
-                Err(error) => tracing::debug!(kind = T::Kind::KIND, %error, "cannot look yet"),
+                Err(error) => tracing::debug!(kind = T::Kind::KIND, %error, "cannot look it up yet"),
             }
             tries += 1;
             tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
@@ -415,7 +415,7 @@ impl<T: Table> Writer<T> {
         Err(Fault::unavailable("database", "it is not known whether the change was made"))
     }
 
-    /// What callers are told of an error of what they wrote, after which nothing is tried again.
+    /// The callers' fault after an error of their own write, which is not retried.
     fn gave_up(&self, error: DbErr) -> Fault {
         if database::is_in_trouble(&error) {
             self.health.refused(Work::Writes, &error);
@@ -423,7 +423,7 @@ impl<T: Table> Writer<T> {
         error.into()
     }
 
-    /// The same of an error of what comes before every write: whatever its kind, it is no fault of what would be written.
+    /// The callers' fault after an error before any write: whatever its kind, no write's content has caused it.
     fn cannot_begin(&self, error: DbErr) -> Fault {
         self.health.refused(Work::Writes, &error);
         error.into()
@@ -442,7 +442,7 @@ async fn check<T: Table>(transaction: &Transaction<T>, fences: &[Option<Fence>])
 
 async fn try_again<T: Table>(tries: u32, error: &DbErr) {
     metrics::counter!(RETRIES, "kind" => T::Kind::KIND).increment(1);
-    tracing::debug!(kind = T::Kind::KIND, %error, tries, "a transaction is tried again");
+    tracing::debug!(kind = T::Kind::KIND, %error, tries, "retrying a transaction");
     tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
 }
 

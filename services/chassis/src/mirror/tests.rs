@@ -27,7 +27,7 @@ impl Resource for Wait {
 static WATCHES: AtomicU64 = AtomicU64::new(0);
 
 impl Mirrored for Wait {
-    /// Its owner has changed it once more each time that it is watched.
+    /// The owner has changed the resource once more at each watch.
     async fn watch(_: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
         let revision = 1 + WATCHES.fetch_add(1, Ordering::SeqCst);
         assert_eq!(resume.revision, revision - 1, "it goes on where it was");

@@ -26,8 +26,8 @@ const REFUSED: &str = "reveille_connections_refused_total";
 /// How long nothing is accepted after a failure.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
-/// The connections that `listener` accepts, at most `most` at a time. Those beyond the limit are closed at once, so that
-/// their clients try again later instead of waiting for an answer that does not come.
+/// The connections that `listener` accepts, at most `most` at a time. Connections beyond the limit are closed at once,
+/// so that their clients retry later instead of waiting in vain.
 pub(super) fn accepted(
     mut listener: Listener,
     limits: &Limits,
@@ -49,8 +49,8 @@ pub(super) fn accepted(
     })
 }
 
-/// What was accepted, and after a failure a pause: a process without file descriptors would else ask for nothing but
-/// the next failure.
+/// Passes connections on, and pauses after a failure: a process without file descriptors would otherwise spin from one
+/// failure to the next.
 async fn unhurried(stream: io::Result<Accepted>) -> io::Result<Accepted> {
     if let Err(error) = &stream {
         tracing::warn!(%error, "cannot accept a connection");
@@ -59,7 +59,7 @@ async fn unhurried(stream: io::Result<Accepted>) -> io::Result<Accepted> {
     stream
 }
 
-/// A connection from which something is heard again and again, if only answers to pings.
+/// A connection that ends when its client is silent, without even answers to pings.
 pub(super) struct Connection {
     stream: Pin<Box<TimeoutStream<Accepted>>>,
     _place: OwnedSemaphorePermit,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leases {
-    /// Seconds after which the work of a replica that fell silent is somebody else's.
+    /// Seconds after which the work of a silent replica passes to another.
     pub ttl_seconds: f64,
     /// Seconds between two renewals.
     pub renewal_seconds: f64,
@@ -23,7 +23,7 @@ impl Default for Leases {
 }
 
 impl Leases {
-    /// Finds what cannot be kept to.
+    /// Checks that the periods are consistent.
     ///
     /// # Errors
     /// Names the keys that contradict one another.

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much each part that serves gRPC takes at the same time. What is more is refused at once with
-/// `RESOURCE_EXHAUSTED` and the time after which to try again; health is always told.
+/// Concurrent work that each part accepts over gRPC. Excess is refused at once with `RESOURCE_EXHAUSTED` and the time
+/// after which to try again; health checks are always answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Most connections. Further ones are closed.
     pub connections: u32,
-    /// Seconds after which a connection is closed from which nothing came, not even answers to pings.
+    /// Seconds of silence, without even answers to pings, after which a connection is closed.
     pub silence_seconds: u32,
     /// Most calls on behalf of nodes.
     pub reports: u32,
@@ -23,7 +23,7 @@ pub struct Limits {
     pub watches: u32,
     /// Most bytes that all streams of a process may hold for their clients; a quarter of its memory limit at most.
     pub stream_bytes: u64,
-    /// Seconds after which a stream is closed whose client takes nothing of what is there for it.
+    /// Seconds after which a stream is closed whose client does not read.
     pub stalled_seconds: u32,
     /// Most bytes of the messages that a part is receiving or working on; a quarter of its memory limit at most.
     pub body_bytes: u64,
@@ -36,10 +36,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Makes sure that everybody has a place.
+    /// Checks that every class has a place.
     ///
     /// # Errors
-    /// Names the limit that leaves nobody one.
+    /// Names the limit that leaves a class none.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (key, most) in [
             ("connections", self.connections),
@@ -54,7 +54,7 @@ impl Limits {
         }
         anyhow::ensure!(self.stream_bytes >= 1 << 20, "limits.stream_bytes: has to be 1048576 or more");
         anyhow::ensure!(self.body_bytes >= 1 << 20, "limits.body_bytes: has to be 1048576 or more");
-        // Otherwise those who answer every ping would be taken for silent.
+        // A shorter limit would close connections that answer every ping.
         anyhow::ensure!(self.silence_seconds >= 30, "limits.silence_seconds: has to be 30 or more");
         Ok(())
     }

@@ -35,9 +35,9 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// Seconds that calls under way get when the process is asked to stop.
     pub shutdown_grace_seconds: u32,
-    /// What is logged and how.
+    /// Filter and format of the log.
     pub log: Log,
-    /// How closely to follow BOS where it does harm to nobody but surprises.
+    /// How closely to follow BOS where a difference harms no client.
     pub compat: Compat,
     /// How much each part takes at the same time, over gRPC.
     pub limits: Limits,
@@ -45,8 +45,8 @@ pub struct Settings {
     pub component_registry: Owner,
     /// The session manager.
     pub session_manager: Owner,
-    /// The status evaluator. It keeps nothing: its database is only for several of them to share the work, and without
-    /// one each does all of it.
+    /// The status evaluator. It stores nothing: its database only serves to share the work among several replicas, and
+    /// without one each of them does all of it.
     pub status_evaluator: Owner,
     /// The power controller.
     pub power_controller: Owner,
@@ -56,17 +56,17 @@ pub struct Settings {
     pub gateway: Gateway,
     /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
     pub machine_file: PathBuf,
-    /// Where nodes, groups, roles, locks and architectures come from.
+    /// Source of nodes, groups, roles, locks and architectures.
     pub inventory: Inventory,
-    /// Who switches nodes on and off.
+    /// Power service of the nodes.
     pub power: Power,
-    /// Who tells a node what to boot.
+    /// Boot script service of the nodes.
     pub boot_parameters: BootParameters,
-    /// Who configures nodes.
+    /// Configuration service of the nodes.
     pub configuration: Configuration,
     /// Where images are.
     pub images: Images,
-    /// Who knows which nodes a tenant has.
+    /// Source of the tenants' nodes.
     pub tenants: Tenants,
     /// When sessions are over.
     pub sessions: Sessions,
@@ -78,7 +78,7 @@ pub struct Settings {
     pub simulator: Simulator,
 }
 
-/// What is logged and how.
+/// Filter and format of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
@@ -90,15 +90,15 @@ pub struct Log {
     pub format: LogFormat,
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Pretty on a terminal, JSON otherwise.
     Auto,
-    /// One coloured line per event, for people.
+    /// Coloured lines, for people.
     Pretty,
-    /// One JSON object per event, for machines.
+    /// JSON objects, one per line, for machines.
     Json,
 }
 
@@ -120,7 +120,7 @@ pub struct Sessions {
     pub complete_applied: bool,
 }
 
-/// The HTTP gateway. It keeps nothing, and anybody may call it.
+/// The HTTP gateway. It stores nothing and authenticates no caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
@@ -175,7 +175,7 @@ pub struct Simulator {
     pub url: String,
     /// Number of nodes, when no inventory file is given.
     pub nodes: u32,
-    /// Seed of delays and faults: the same seed gives the same run.
+    /// Seed of delays and faults: equal seeds give equal runs.
     pub seed: u64,
     /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay.
     pub speed: f64,
@@ -187,8 +187,8 @@ pub struct Simulator {
     pub groups: String,
     /// Power of the nodes at the start: `on` or `off`.
     pub initial_power: String,
-    /// Whether its power service is asked what becomes of a transition on each node, as a power control service is. If
-    /// not, power readings tell.
+    /// Whether its power service reports the result of a transition for each node, as a power control service does. If
+    /// not, results follow from power readings.
     pub results: bool,
 }
 
@@ -233,20 +233,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the settings: the defaults, then `file`, the environment and `overrides` as
-    /// [`Self::or_from`] does.
+    /// Reads the settings: the defaults, then `file`, the environment and `overrides` as [`Self::or_from`] does.
     ///
     /// # Errors
-    /// Names the file or variable, the key and what is wrong with it.
+    /// Names the file or variable, the key and the mistake.
     pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, SettingsError> {
         Self::default().or_from(Profile::default(), file, overrides)
     }
 
-    /// These settings where nothing else is said: by `profile`, then `file` if given, then the environment, then
+    /// Settings with these as defaults, overridden by `profile`, then `file` if given, then the environment, then
     /// `overrides` as key and value.
     ///
     /// # Errors
-    /// Names the file or variable, the key and what is wrong with it.
+    /// Names the file or variable, the key and the mistake.
     pub fn or_from(
         &self,
         profile: Profile,
@@ -279,8 +278,8 @@ impl Settings {
             || self.images.driver == ImagesDriver::Simulated
     }
 
-    /// The settings as a TOML file that gives the same settings, for people: what opens a database or a peer is left
-    /// out.
+    /// The settings as a TOML file that yields the same settings, for people: credentials of databases and peers are
+    /// left out.
     ///
     /// # Errors
     /// Never for settings that were loaded; the type of the error says so for others.
@@ -305,7 +304,7 @@ impl Settings {
             &mut shown.images.ims,
             &mut shown.tenants.tapms,
         ] {
-            // A user there is refused later, by whoever calls the peer.
+            // A user in the URL is refused later, by the caller of the peer.
             if peer.url.contains('@') {
                 peer.url = without_password(&peer.url);
             }
@@ -341,7 +340,7 @@ impl Gateway {
             // Slower than any network that a node boots over.
             least_rate: 1024,
             stall_seconds: 15,
-            // What one transaction of the registry takes, or is waiting while another is committed.
+            // One transaction of the registry, and the reports that wait for the next.
             reports: 1024,
             operators: 512,
             lists: 64,

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-/// Which drivers serve the concerns. A settings file says the rest: addresses, credentials, authorities.
+/// Drivers of all concerns at once. A settings file adds addresses, credentials and authorities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
     /// A fleet that lives in the process

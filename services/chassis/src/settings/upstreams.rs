@@ -7,17 +7,17 @@ use serde::{
     de::{Error, IntoDeserializer, value},
 };
 
-/// How one system with an HTTP API is called. Times are more than 0 and at most 86,400 s, counts at least 1; who
-/// calls the system refuses others when it starts.
+/// Calls of one system with an HTTP API. Times are more than 0 and at most 86,400 s, counts at least 1; the calling
+/// part checks this at its start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
     /// Base URL, with the prefix of its API; empty: none is configured.
     pub url: String,
-    /// Whether `url` may be `http://`, which shows everything to whoever is on the way.
+    /// Whether `url` may be `http://`, which exposes everything to the network.
     pub plain_http: bool,
-    /// PEM file with the certificate authorities to trust instead of the system's; empty: the system's. It is read
-    /// again when it changes.
+    /// PEM file with the certificate authorities to trust instead of the system's; empty: the system's. The file is
+    /// read again after a change.
     pub ca_file: PathBuf,
     /// Whether certificates are checked.
     pub verify_tls: bool,
@@ -28,11 +28,11 @@ pub struct Peer {
     pub credentials: String,
     /// Seconds that a connection may take, TLS included.
     pub connect_seconds: f64,
-    /// Seconds until an answer has to begin, for systems that no option of the BOS contract is about: tenants and
-    /// BMCs. For HSM, PCS, BSS, CFS, IMS and S3 the options `*_read_timeout` hold, whatever stands here.
+    /// Seconds until an answer has to begin, for systems without an option in the BOS contract: tenants and BMCs. For
+    /// HSM, PCS, BSS, CFS, IMS and S3 the options `*_read_timeout` hold, whatever this value.
     pub answer_seconds: f64,
-    /// Seconds that a call may take in all: waiting for others, a token, and the whole answer included. They are more
-    /// by as much as such an option is set to more than its default of 20 seconds.
+    /// Limit in seconds of a whole call, with waits for other calls, a token, and the whole answer. The limit grows by
+    /// as much as such an option exceeds its default of 20 seconds.
     pub total_seconds: f64,
     /// Most items, such as nodes, in one call, where the system takes many: PCS, BSS and CFS.
     pub batch_size: u32,
@@ -56,35 +56,35 @@ impl Peer {
             total_seconds: 60.0,
             batch_size,
             calls_in_flight: 16,
-            // Several times what the largest batch takes.
+            // Several times the answer about the largest batch.
             largest_answer: 16 << 20,
         }
     }
 }
 
-/// One of the words that `T` has. The error lists them, which that of the source of settings would not.
+/// Parses one of the words of `T`. The error lists them, unlike that of the configuration library.
 pub(super) fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(source: D) -> Result<T, D::Error> {
     let text = String::deserialize(source)?;
     let known: Result<T, value::Error> = T::deserialize(text.into_deserializer());
     known.map_err(D::Error::custom)
 }
 
-/// Where nodes, groups, roles, locks and architectures come from.
+/// Source of nodes, groups, roles, locks and architectures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
-    /// Who lists the hardware.
+    /// Source of the hardware inventory.
     #[serde(deserialize_with = "word")]
     pub driver: InventoryDriver,
-    /// Seconds between looks at the locks while nodes are being acted on.
+    /// Seconds between polls of the locks while nodes are being acted on.
     pub lock_poll_seconds: f64,
     /// The hardware state manager.
     pub hsm: Peer,
-    /// Notifications of changes, a hint to look at once.
+    /// Notifications of changes, each a hint to poll at once.
     pub notifications: Notifications,
 }
 
-/// Who lists the hardware.
+/// Sources of the hardware inventory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InventoryDriver {
@@ -108,31 +108,31 @@ pub struct Notifications {
     pub webhook_url: String,
 }
 
-/// Who switches nodes on and off.
+/// Power service of the nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
-    /// Who is asked.
+    /// Driver of the power service.
     #[serde(deserialize_with = "word")]
     pub driver: PowerDriver,
-    /// Seconds between looks at transitions that are under way, which are looked at in turn.
+    /// Seconds between polls of transitions under way, which take turns.
     pub follow_seconds: f64,
-    /// Seconds after which the power control service first looks at what became of a transition, and then again and again:
-    /// there is nothing new in between. It is polled so often once it was read back, `follow_seconds` after each of these
-    /// looks. 0: whenever `follow_seconds` and `poll_seconds` say.
+    /// Period in seconds in which the power control service itself checks its transitions: results show at no other
+    /// time. A transition is read back once, and then polled `follow_seconds` after each of these checks. 0: polled as
+    /// `follow_seconds` and `poll_seconds` say.
     pub confirm_seconds: f64,
-    /// Seconds between looks at the power of nodes that were acted on just now, and at most between looks at the same
-    /// transition. Six times as many at most where nothing has been done for long, or the upstream tells of changes.
+    /// Seconds between polls of the power of nodes that were acted on just now, and at most between polls of the same
+    /// transition. At most six times as many where nothing has been done for long, or the upstream sends notifications.
     pub poll_seconds: f64,
     /// Seconds in which a BMC that is driven directly has to show the effect of an action.
     pub effect_seconds: f64,
     /// The power control service.
     pub pcs: Peer,
-    /// What holds for every BMC of the machine file; its `url` is not used.
+    /// Call settings of every BMC of the machine file; its `url` is not used.
     pub redfish: Peer,
 }
 
-/// Who is asked to switch nodes on and off.
+/// Drivers of the power service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PowerDriver {
@@ -144,11 +144,11 @@ pub enum PowerDriver {
     Redfish,
 }
 
-/// Who tells a node what to boot.
+/// Boot script service of the nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootParameters {
-    /// Who serves boot scripts.
+    /// Driver of the boot script service.
     #[serde(deserialize_with = "word")]
     pub driver: BootParametersDriver,
     /// The boot script service.
@@ -157,7 +157,7 @@ pub struct BootParameters {
     pub built_in: BootScripts,
 }
 
-/// Who serves boot scripts.
+/// Drivers of the boot script service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BootParametersDriver {
@@ -165,7 +165,7 @@ pub enum BootParametersDriver {
     Simulated,
     /// The boot script service.
     Bss,
-    /// The gateway, so that a site needs nobody else.
+    /// The gateway, so that a site needs no other system.
     BuiltIn,
 }
 
@@ -173,27 +173,27 @@ pub enum BootParametersDriver {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootScripts {
-    /// Where nodes fetch what is named `s3://BUCKET/KEY`: the base to which `/BUCKET/KEY` is added.
+    /// Base URL of artifacts named `s3://BUCKET/KEY`, to which `/BUCKET/KEY` is added.
     pub artifact_url: String,
     /// Where nodes reach the gateway, for asking again; empty: the gateway's `url`.
     pub script_url: String,
 }
 
-/// Who configures nodes.
+/// Configuration service of the nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Who is asked.
+    /// Driver of the configuration service.
     #[serde(deserialize_with = "word")]
     pub driver: ConfigurationDriver,
-    /// Seconds between looks for changes of nodes that are being configured; more where a look takes long, or nothing
-    /// happens for long.
+    /// Seconds between polls of nodes that are being configured; more where a poll takes long, or nothing changes for
+    /// long.
     pub poll_seconds: f64,
     /// The configuration framework service.
     pub cfs: Peer,
 }
 
-/// Who is asked to configure nodes.
+/// Drivers of the configuration service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigurationDriver {
@@ -201,7 +201,7 @@ pub enum ConfigurationDriver {
     Simulated,
     /// The configuration framework service, v3.
     Cfs,
-    /// Nobody: nodes are configured as soon as they have booted.
+    /// No service: nodes count as configured as soon as they have booted.
     None,
 }
 
@@ -209,10 +209,10 @@ pub enum ConfigurationDriver {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {
-    /// Who stores manifests and boot parameters.
+    /// Store of manifests and boot parameters.
     #[serde(deserialize_with = "word")]
     pub driver: ImagesDriver,
-    /// Who knows the architecture of images and projects their root file systems.
+    /// Catalogue of images: their architecture, and the projection of their root file systems.
     #[serde(deserialize_with = "word")]
     pub catalogue: CatalogueDriver,
     /// Directory that holds `BUCKET/KEY` for each `s3://BUCKET/KEY`, for the driver `file`.
@@ -225,7 +225,7 @@ pub struct Images {
     pub ims: Peer,
 }
 
-/// Who stores manifests and boot parameters.
+/// Stores of manifests and boot parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImagesDriver {
@@ -237,32 +237,32 @@ pub enum ImagesDriver {
     File,
 }
 
-/// Who knows about images beyond their files.
+/// Catalogues of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatalogueDriver {
-    /// Nobody.
+    /// No catalogue.
     None,
     /// The image management service, v3.
     Ims,
 }
 
-/// Who knows which nodes a tenant has.
+/// Source of the tenants' nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenants {
-    /// Who is asked.
+    /// Driver of the tenant service.
     #[serde(deserialize_with = "word")]
     pub driver: TenantsDriver,
     /// The tenant and partition management service.
     pub tapms: Peer,
 }
 
-/// Who is asked about tenants.
+/// Drivers of the tenant service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TenantsDriver {
-    /// Nobody: every tenant may use every node.
+    /// No service: every tenant may use every node.
     None,
     /// The tenant and partition management service.
     Tapms,
@@ -273,7 +273,7 @@ impl Default for Inventory {
         Self {
             driver: InventoryDriver::Simulated,
             lock_poll_seconds: 10.0,
-            // It lists the whole machine in one answer.
+            // HSM lists the whole machine in one answer.
             hsm: Peer { largest_answer: 64 << 20, ..Peer::of(2500) },
             notifications: Notifications {
                 subscribe: false,
@@ -291,7 +291,7 @@ impl Default for Power {
             follow_seconds: 1.0,
             confirm_seconds: 15.0,
             poll_seconds: 5.0,
-            // What the power control service is given for the same.
+            // The deadline that the power control service gets for the same step.
             effect_seconds: 60.0,
             pcs: Peer::of(2500),
             redfish: Peer { calls_in_flight: 64, largest_answer: 4 << 20, ..Peer::of(1) },
@@ -334,7 +334,7 @@ impl Default for Images {
 
 impl Default for Tenants {
     fn default() -> Self {
-        // One document, and people wait for it: better told soon that it is not to be had.
+        // A single document that people wait for: an early error is better than a late answer.
         let tapms = Peer { answer_seconds: 10.0, total_seconds: 10.0, ..Peer::of(1) };
         Self { driver: TenantsDriver::None, tapms }
     }
