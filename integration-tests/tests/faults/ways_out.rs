@@ -36,7 +36,6 @@ fn every_outgoing_connection_is_listed() {
         services/upstream/src/base.rs
         services/upstream/src/client.rs
         services/upstream/src/exchange.rs
-        services/upstream/src/keyring.rs
         services/upstream/src/late_check.rs
         services/upstream/src/wire.rs
     "#]]
