@@ -245,6 +245,8 @@ struct Follower<R> {
     live: bool,
     /// When something began by the owner's clock and by ours, where those do not agree.
     began: HashMap<Box<str>, (Timestamp, Timestamp)>,
+    /// Number of times that the watch broke since it was live.
+    breaks: u32,
 }
 
 impl<R: Mirrored> Follower<R> {
@@ -259,6 +261,7 @@ impl<R: Mirrored> Follower<R> {
             visible: None,
             live: false,
             began: HashMap::new(),
+            breaks: 0,
         }
     }
 
@@ -268,16 +271,27 @@ impl<R: Mirrored> Follower<R> {
             let before = self.resume;
             let Err(status) = self.follow_once().await else { continue };
             *self.mirror.shared.pulse.lock() = None;
+            let fault = Fault::from(status);
             // Not by the code alone: the transport has the same one for a message that is too large, and to start
             // over would bring that message again at once.
-            if matches!(Fault::from(status.clone()), Fault::ResumeExpired(_)) {
+            if matches!(fault, Fault::ResumeExpired(_)) {
                 self.start_over();
                 continue;
             }
-            let revision = self.resume.revision;
-            failures = if revision > before.revision { 1 } else { failures + 1 };
-            tracing::warn!(kind = R::KIND, revision, failures, %status, "watch broke, resuming");
+            failures = if self.resume.revision > before.revision { 1 } else { failures + 1 };
+            self.note_break(&fault);
             tokio::time::sleep(pause::after(failures)).await;
+        }
+    }
+
+    /// Logs an outage of the watch when it begins. Its end is logged once the watch is live again.
+    fn note_break(&mut self, fault: &Fault) {
+        self.breaks = self.breaks.saturating_add(1);
+        let revision = self.resume.revision;
+        if self.breaks == 1 {
+            tracing::warn!(kind = R::KIND, revision, %fault, "watch broke, resuming");
+        } else {
+            tracing::debug!(kind = R::KIND, revision, %fault, "watch is still broken");
         }
     }
 
@@ -311,13 +325,17 @@ impl<R: Mirrored> Follower<R> {
 
     /// Notes that the watch, last `seen` before, continues. False after a sleep of the process: an unknown number of
     /// reports is still in flight.
-    fn goes_on(&self, seen: &mut Option<Instant>) -> bool {
+    fn goes_on(&mut self, seen: &mut Option<Instant>) -> bool {
         let now = Instant::now();
         if seen.replace(now).is_some_and(|seen| now.duration_since(seen) >= LAPSE) {
             return false;
         }
         let was_current = self.mirror.is_current();
         *self.mirror.shared.pulse.lock() = Some(now);
+        let breaks = std::mem::take(&mut self.breaks);
+        if breaks > 0 {
+            tracing::info!(kind = R::KIND, breaks, "watch resumed");
+        }
         if !was_current {
             self.mirror.shared.resumed.lock().iter().for_each(|listener| listener());
         }
