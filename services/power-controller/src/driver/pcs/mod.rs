@@ -246,7 +246,7 @@ impl Pcs {
             Ok(other) => {
                 let other = if is_id(&other.id) { other.id } else { "another".to_owned() };
                 Err(Failure::Ambiguous(format!(
-                    "PCS was asked about transition {id} and answered about {other}"
+                    "PCS, which answered about transition {other} in place of {id}"
                 )))
             }
             Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => {
