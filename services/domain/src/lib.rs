@@ -1,10 +1,10 @@
 //! Every rule of Reveille, as functions of values.
 //!
-//! This crate decides and nothing else: it reads no clock, opens no file or socket, knows no database, no
-//! wire format and no task. Whatever a rule needs to know comes in as an argument, the time included, and
-//! a rule answers for every input: what is not known is an observation, not an error.
+//! This crate decides and nothing else: it reads no clock, opens no file or socket, knows no database, no wire format
+//! and no task. A rule takes everything that it needs as an argument, the time included, and answers for every input:
+//! missing knowledge is an observation, not an error.
 //!
-//! - `core`: what every capability needs. It knows nothing of the other folders.
+//! - `core`: values and rules that every capability needs. `core` knows nothing of the other folders.
 //! - `boot`: machines that boot.
 //!
 //! Where a rule follows the Boot Orchestration Service, its documentation names the section of the BOS

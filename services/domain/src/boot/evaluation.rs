@@ -1,9 +1,9 @@
-//! Where a component stands, judged from its record and from what the upstreams said about it
-//! (BOS reference 5.3, with the faults of BUG-11 and BUG-32 mended).
+//! Judges where a component stands by its record and by the readings of the upstreams (BOS reference 5.3, with the
+//! faults of BUG-11 and BUG-32 mended).
 //!
-//! What is not known never decides anything: without a reading of the current generation a component stays
-//! where it is. A node that an upstream left out of its answer is held until it is seen again; it keeps its
-//! phase and stays enabled.
+//! Missing knowledge never decides anything: without a reading of the current generation a component stays where it is.
+//! A node that an upstream left out of its answer is held until the upstream lists it again; the node keeps its phase
+//! and stays enabled.
 
 use crate::{
     boot::{
@@ -39,75 +39,78 @@ pub const ERROR_POWER_MISSING: &str = "Component information was not returned by
 pub const ERROR_CONFIGURATION_MISSING: &str = "Component information was not returned by cfs";
 /// The configuration upstream gave up on the node.
 pub const ERROR_CONFIGURATION_FAILED: &str = "cfs configuration failed";
-/// The configuration upstream used a word that is not known; the word follows.
+/// The configuration upstream used an unknown word; the word follows.
 pub const ERROR_CONFIGURATION_UNKNOWN: &str =
     "cfs is not reporting a valid configuration status for this component: ";
-/// The power upstream knows the node but not its power state, and did not say why.
+/// The power upstream knows the node but not its power state, and gave no reason.
 pub const ERROR_POWER_UNDEFINED: &str = "the power state of the component is undefined";
 /// The inventory locks the node, so its power is left alone.
 pub const ERROR_LOCKED: &str =
     "the inventory locks the node against power operations; it goes on once the node is unlocked";
-/// How every text begins that says why the configuration upstream does not take a configuration; its words follow.
+/// Beginning of every text about a configuration that the configuration upstream does not take; the upstream's words
+/// follow.
 pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS information: ";
-/// A boot that began in an earlier generation is awaited. Its report may be among commits that the database has lost, and
-/// a node reports a boot once.
+/// A boot that began in an earlier generation is awaited. Its report may be among commits that the database has lost,
+/// and a node reports a boot once.
 pub const ERROR_REPORT_AWAITED: &str = "waiting for the node to report the boot that its last action began; the \
      report may have been lost, so the wait ends max_boot_wait_time after that action";
-/// Every attempt was used up and nothing upstream said what is wrong.
+/// Every attempt was used up and no upstream gave a reason.
 pub const ERROR_RETRIES_EXHAUSTED: &str =
     "the retry limit was reached and no service gave a reason for the failure";
 /// [`ERROR_RETRIES_EXHAUSTED`] in the words of BOS.
 const BOS_RETRIES_EXHAUSTED: &str =
     "The retry limit has been hit for this component, but no services have reported specific errors";
-/// The beginning of the text of BOS about a power-on that the power upstream refused; its words follow.
+/// Beginning of BOS's text about a power-on that the power upstream refused; the upstream's words follow.
 const BOS_POWER_ON_REFUSED: &str = "Error encountered calling CAPMC to power on: ";
 
-/// Everything that is known about a node besides its record.
+/// Evidence about a node besides its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// Power.
+    /// Observed power.
     pub power: PowerObservation,
     /// Power actions of the generation that had begun when the power was requested.
     pub begun_actions: u32,
-    /// Configuration.
+    /// Observed configuration.
     pub configuration: ConfigurationObservation,
-    /// Trouble of the peer that is to tell the power, with the beginning of its outage and its last error; `None`: power is
-    /// known, or was only just asked for.
+    /// Trouble of the peer that reports the power, with the beginning of its outage and its last error; `None`: power
+    /// is known, or was only just requested.
     pub power_trouble: Option<Trouble>,
-    /// The same for the configuration; while it is known and another one is wanted, why that could not be set.
+    /// Trouble of the peer that reports the configuration; while another configuration is known than the wanted one,
+    /// the reason why the wanted one could not be set.
     pub configuration_trouble: Option<Trouble>,
 }
 
 impl Evidence {
-    /// Returns whether the power was requested after the last action had begun. Before that, no reading tells that the
-    /// action had no effect.
+    /// Returns whether the power was requested after the last action had begun. An earlier reading does not show that
+    /// the action had no effect.
     fn is_after_last_action(&self, component: &Component) -> bool {
         component.last_action_failed() || self.begun_actions >= component.begun_actions()
     }
 }
 
-/// Where a component stands, why, and until when that holds while nothing else changes.
+/// Position of a component with its reason, and the time until which it holds while nothing else changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What is to be done.
+    /// Phase of the component from now on.
     pub phase: Phase,
-    /// Word that stands in for the computed status; empty: none.
+    /// Word that replaces the computed status; empty: none.
     pub status_override: String,
-    /// Finished or failed: stop acting on the component.
+    /// Whether the component is finished or failed, so that no service acts on it any more.
     pub settled: bool,
-    /// The last action is known not to have had its effect.
+    /// Whether the last action is known not to have had its effect.
     pub action_failed: bool,
     /// Change of the error that the component shows.
     pub error: ErrorChange,
-    /// The rule that decided.
+    /// Rule that decided.
     pub reason: Reason,
     /// First moment at which the same evidence leads to another decision; `None`: never.
     pub until: Option<Timestamp>,
 }
 
 impl Decision {
-    /// The decision about `component` as BOS makes and words it where it is followed strictly: a node that an upstream
-    /// left out is given up, on hold, and nothing but a person looks at it again (BOS reference 12, BUG-32).
+    /// Returns the decision about `component` as BOS makes and words it, where BOS is followed strictly: a node that an
+    /// upstream left out is given up, on hold, and stays so until an operator or a session enables it (BOS reference
+    /// 12, BUG-32).
     #[must_use]
     pub fn followed(self, component: &Component, compatibility: Compatibility) -> Self {
         if !compatibility.strict_bos {
@@ -117,7 +120,7 @@ impl Decision {
         Self { settled: self.settled || self.reason.is_held(), error, ..self }
     }
 
-    /// The error in the words of BOS, where BOS has words of its own (BOS reference, appendix A.3).
+    /// Returns the error in the words of BOS, where BOS has words of its own (BOS reference, appendix A.3).
     fn bos_error(&self, component: &Component) -> Option<Trouble> {
         let trouble = self.error.trouble()?;
         if trouble.kind() == TroubleKind::Exhausted {
@@ -131,8 +134,8 @@ impl Decision {
         refused.then(|| Trouble::own(trouble.kind(), &text))
     }
 
-    /// The report to the registry about `component`, on which the decision was made with what `decided_by` says;
-    /// `None`: its record says all of it.
+    /// Returns the report to the registry about `component`, decided with the rules and options of `decided_by`;
+    /// `None`: the record already says all of it.
     pub fn report(&self, component: &Component, decided_by: DecisionVersion) -> Option<StatusReport> {
         let report = StatusReport {
             id: component.id.clone(),
@@ -150,8 +153,8 @@ impl Decision {
 
 /// Decides where `component` stands.
 ///
-/// Power is looked at first and configuration only where the answer depends on it, except that a node that
-/// the configuration upstream left out is always held. A component that is not enabled is left alone.
+/// Power is judged first, and configuration only where the answer depends on it, except that a node that the
+/// configuration upstream left out is always held. A component that is not enabled is left alone.
 pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     let mut decision = rows::judge(component, evidence, options, now);
     if decision.reason.is_waiting() {
@@ -168,7 +171,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     give_up_when_exhausted(&mut decision, component, evidence, options, now);
     hold_when_turned_too_often(&mut decision, component, options);
     if decision.reason.is_success() && !options.disable_components_on_completion {
-        // It stays enabled, and whatever it does from now on is judged again.
+        // The component stays enabled, and its next state is judged again.
         decision.settled = false;
     }
     decision
@@ -184,10 +187,10 @@ fn fail(decision: &mut Decision, reason: Reason) {
 
 /// Chooses the error text of a decision that has none of its own.
 ///
-/// While the power is being changed, what an upstream refused is shown: the preparation of the coming
-/// power-on, else the last power action. Once an action has begun and was not refused, older texts go, as
-/// BOS clears them when it acts. A text of our own about missing evidence goes as soon as the evidence is
-/// there. Every other text stays, so a finished node still shows what was wrong on the way.
+/// While the power is being changed, the refusal of an upstream is shown: that of the preparation for the coming
+/// power-on, else that of the last power action. Once an action has begun and was not refused, older texts are cleared,
+/// as BOS clears them when it acts. A text of Reveille about missing evidence is cleared once the evidence is there.
+/// Every other text stays, so a finished node still shows its past trouble.
 fn show_trouble(decision: &mut Decision, component: &Component) {
     if decision.error != ErrorChange::Keep {
         return;
@@ -237,7 +240,7 @@ fn held_by_lock() -> ErrorChange {
     ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_LOCKED))
 }
 
-/// Why the coming power-on is not prepared: this attempt could not be, or the one before was refused.
+/// Returns the trouble of the coming power-on: its preparation failed, or the attempt before was refused.
 fn preparation_trouble(component: &Component) -> Option<&Trouble> {
     let spent = component.attempts(Action::PoweringOn);
     let preparation = component.preparation_of(spent + 1).or(component.preparation_of(spent))?;
@@ -246,8 +249,8 @@ fn preparation_trouble(component: &Component) -> Option<&Trouble> {
 
 /// Fails a component that waits for an action of which no attempt is left (BOS reference 5.15).
 ///
-/// BOS finds this out when it is about to act; here it belongs to the decision, so a component never waits
-/// for an action that will not come.
+/// BOS finds this out when it is about to act; here the decision finds it, so a component never waits for an action
+/// that will not come.
 fn give_up_when_exhausted(
     decision: &mut Decision,
     component: &Component,
@@ -294,11 +297,11 @@ fn give_up_when_exhausted(
 enum LastForce {
     /// An attempt is left, or the last one waits for its upstream.
     NotYet,
-    /// The last one has its time.
+    /// The last attempt still has time.
     Pending { until: Timestamp },
-    /// Its time is over, and the power was not read since.
+    /// The time of the last attempt is over, and the power was not read since.
     Unread,
-    /// Its time is over, and the power was read since.
+    /// The time of the last attempt is over, and the power was read since.
     InVain,
 }
 
@@ -314,8 +317,8 @@ fn last_force(component: &Component, evidence: &Evidence, options: &Options, now
     }
 }
 
-/// Holds a component whose power would be turned once more than one wish can explain. It stays enabled, and goes on when
-/// an operator or a session says anew what is wanted.
+/// Holds a component whose power would be turned once more than one wish can explain. The component stays enabled, and
+/// goes on when an operator or a session sets its wish again.
 fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, options: &Options) {
     let coming = match progress(decision, component) {
         ComponentProgress::PowerOnPending => Action::PoweringOn,

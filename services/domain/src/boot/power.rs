@@ -1,4 +1,4 @@
-//! When to act on the power of a node (BOS reference 5.5 to 5.7, 5.15).
+//! Decisions about actions on the power of a node (BOS reference 5.5 to 5.7, 5.15).
 
 use std::time::Duration;
 
@@ -19,37 +19,37 @@ mod reading;
 pub(crate) use reading::off_is_doubted_until;
 pub use reading::{PowerObservation, PowerReading, Shown, is_newer, is_outdated};
 
-/// What to do about the power of a component now. Whether an earlier action is still unresolved is not part
-/// of the record: the caller looks at its own transitions before it acts.
+/// Decision about the power of a component now. An unresolved earlier action is not part of the record: the caller
+/// checks its own transitions before it acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerDecision {
     /// Begin this attempt.
     Act {
-        /// One of the three powering actions.
+        /// Powering on, off gracefully, or off forcefully.
         action: Action,
-        /// Which attempt it is in this generation, counted from 1.
+        /// Number of the attempt in this generation, counted from 1.
         attempt: u32,
     },
-    /// Decide again then: the last power-off still has time to work.
+    /// Decide again at `until`: the last action still has time to work, or the pause after a refusal runs.
     Wait {
         /// First moment at which the decision differs.
         until: Timestamp,
     },
-    /// Leave it alone until the record changes.
+    /// Leave the power alone until the record changes.
     Nothing {
-        /// Why.
+        /// Reason for it.
         reason: PowerIdle,
     },
 }
 
-/// Why nothing is done about the power of a component.
+/// Reason to leave the power of a component alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PowerIdle {
     /// The component is not enabled.
     NotEnabled,
     /// An override such as `on_hold` or `failed` stands in the way.
     Overridden,
-    /// Nothing about its power is wanted, or it was done.
+    /// No action on the power is wanted, or the wanted one was done.
     NotWanted,
     /// Boot data and configuration of the coming power-on are not in place yet.
     NotPrepared,
@@ -57,7 +57,7 @@ pub enum PowerIdle {
     PreparationFailed,
     /// No attempt is left.
     Exhausted,
-    /// An action is due, and its power is not known or not what the action would change.
+    /// An action is due, but the power of the node is unknown or already as the action would make it.
     AwaitingPower,
     /// The inventory locks the node against power operations.
     Locked,
@@ -67,12 +67,12 @@ pub enum PowerIdle {
     TurnedTooOften,
 }
 
-/// Pause before a power-on that follows one which was refused or failed, for each attempt that was made. What
-/// stood in the way, such as somebody else's reservation, needs a while to go.
+/// Pause before an action is repeated that was refused or failed, for each attempt that was made. An obstacle such as a
+/// reservation by another client needs a while to pass.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
-/// Decides whether an action on the power of `component` is due. `power` is what is known about it in its
-/// generation: what is not known is never acted on.
+/// Decides whether an action on the power of `component` is due. `power` is the observation of the component in its
+/// generation; unknown power is never acted on.
 pub fn decide(
     component: &Component,
     power: &PowerObservation,
@@ -89,8 +89,8 @@ pub fn decide(
     }
 }
 
-/// Whether `action` would change the power of a node of which `power` is known. Nothing that is not known
-/// can be changed on purpose.
+/// Returns whether `action` would change the power of a node with the observed `power`. Unknown power cannot be changed
+/// on purpose.
 pub fn would_change(action: Action, power: &PowerObservation) -> bool {
     match action {
         Action::PoweringOn => *power == PowerObservation::Off,
@@ -101,59 +101,59 @@ pub fn would_change(action: Action, power: &PowerObservation) -> bool {
     }
 }
 
-/// Whether an action may still change the power of a node. While it may, a reading says nothing to a newer
+/// Expectation that an action still changes the power of a node. While it may, a reading says nothing to a newer
 /// generation: "off" is no evidence for "off as wanted" when a power-on is still on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// The power is as it will be: the effect has come, or its time has passed.
+    /// The effect has arrived, or its time has passed.
     Settled,
-    /// The effect may still come.
+    /// The effect may still arrive.
     Pending {
-        /// First moment at which it is not waited for any longer; `None`: the time does not run yet.
+        /// First moment at which the effect is no longer awaited; `None`: the time does not run yet.
         until: Option<Timestamp>,
     },
 }
 
-/// How far the upstream is with an action on a node.
+/// Progress of the upstream with an action on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// It may take it at any time, or is working on it.
+    /// The upstream may take the action at any time, or works on it.
     Open,
-    /// It took it then, and tells no more of it.
+    /// The upstream took the action at this time, and reports nothing more.
     Taken(Timestamp),
-    /// It was done with it then, and did not tell what became of the node.
+    /// The upstream was done with the action at this time, and did not report the power of the node.
     Ended(Timestamp),
 }
 
-/// How long hardware may take to do what it was told at once. What an upstream was done with and did not show by
-/// then does not come any more.
+/// Time that hardware may take to react to a command. An effect that the upstream did not show by then does not arrive
+/// any more.
 const REACTION: Duration = Duration::from_secs(10);
 
-/// Who made a call of which no answer is on record.
+/// Origin of a call that has no answer on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// This process, which saw the call end, or an earlier one that is over.
+    /// A caller that no longer waits: this process, which saw the call end, or an earlier process that is over.
     Gone,
     /// Another replica, or this one before it lost its lease: until the work was handed over it may have begun the
     /// call, and may still be waiting for the answer.
     Elsewhere,
 }
 
-/// How long a call may still take effect in the upstream after its caller left it. A call is handled within
+/// Time for which a call may still take effect in the upstream after its caller left it. A call is handled within
 /// milliseconds of its arrival, and one that is still on its way by then was lost with its connection.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long to wait before the upstream is looked at again for a call that it did not show; `None`: it did not arrive
-/// and may be made again. The call is `in_doubt` since its caller left it, or since the work of the `caller` was handed
-/// over; no caller waits longer than `longest_call` for an answer.
+/// Time until the upstream is polled again for a call that it did not show; `None`: the call did not arrive and may be
+/// made again. The call is `in_doubt` since its caller left it, or since the work of the `caller` was handed over; no
+/// caller waits longer than `longest_call` for an answer.
 ///
-/// What shows up at all mostly does so at once, so that the first look comes early also when the last comes late.
+/// A call that shows up at all mostly does so at once, so the first poll is early even when the last one is late.
 pub fn next_look(caller: Caller, longest_call: Duration, in_doubt: Duration) -> Option<Duration> {
     let last = last_look(caller, longest_call);
     [QUIET, last].into_iter().find(|look| in_doubt < *look).map(|look| look - in_doubt)
 }
 
-/// How long after its caller left it, or its work was handed over, a call may still take effect.
+/// Time for which a call may still take effect after its caller left it, or after the work was handed over.
 pub fn last_look(caller: Caller, longest_call: Duration) -> Duration {
     match caller {
         Caller::Gone => QUIET,
@@ -161,9 +161,9 @@ pub fn last_look(caller: Caller, longest_call: Duration) -> Duration {
     }
 }
 
-/// Judges by the newest reading whether `action` may still have its effect. It has the time that the options
-/// give it (BOS reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`); when the upstream is done
-/// with it, only an operating system that was asked to shut down still may take as long.
+/// Judges by the newest reading whether `action` may still have its effect. The action has the time of the options (BOS
+/// reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`); when the upstream is done with it, only an
+/// operating system that was asked to shut down still may take as long.
 pub fn outlook(
     action: Action,
     course: Course,
@@ -191,17 +191,18 @@ pub fn outlook(
     Outlook::Pending { until }
 }
 
-/// How far an attempt came that the upstream began and ended without the effect.
+/// Progress of an attempt that the upstream began and ended without the effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The node was not asked, as far as is known: its BMC refused, failed or was not there.
+    /// The request did not reach the node, as far as is known: its BMC refused, failed or was not there.
     Bmc,
-    /// The node was asked, and did not follow in its time.
+    /// The request reached the node, which did not follow in its time.
     Node,
 }
 
-/// Whether an attempt has failed that the upstream ended without the effect. A node that was asked to shut down may still
-/// do so: its attempt is over when its time is, and then it is forced off. One that was not asked is asked again.
+/// Returns whether an attempt has failed that the upstream ended without the effect. A node that was asked to shut down
+/// may still do so: its attempt is over when its time is, and then the node is forced off. A node that was not asked is
+/// asked again.
 pub fn has_failed(action: Action, reach: Reach) -> bool {
     match reach {
         Reach::Bmc => true,
@@ -209,25 +210,25 @@ pub fn has_failed(action: Action, reach: Reach) -> bool {
     }
 }
 
-/// How long the upstream works on a node before it gives it up (BOS reference 6.3, `taskDeadlineMinutes`).
+/// Time that the upstream works on a node before it gives the node up (BOS reference 6.3, `taskDeadlineMinutes`).
 pub const TASK_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How much longer than its nodes a transition may take. Power services confirm in steps of 15 seconds, and
-/// prepare and clean up before and after.
+/// Time that a transition may take beyond that of its nodes. Power services confirm in steps of 15 seconds, and prepare
+/// and clean up before and after.
 const FOLLOW_MARGIN: Duration = Duration::from_secs(30);
 
-/// Whether a transition has outlasted the time that it was given, and is to be withdrawn upstream. It had `task_deadline`
-/// per node from `sent_at`. A withdrawn transition is still open: only the upstream ends it.
+/// Returns whether a transition has outlasted its time, and is to be withdrawn upstream. The transition had
+/// `task_deadline` per node from `sent_at`. A withdrawn transition is still open: only the upstream ends it.
 pub fn outlasts(sent_at: Timestamp, task_deadline: Duration, now: Timestamp) -> bool {
     now.since(sent_at) >= task_deadline.saturating_add(FOLLOW_MARGIN)
 }
 
-/// How long after the upstream was asked to end a transition it is asked once more, if it still works on it: a worker of
-/// its that has died may have taken the signal with it.
+/// Time after which the upstream is asked once more to end a transition that it still works on: a worker of the
+/// upstream that has died may have taken the signal with it.
 pub const WITHDRAW_AGAIN: Duration = Duration::from_secs(60);
 
-/// First moment at which the last action is older than the options give it for its effect; `None`: there is none that
-/// changes the power, or it is older at any time.
+/// First moment at which the last action is older than the options allow for its effect; `None`: no action changes the
+/// power, or the last one is older at any time.
 pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp> {
     let wait = match component.last_action()? {
         Action::PoweringOn => options.power_on_wait(),
@@ -239,7 +240,7 @@ pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp>
     component.last_action_wait_ends(wait)
 }
 
-/// What is due by the record alone.
+/// Action that is due by the record alone.
 fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     if !component.is_enabled() {
         return nothing(PowerIdle::NotEnabled);
@@ -278,7 +279,7 @@ fn power_on(component: &Component, options: &Options, now: Timestamp) -> PowerDe
     }
 }
 
-/// The next attempt at `action`, after a pause where the upstream refused the last one or failed at it.
+/// Next attempt at `action`, after a pause where the upstream refused the last one or failed at it.
 fn again(component: &Component, action: Action, options: &Options, now: Timestamp) -> PowerDecision {
     match (attempt(component, action, options), retry_at(component, action, options)) {
         (PowerDecision::Act { .. }, Some(until)) if now < until => PowerDecision::Wait { until },
@@ -286,8 +287,8 @@ fn again(component: &Component, action: Action, options: &Options, now: Timestam
     }
 }
 
-/// When `action` may be tried again after an attempt that the upstream refused or that failed there; `None`: at once. An
-/// attempt that only had no effect in its time has been waited for already.
+/// Time at which `action` may be repeated after an attempt that the upstream refused or that failed there; `None`: at
+/// once. An attempt that only had no effect in its time has been waited for already.
 fn retry_at(component: &Component, action: Action, options: &Options) -> Option<Timestamp> {
     if component.power_trouble.is_none() || component.last_action() != Some(action) {
         return None;
@@ -297,9 +298,9 @@ fn retry_at(component: &Component, action: Action, options: &Options) -> Option<
     Some(component.last_action_at()?.plus(pause.min(wait)))
 }
 
-/// A power-off that has had its time without effect is forced, again and again. One that nobody asked for since the
-/// node was as wanted belongs to the past: a node that runs again is asked first, where BOS cuts it off. So is one that
-/// was not asked, because the upstream refused to or [failed](has_failed) at it.
+/// Decides about a power-off that had its time without effect: it is forced, again and again. A power-off from before
+/// the node was as wanted belongs to the past, so a running node is asked first, where BOS cuts it off. A node is also
+/// asked first if the upstream refused to ask it or [failed](has_failed) at it.
 fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
     let asked =
         [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| component.attempts(one));
@@ -318,7 +319,7 @@ fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerD
     }
 }
 
-/// The next attempt at `action`, if one is left.
+/// Next attempt at `action`, if one is left.
 fn attempt(component: &Component, action: Action, options: &Options) -> PowerDecision {
     let done = component.attempts(action);
     if done >= component.retry_limit(options) {

@@ -1,7 +1,7 @@
 //! Shares of memory and of file descriptors that a part of the mesh gives to its clients.
 
 /// File descriptors that a process keeps for itself, whatever its limit: databases, connections to other parts and to
-/// upstreams, logs, and connections that are only told that there are too many.
+/// upstreams, logs, and connections that only receive the answer that there are too many.
 const FEWEST_KEPT: u64 = 64;
 
 /// File descriptors that are kept when there are plenty.

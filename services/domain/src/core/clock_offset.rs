@@ -1,16 +1,16 @@
-//! How far the clock of another system is ahead of ours, as far as its answers tell.
+//! Offset of the clock of another system from ours, as far as its answers show it.
 
 use std::time::Duration;
 
 use crate::core::time::Timestamp;
 
-/// Widest measurement that says anything. The clock of a system that takes longer than this to answer is not known.
+/// Widest measurement that counts. The offset of a system that takes longer than this to answer stays unknown.
 const WIDEST: i64 = 10_000;
 
-/// Inverse of the rate at which two clocks may move apart: a process makes good steps of its clock that slowly.
+/// Inverse of the rate at which two clocks may drift apart: a process corrects a step of its clock that slowly.
 const DRIFT: i64 = 16;
 
-/// How far apart a call and its record may be on either side beyond what the measurement says.
+/// Margin in milliseconds between a call and its record on either side, beyond the bounds of the measurement.
 const SLACK: i64 = 100;
 
 /// An offset that lies between two bounds, in milliseconds.
@@ -22,8 +22,9 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// The offset by an answer that says `theirs`, a time that is cut to `resolution`. It was asked for and came at these
-    /// times of our clock. `None`: the answer took too long to tell.
+    /// Measures the offset by an answer with the time `theirs`, which is cut to `resolution`. Our clock read `asked_at`
+    /// when the request left and `answered_at` when the answer arrived. `None`: the answer took too long for a
+    /// measurement.
     #[must_use]
     pub fn measure(
         asked_at: Timestamp,
@@ -47,7 +48,8 @@ impl ClockOffset {
         if least <= most { Self { least, most, at: newer.at } } else { newer }
     }
 
-    /// Whether a moment of the other clock, told as a time that is cut to `resolution`, may lie between these two of ours.
+    /// Returns whether the moment `theirs` of the other clock, cut to `resolution`, may lie between `from` and `until`
+    /// of our clock.
     #[must_use]
     pub fn may_be_within(
         self,
@@ -61,7 +63,8 @@ impl ClockOffset {
         latest >= from.0.saturating_sub(SLACK) && earliest <= until.0.saturating_add(SLACK)
     }
 
-    /// Whether a moment of the other clock lies after this one of ours, whatever the measurement leaves open.
+    /// Returns whether the moment `theirs` of the other clock lies after `ours` of our clock for every offset within
+    /// the bounds.
     #[must_use]
     pub fn is_after(self, theirs: Timestamp, ours: Timestamp) -> bool {
         theirs.0.saturating_sub(self.most) >= ours.0.saturating_add(SLACK)

@@ -1,6 +1,6 @@
 //! Belief about a set that another system keeps, such as the nodes of a tenant.
 //!
-//! A system in trouble may answer with half of a set or with none of it, and nothing in the answer tells that from a set
+//! A system in trouble may answer with half of a set or with none of it, and such an answer looks like one about a set
 //! that really shrank. So growth is believed at once, and an absence only when it is confirmed.
 
 use std::{
@@ -10,8 +10,8 @@ use std::{
 
 use crate::core::time::Timestamp;
 
-/// How far the first and the last answer that lack an element must be apart before its absence is believed. A system
-/// that restarts or fails over answers oddly for seconds; sets change by hand, where another ten seconds do not matter.
+/// Time between the first and the last answer that lack an element before its absence is believed. A system that
+/// restarts or fails over answers oddly for seconds; sets change by hand, where another ten seconds do not matter.
 pub const CONFIRMATION: Duration = Duration::from_secs(10);
 
 /// The answer of the system that keeps the set.
@@ -43,11 +43,12 @@ impl<T> Default for ConfirmedSet<T> {
 }
 
 impl<T: Ord + Clone> ConfirmedSet<T> {
-    /// Returns the set to believe in after an `answer` at `now`; `self` is what was believed before. An outage is no
+    /// Returns the set to believe in after an `answer` at `now`; `self` is the set believed before. An outage is no
     /// answer and leaves the set as it is.
     ///
-    /// `expected` are elements that other records say the set had, such as the nodes of a running session. They are
-    /// looked for like those that were seen in the set itself, which a process that has just started has not seen.
+    /// `expected` are elements that other records place in the set, such as the nodes of a running session. Their
+    /// absence needs the same confirmation as that of an element seen in the set, since a process that has just started
+    /// has seen none.
     #[must_use]
     pub fn believe(
         &self,
@@ -75,18 +76,18 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
         Self { elements, ..believed }
     }
 
-    /// Whether there is no such set: the newest answer says so, and no element is left that it would need to confirm. Of
-    /// a set that nobody knew anything of, one answer suffices.
+    /// Returns whether there is no such set: the newest answer denies it, and no element is left whose absence needs
+    /// confirmation. One answer suffices for a set without known elements.
     pub fn is_missing(&self) -> bool {
         self.is_denied && self.elements.is_empty()
     }
 
-    /// Whether nothing is known that the next answer has to be compared with.
+    /// Returns whether no element is known that the next answer has to be compared with.
     pub fn is_empty(&self) -> bool {
         self.elements.is_empty() && self.gone.is_empty()
     }
 
-    /// Since when the newest answers lack elements that still count; `None`: nothing is in doubt.
+    /// Time of the first answer that lacks an element which still counts; `None`: nothing is in doubt.
     pub fn in_doubt_since(&self) -> Option<Timestamp> {
         self.in_doubt.values().min().copied()
     }

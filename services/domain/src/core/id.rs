@@ -12,10 +12,10 @@ use crate::core::{
 pub struct ComponentId(Arc<str>);
 
 impl ComponentId {
-    /// Takes `text` as an id.
+    /// Parses `text` as an id.
     ///
     /// # Errors
-    /// When it is empty or longer than 127 characters.
+    /// When the text is empty or longer than 127 characters.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         check_length("id", text, 1, LONGEST_NAME)?;
         Ok(Self(text.into()))
@@ -26,7 +26,7 @@ impl ComponentId {
         &self.0
     }
 
-    /// The same to keep, in the memory of the id.
+    /// The id as text that shares the memory of the id.
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
@@ -69,10 +69,10 @@ pub fn check_name(field: &str, text: &str) -> Result<(), Invalid> {
 pub struct Tenant(String);
 
 impl Tenant {
-    /// Takes `text` as a tenant; empty means that there is none.
+    /// Parses `text` as a tenant; empty means that there is none.
     ///
     /// # Errors
-    /// When it is longer than 127 characters.
+    /// When the text is longer than 127 characters.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         check_length("tenant", text, 0, LONGEST_NAME)?;
         Ok(Self(text.to_owned()))
@@ -88,7 +88,7 @@ impl Tenant {
         &self.0
     }
 
-    /// Whether there is no tenant.
+    /// Returns whether there is no tenant.
     pub fn is_none(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,12 +6,12 @@
 pub struct Invalid {
     /// Path of the field, such as `desired_state.boot_artifacts.kernel`.
     pub field: String,
-    /// What is wrong, for people: lower case, without a full stop.
+    /// Violated rule, for people: lower case, without a full stop.
     pub reason: String,
 }
 
 impl Invalid {
-    /// Says that `field` is wrong because of `reason`.
+    /// Makes the refusal of `field` because of `reason`.
     pub fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { field: field.into(), reason: reason.into() }
     }

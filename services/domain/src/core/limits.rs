@@ -1,5 +1,5 @@
-//! How long and how large what people send may be (BOS reference 2.3, 4): the numbers, once. Rules check them, and
-//! the description of the REST contract names them. Lengths are in characters.
+//! Limits on the length and size of input (BOS reference 2.3, 4): the numbers, once. Rules check them, and the
+//! description of the REST contract names them. Lengths are in characters.
 
 use std::ops::RangeInclusive;
 
@@ -46,18 +46,18 @@ pub const LONGEST_AGE: usize = 8;
 pub const READ_TIMEOUTS: RangeInclusive<u32> = 10..=86_400;
 /// Waits and frequencies, seconds; retry policies.
 pub const COUNTS: RangeInclusive<u32> = 0..=1_048_576;
-/// Seconds between looks for new nodes.
+/// Seconds between polls for new nodes.
 pub const DISCOVERY: RangeInclusive<u32> = 0..=33_554_432;
 /// Components in one upstream call.
 pub const BATCHES: RangeInclusive<u32> = 0..=131_071;
-/// The words for how much is logged, in any letter case.
+/// Words for the logging level, in any letter case.
 pub const LOGGING_LEVELS: [&str; 5] = ["debug", "info", "warning", "error", "critical"];
 
-/// What the names of sessions, templates and boot sets look like, as a regular expression.
+/// Pattern of the names of sessions, templates and boot sets, as a regular expression.
 pub const NAME_PATTERN: &str = "^[a-zA-Z0-9](?:[-._a-zA-Z0-9]{0,125}[a-zA-Z0-9])?$";
-/// What an age looks like: `0`, or a number of minutes, hours, days or weeks.
+/// Pattern of an age: `0`, or a number of minutes, hours, days or weeks.
 pub const AGE_PATTERN: &str = "^(0|0[mMhHdDwW]|[1-9][0-9]*[mMhHdDwW])$";
-/// What an age of at least one hour looks like.
+/// Pattern of an age of at least one hour.
 pub const TTL_PATTERN: &str = "^[1-9][0-9]*[hHdDwW]$";
-/// The words for the architecture of nodes.
+/// Words for the architecture of nodes.
 pub const ARCHITECTURES: [&str; 4] = ["X86", "ARM", "Other", "Unknown"];

@@ -1,63 +1,64 @@
-//! How soon to look for changes of which nobody tells.
+//! Timing of polls for changes that no upstream announces.
 
 use std::time::{Duration, Instant};
 
-/// As long as more of them come within such a moment, nodes that boot together are waited for.
+/// Longest gap between arrivals of one burst, such as nodes that boot together: a poll waits while nodes arrive closer
+/// together than this.
 pub const MOMENT: Duration = Duration::from_millis(250);
 
-/// How much longer than a look takes the upstream is left alone: a fifth of its time is for looks at most.
+/// Multiple of the duration of a poll for which the upstream rests after it: polls take a fifth of its time at most.
 const REST: u32 = 4;
 
-/// What share of the time since anything happened may pass until it is noticed that something does. Whoever is
-/// configured for an hour is not looked at every other second.
+/// Divisor of the quiet time: a poll may come late by this fraction of the time since the last event. A node that takes
+/// an hour to configure is not polled every other second.
 const PATIENCE: u32 = 8;
 
-/// Something new of so many is worth reading a page of a list: as a rule there are no more on it.
+/// New items that justify reading one page of a list: a page has no more of them as a rule.
 const WORTH: usize = 1000;
 
-/// How much longer a crowd that does not cease to come is waited for, for each of those that came. Who comes faster than
-/// they can be waited for has come before long, and looking at some of them early means to read about them twice.
+/// Extra wait of a poll for each arrival of a burst that does not end. A burst of faster arrivals ends soon, and
+/// polling in its middle would fetch the same pages twice.
 const GATHERING: Duration = Duration::from_millis(1);
 
-/// How quickly looks follow one another.
+/// Bounds on the time between polls, and the last poll.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Least time between looks.
+    /// Least time between polls.
     pub least: Duration,
-    /// Most time between looks because nothing happens, or little for what they cost.
+    /// Most time between polls, in a quiet time or where polls bring little for their cost.
     pub most: Duration,
-    /// The last look.
+    /// The last poll.
     pub last: Look,
 }
 
-/// A look that has ended.
+/// A poll that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When it ended.
+    /// End of the poll.
     pub ended: Instant,
-    /// How long it took.
+    /// Duration of the poll.
     pub took: Duration,
     /// Pages of lists that were read.
     pub pages: usize,
-    /// Of how many there was something new.
+    /// Items of those pages that were new.
     pub brought: usize,
 }
 
-/// Those that came since a look.
+/// Arrivals since a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrivals {
-    /// When the first came.
+    /// Time of the first arrival.
     pub first: Instant,
-    /// When the last came.
+    /// Time of the last arrival.
     pub last: Instant,
-    /// How many came.
+    /// Number of arrivals.
     pub count: usize,
 }
 
 impl Pace {
-    /// When to look next. Those that `came` since the last look are looked at as soon as no more come. The upstream is
-    /// given time after a look that was work for it, after one that brought little, and after a time in which nothing has
-    /// `stirred`.
+    /// Time of the next poll. A poll for the arrivals `came` since the last one waits for the end of their burst. The
+    /// upstream rests after a poll that was work for it, after one that brought little, and after a time in which
+    /// nothing has `stirred`.
     #[must_use]
     pub fn next(&self, came: Option<Arrivals>, stirred: Option<Instant>) -> Instant {
         let Look { ended, took, .. } = self.last;
@@ -70,8 +71,8 @@ impl Pace {
         (last + MOMENT).max(ended + spaced).min(latest)
     }
 
-    /// Time between looks by what the last one brought for what was read: of many who take long each look reads again
-    /// what was known. `more` that have come since are worth their pages again.
+    /// Least time between polls by the yield of the last one: while many slow items are awaited, each poll reads known
+    /// pages again. The `more` items that have arrived since are worth their pages again.
     fn spaced(&self, more: usize) -> Duration {
         let worth = (self.last.brought + more).div_ceil(WORTH).max(1);
         let in_vain = self.last.pages.saturating_sub(worth);
@@ -85,24 +86,24 @@ fn counted(count: usize) -> u32 {
 }
 
 impl Look {
-    /// What there is to go by before the first look.
+    /// Stands for the last poll before the first one.
     pub fn none(now: Instant) -> Self {
         Self { ended: now, took: Duration::ZERO, pages: 0, brought: 0 }
     }
 }
 
-/// When to look next at one of several things that are looked at in turn, of which the `last` look of any of them is due
-/// then: there is one look in every `least`, but none later than after `most`. So many of them cost no more looks than that,
-/// and what they have in common is still noticed soon.
+/// Time of the next poll of one of several things that are polled in turn. The `last` poll of any of them is due at
+/// that time. There is one poll in every `least`, but no thing waits longer than `most`. So many things cost no more
+/// polls than that, and a change that all of them share is still noticed soon.
 #[must_use]
 pub fn in_turn(last: Option<Instant>, now: Instant, least: Duration, most: Duration) -> Instant {
     let free = last.map_or(now, |last| last.max(now)) + least;
     free.min(now + most.max(least))
 }
 
-/// When to poll something next that an upstream works on in steps of so long, both counted from its beginning. The first
-/// poll comes after `lag`, to read back what was begun; later ones as long after the end of each step, when there may be
-/// something new.
+/// Age at which to poll a task next, on which an upstream works in steps of `step`; `age` and result count from the
+/// beginning of the task. The first poll comes after `lag`, to read back the begun task; later polls come `lag` after
+/// the end of each step, when the upstream may have something new.
 #[must_use]
 pub fn in_steps(age: Duration, step: Duration, lag: Duration) -> Duration {
     if age < lag {
@@ -113,9 +114,9 @@ pub fn in_steps(age: Duration, step: Duration, lag: Duration) -> Duration {
     step.saturating_mul(done.saturating_add(1)).saturating_add(lag)
 }
 
-/// How long to leave alone what has been as it is for so long, `quiet`: at first for `least`, later for two, four, eight
-/// times as long, up to half of that time and to `most`. Multiples have their moments in common, so that those who are
-/// looked at less often are looked at together with others.
+/// Pause before the next poll of a thing that has not changed for the time `quiet`: at first `least`, later two, four,
+/// eight times as long, up to half of `quiet` and to `most`. Multiples have their moments in common, so that rarely
+/// polled things are polled together with others.
 #[must_use]
 pub fn at_leisure(quiet: Duration, least: Duration, most: Duration) -> Duration {
     let mut pause = least;

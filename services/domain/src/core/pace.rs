@@ -1,21 +1,21 @@
-//! The least pace at which a client has to send and to take what it asked for.
+//! The least pace at which a client has to send its request and to take the answer.
 
 use std::time::Duration;
 
-/// How slow a client may be.
+/// Limits on the slowness of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// Bytes in each second, on average.
     pub bytes_per_second: u64,
-    /// Time in which nothing has to be moved: a client may stall for so long.
+    /// Time in which a client may stall and move nothing.
     pub grace: Duration,
     /// Time in which a body has to be complete, whatever its pace.
     pub patience: Duration,
 }
 
 impl Pace {
-    /// Time since its beginning by which more of a body has to arrive, once `received` bytes of it have. A body of which
-    /// the length is `announced` has to be fast enough to be complete in time.
+    /// Time since the beginning of a body by which more of it has to arrive, once `received` bytes have arrived. A body
+    /// of the length `announced` has to be fast enough to be complete in time.
     pub fn more_of_body_within(&self, received: u64, announced: Option<u64>) -> Duration {
         let seconds = self.patience.as_secs().max(1);
         let needed = announced.map_or(0, |length| length / seconds);
@@ -24,7 +24,7 @@ impl Pace {
         self.grace.saturating_add(paced).min(self.patience)
     }
 
-    /// Whether a client that took `taken` bytes while data has been waiting for it for `waited` is fast enough.
+    /// Returns whether a client that took `taken` bytes while data has been waiting for it for `waited` is fast enough.
     pub fn takes_enough(&self, taken: u64, waited: Duration) -> bool {
         let seconds = waited.saturating_sub(self.grace).as_secs();
         taken >= self.bytes_per_second.saturating_mul(seconds) && (taken > 0 || waited < self.grace)

@@ -1,9 +1,10 @@
 //! Consequences of a refused call about several nodes: whether the nodes are to blame, or the service.
 //!
-//! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. Nobody has
-//! judged a node unless the service took other nodes at the same time. So a batch of which nobody is taken waits for the
-//! service, and a node is set aside only when it is refused while others are taken. A node that is alone has nobody to be
-//! compared with, so it loses an attempt only after a long time, and the next one only after as long again.
+//! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. A
+//! refusal blames no node unless the service took other nodes at the same time. So a batch of which the service takes
+//! no node waits for the service, and a node is set aside only when it is refused while others are taken. A node that
+//! is alone cannot be compared with others, so it loses an attempt only after a long time, and the next one only after
+//! as long again.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,14 +14,15 @@ mod memory;
 pub use batch::RefusedBatch;
 pub use memory::RefusalMemory;
 
-/// How long a single node is refused for each attempt that it loses where no other call tells whose fault that is.
+/// Time of refusals for which a single node loses an attempt, where no other call shows whether the node or the service
+/// is at fault.
 pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
 
-/// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is refused,
-/// cutting up thousands would take thousands of calls to learn nothing more.
+/// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is
+/// refused, splitting thousands would take thousands of calls to learn nothing more.
 const PROBES: usize = 3;
 
-/// Pause after the first call of which the service took nobody.
+/// Pause after the first call of which the service took no node.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest pause: work goes on within seconds after the service takes calls again.
@@ -52,13 +54,14 @@ pub enum RefusalStep {
     Halve,
     /// The service is in trouble: ask for all of the nodes again after a pause, without counting an attempt.
     BackOff,
-    /// The service refuses these nodes, or what is asked for them: an attempt of each is spent.
+    /// The service refuses these nodes, or the call about them: an attempt of each is spent.
     SetAside,
 }
 
-/// Evidence about nodes that were first refused so long ago. `within`: the service has taken others of their batch.
-/// `taken_ago`: time since the service last took any other node. What it took long before the first refusal says nothing:
-/// its trouble may have begun in between. `alone`: it refuses no other node at present, so nothing but time tells.
+/// Evidence about nodes that were first refused `refused_for` ago. `within`: the service has taken others of their
+/// batch. `taken_ago`: time since the service last took any other node. A call taken long before the first refusal
+/// proves nothing: the trouble of the service may have begun in between. `alone`: the service refuses no other node at
+/// present, so only time can tell.
 #[must_use]
 pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>, alone: bool) -> Witness {
     match taken_ago {
@@ -69,8 +72,8 @@ pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>,
     }
 }
 
-/// Decides how a refused call about so many `nodes` goes on. `probed`: a few of the batch were asked for alone. Where others
-/// are taken, other nodes are probed all the same, since a few bad ones do not stand for all.
+/// Decides how a refused call about so many `nodes` goes on. `probed`: a few of the batch were asked for alone. Where
+/// the service takes others, other nodes are probed all the same, since a few bad nodes do not stand for all.
 #[must_use]
 pub fn next_step(nodes: usize, witness: Witness, probed: bool) -> RefusalStep {
     match witness {
@@ -83,8 +86,8 @@ pub fn next_step(nodes: usize, witness: Witness, probed: bool) -> RefusalStep {
     }
 }
 
-/// Splits a batch into the items that are probed in that `round`, and the others. The probes lie apart, since neighbours
-/// share a fault more often than others.
+/// Splits a batch into the items that are probed in that `round`, and the others. The probes lie apart, since
+/// neighbours share a fault more often than other nodes.
 #[must_use]
 pub fn split_probes<T>(batch: Vec<T>, count: usize, round: u32) -> (Vec<T>, Vec<T>) {
     let places: BTreeSet<_> = probes(batch.len(), count, round).collect();
@@ -99,23 +102,23 @@ pub fn split_probes<T>(batch: Vec<T>, count: usize, round: u32) -> (Vec<T>, Vec<
     (probed, rest)
 }
 
-/// Places in a batch of so many `nodes` of those that are probed in that `round`. They differ from round to round, so that
-/// a few nodes that are always refused do not stand for all.
+/// Places of the probes of that `round` in a batch of so many `nodes`. The places differ from round to round, so that a
+/// few nodes that are always refused do not stand for all.
 fn probes(nodes: usize, count: usize, round: u32) -> impl Iterator<Item = usize> {
     let count = count.min(nodes);
     let first = usize::try_from(round).unwrap_or_default();
     (0..count).map(move |probe| (probe * nodes / count + first) % nodes)
 }
 
-/// Pause before a call is repeated that the service refused so many `times` in a row although the nodes are not to blame: it
-/// takes nobody, or something else holds the nodes.
+/// Pause before a call is repeated that the service refused so many `times` in a row although the nodes are not to
+/// blame: the service takes no node, or another client holds the nodes.
 #[must_use]
 pub fn pause(times: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
 }
 
-/// Pause before an attempt is made again on a node that was reserved `times` in a row by somebody of whom the service tells
-/// nothing: only the attempt itself shows whether the node is free.
+/// Pause before an attempt is repeated on a node that was reserved `times` in a row by a client that the service does
+/// not name: only the attempt itself shows whether the node is free.
 #[must_use]
 pub fn pause_for_reservation(times: u32) -> Duration {
     pause(times).saturating_mul(2)

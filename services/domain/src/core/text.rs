@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// A text to be shared. An empty one takes no memory.
+/// Makes a text to be shared. An empty one takes no memory.
 pub fn text(text: &str) -> Arc<str> {
     if text.is_empty() { Arc::default() } else { text.into() }
 }

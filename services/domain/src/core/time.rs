@@ -1,4 +1,4 @@
-//! Points in time and ages. Rules never read a clock: the time comes in.
+//! Points in time and ages. Rules never read a clock: the time is an argument.
 
 use std::time::Duration;
 
@@ -15,55 +15,55 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// The moment that long before.
+    /// The time `duration` earlier, or the beginning of time.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// How long ago `earlier` was; zero when it is yet to come.
+    /// Time since `earlier`; zero when `earlier` is still ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// How far a clock may be set at most for its step to be made good slowly. One that is further away was never set
-/// before, or its machine slept.
+/// Widest step of a clock that is corrected slowly. A clock that is further off was never set before, or its machine
+/// slept.
 const FURTHEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much slower or faster than it runs a clock may go in order to meet another: one in so many parts.
+/// Inverse of the largest correction of a clock: it runs slower or faster by one part in this many.
 const SLOPE: i64 = 16;
 
-/// How far two clocks that are right may be apart, with the time that a message takes from one to the other.
+/// Widest difference between two clocks that are right, with the time that a message takes between them.
 pub const SKEW: Duration = Duration::from_secs(5);
 
-/// A clock that nobody can set: it starts as the wall clock stands, goes on with a monotonic clock, and comes nearer to
+/// A clock that cannot be set: it starts at the time of the wall clock, advances with a monotonic clock, and approaches
 /// the wall clock slowly. So a step of the wall clock changes no age by more than a sixteenth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steady {
     at: Timestamp,
-    /// Milliseconds that the wall clock was ahead then.
+    /// Milliseconds by which the wall clock was ahead at that time.
     lag: i64,
 }
 
 impl Steady {
-    /// A clock that stands at `at` while the wall clock stands at `wall`.
+    /// Makes a clock that reads `at` while the wall clock reads `wall`.
     pub fn new(at: Timestamp, wall: Timestamp) -> Self {
         let lag = wall.0.saturating_sub(at.0);
         let furthest = i64::try_from(FURTHEST.as_millis()).unwrap_or(i64::MAX);
         if (-furthest..=furthest).contains(&lag) { Self { at, lag } } else { Self { at: wall, lag: 0 } }
     }
 
-    /// How it stands `elapsed` later. It never goes back.
+    /// Reads the clock `elapsed` later. The clock never goes back.
     pub fn after(self, elapsed: Duration) -> Timestamp {
         let most = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX) / SLOPE;
         Timestamp(self.at.plus(elapsed).0.saturating_add(self.lag.clamp(-most, most)))
     }
 }
 
-/// When something began by our clock, of which the owner of a record tells that it began at `told` by its own. `news`: we
-/// have just seen it begin. What lies in the future began at the latest now, and what we saw begin began now, where
-/// the clocks do not agree.
+/// Beginning of an event by our clock, where the owner of its record reports that the event began at `told` by the
+/// owner's clock. `news`: we have just seen the event begin. Where the clocks disagree, an event in the future began
+/// now at the latest, and an event that we saw begin began now.
 pub fn began_by_our_clock(told: Timestamp, news: bool, now: Timestamp) -> Timestamp {
     let ahead = told > now.plus(SKEW);
     let behind = news && now.since(told) > SKEW;
@@ -103,7 +103,7 @@ impl Age {
         Ok(Self(Duration::from_secs(count * minutes * 60)))
     }
 
-    /// How long the age is.
+    /// Length of the age.
     pub fn duration(self) -> Duration {
         self.0
     }

@@ -21,20 +21,22 @@ pub enum TroubleKind {
     Failed,
     /// No attempt is left, and no peer gave a reason. It stays as well.
     Exhausted,
-    /// The configuration upstream does not take what is wanted. It passes once the upstream does.
+    /// The configuration upstream does not take the wanted configuration. The trouble passes once the upstream does.
     ConfigurationRefused,
-    /// The latest observation of the node forbids an action, for example a lock. It passes with the observation.
+    /// The latest observation of the node forbids an action, for example a lock. The trouble passes with the
+    /// observation.
     Held,
-    /// The inventory does not list the node. It passes once the inventory does, or the component is left alone.
+    /// The inventory does not list the node. The trouble passes once the inventory does, or once no service acts on the
+    /// component any more.
     NotListed,
     /// The component waits for a peer. The time of its action does not run meanwhile, and the attempt is not lost.
     Waiting,
-    /// An action has begun and nobody reports its results. The time of the action runs.
+    /// An action has begun and its results are not reported. The time of the action runs.
     NoResults,
 }
 
 impl TroubleKind {
-    /// Returns whether the trouble is over as soon as nothing stands in the way any more.
+    /// Returns whether the trouble is over as soon as no obstacle is left.
     pub fn passes(self) -> bool {
         match self {
             Self::Failed | Self::Exhausted => false,
@@ -44,7 +46,7 @@ impl TroubleKind {
         }
     }
 
-    /// Returns whether the trouble is over when nobody acts on the component any more.
+    /// Returns whether the trouble is over when no service acts on the component any more.
     pub(crate) fn passes_when_left_alone(self) -> bool {
         match self {
             Self::Failed | Self::Exhausted | Self::ConfigurationRefused | Self::Held => false,
@@ -66,7 +68,7 @@ impl Trouble {
         (!text.is_empty()).then_some(Self { kind, text })
     }
 
-    /// Makes a refusal or failure in the `words` of a peer; `None`: they are empty, so nothing is wrong.
+    /// Makes a refusal or failure in the `words` of a peer; `None`: the words are empty, so nothing is wrong.
     pub fn failed(words: &str) -> Option<Self> {
         Self::new(TroubleKind::Failed, text(words))
     }
@@ -103,7 +105,7 @@ pub enum ErrorChange {
     /// The error stays.
     #[default]
     Keep,
-    /// Nothing is wrong any more.
+    /// The error is cleared.
     Clear,
     /// Another trouble is shown.
     Show(Trouble),
@@ -119,7 +121,7 @@ impl ErrorChange {
         }
     }
 
-    /// Returns the same text, to be shared.
+    /// Returns the text as [`Self::text`] does, to be shared.
     pub(crate) fn shared_text(&self) -> Option<Arc<str>> {
         match self {
             Self::Keep => None,

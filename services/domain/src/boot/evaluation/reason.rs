@@ -1,4 +1,4 @@
-/// The rule that decided where a component stands. The word is the same in logs, metrics and answers.
+/// Rule that decided where a component stands. The word is the same in logs, metrics and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// The component is not enabled, so nothing is decided about it.
@@ -9,11 +9,11 @@ pub enum Reason {
     AwaitingConfiguration,
     /// The power upstream does not know the node's power state: nothing changes but the error text.
     PowerUndefined,
-    /// The power upstream left the node out: held until it is seen again.
+    /// The power upstream left the node out: held until the upstream lists it again.
     PowerMissing,
-    /// The configuration upstream left the node out: held until it is seen again.
+    /// The configuration upstream left the node out: held until the upstream lists it again.
     ConfigurationMissing,
-    /// Off, although the node has just said that it runs what it was switched on for: looked at again later.
+    /// Off, although the node has just reported the boot of its last power-on: judged again later.
     OffAgainstReport,
     /// Off and no kernel wanted: finished (row 1).
     OffAsWanted,
@@ -33,28 +33,26 @@ pub enum Reason {
     Configured,
     /// Booted as wanted, configuration under way (row 8).
     ConfigurationPending,
-    /// Booted as wanted, and the upstream says no word about how far the configuration is: it
-    /// is awaited.
+    /// Booted as wanted, and the upstream gives no status of the configuration yet: awaited.
     ConfigurationSilent,
     /// Booted as wanted, but the configuration failed: given up (row 9).
     ConfigurationFailed,
-    /// Booted as wanted, but the upstream uses a word for the configuration that is not known: given up
-    /// (row 10).
+    /// Booted as wanted, but the upstream uses an unknown word for the configuration: given up (row 10).
     ConfigurationUnknown,
     /// On, switched on a moment ago: its report is awaited (row 11).
     BootAwaited,
-    /// On, but not with what is wanted: to be switched off first (row 12).
+    /// On, but not booted as wanted: to be switched off first (row 12).
     RebootNeeded,
     /// The power was switched off and on in turn too often for one wish: held until there is a new one.
     TurnedTooOften,
     /// No attempt is left for the action that would come next: given up.
     RetriesExhausted,
-    /// Had failed before; stays so until somebody enables it again.
+    /// Failed before: stays so until an operator or a session enables the component again.
     AlreadyFailed,
 }
 
 impl Reason {
-    /// The reason as one word.
+    /// Returns the reason as one word.
     pub fn word(self) -> &'static str {
         match self {
             Self::NotEnabled => "not_enabled",
@@ -84,12 +82,12 @@ impl Reason {
         }
     }
 
-    /// Whether the node does what is wanted of it.
+    /// Returns whether the node is as wanted.
     pub(super) fn is_success(self) -> bool {
         matches!(self, Self::OffAsWanted | Self::Booted | Self::Configured)
     }
 
-    /// Whether nothing can be decided for lack of a reading that can be believed.
+    /// Returns whether a believable reading is missing, so that nothing can be decided.
     pub(super) fn is_waiting(self) -> bool {
         matches!(
             self,
@@ -101,7 +99,7 @@ impl Reason {
         )
     }
 
-    /// Whether the component is held because an upstream left it out.
+    /// Returns whether the component is held because an upstream left it out.
     pub(super) fn is_held(self) -> bool {
         matches!(self, Self::PowerMissing | Self::ConfigurationMissing)
     }

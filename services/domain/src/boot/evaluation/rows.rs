@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The row that fits, before failures of the past and the retry limit are looked at.
+/// Returns the row that fits, before failures of the past and the retry limit are considered.
 pub(super) fn judge(
     component: &Component,
     evidence: &Evidence,
@@ -26,7 +26,7 @@ pub(super) fn judge(
 ) -> Decision {
     if !component.is_enabled() {
         let stays = stay(component, Reason::NotEnabled);
-        // A component that nobody acts on waits for no peer.
+        // A component that no service acts on waits for no peer.
         let passes = component.error_passes_when_left_alone();
         return if passes { Decision { error: ErrorChange::Clear, ..stays } } else { stays };
     }
@@ -52,10 +52,10 @@ pub(super) fn judge(
     }
 }
 
-/// The decision about a node that a report of its power-on proves to be on; `None`: no report does.
+/// Decides about a node that a report of its power-on proves to be on; `None`: no report does.
 ///
-/// A report of the very attempt is newer than anything that was read before the attempt began, and no reading that lacks
-/// a state contradicts it. "Off" does so once it can be newer than the report.
+/// A report of the very attempt is newer than any reading from before the attempt began, and no reading without a state
+/// contradicts it. "Off" does so once it can be newer than the report.
 fn proven_on(
     component: &Component,
     evidence: &Evidence,
@@ -75,12 +75,12 @@ fn proven_on(
     Some(Decision { until, ..decision })
 }
 
-/// The component stays where it is and shows which peer it waits for, if that has trouble.
+/// Leaves the component where it is, and shows the trouble of the awaited peer, if there is any.
 fn await_peer(component: &Component, reason: Reason, trouble: Option<&Trouble>) -> Decision {
     Decision { error: trouble.cloned().into(), ..stay(component, reason) }
 }
 
-/// The component stays exactly where it is.
+/// Leaves the component exactly where it is.
 fn stay(component: &Component, reason: Reason) -> Decision {
     Decision {
         phase: component.phase(),
@@ -164,7 +164,7 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
     if !component.kernel_wanted() {
         return switch_off(component, evidence, Reason::PowerOffNeeded);
     }
-    // A report that comes now is of the boot that the shutdown ends.
+    // A report that arrives now is of the boot that the shutdown ends.
     if component.runs_wanted() && !component.is_being_shut_down() {
         return configured(component, &evidence.configuration, evidence.configuration_trouble.as_ref());
     }
@@ -177,8 +177,8 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
     }
 }
 
-/// A node is not asked to shut down before the configuration upstream was asked about it in this generation: one that the
-/// upstream does not have is left running and held. A shutdown that was begun goes on without.
+/// Switches off a node, but not before the configuration upstream was asked about it in this generation: a node that
+/// the upstream does not list is left running and held. A shutdown that was begun goes on without the upstream.
 fn switch_off(component: &Component, evidence: &Evidence, reason: Reason) -> Decision {
     let asked = [Action::PoweringOffGracefully, Action::PoweringOffForcefully]
         .into_iter()
@@ -190,8 +190,8 @@ fn switch_off(component: &Component, evidence: &Evidence, reason: Reason) -> Dec
     go(Phase::PoweringOff, reason)
 }
 
-/// Whether it matters soon if anything else than `configuration` is observed of `component`, which has booted as wanted. It
-/// does not once it is configured, even if it is not finished because its power is not known yet.
+/// Returns whether another observation than `configuration` of `component`, which has booted as wanted, would matter
+/// soon. A configured component does not need one, even if it is not finished because its power is not known yet.
 pub fn awaits_configuration(component: &Component, configuration: &ConfigurationObservation) -> bool {
     !configured(component, configuration, None).reason.is_success()
 }
@@ -216,7 +216,7 @@ fn configured(
         "configured" => finish(Reason::Configured),
         "pending" => go(Phase::Configuring, Reason::ConfigurationPending),
         "failed" => give_up(Reason::ConfigurationFailed, ERROR_CONFIGURATION_FAILED),
-        // A word that has not come yet says nothing: BOS gives up here, which fails nodes that are fine.
+        // An empty status says nothing yet: BOS gives up here, which fails nodes that are fine.
         "" => go(Phase::Configuring, Reason::ConfigurationSilent),
         _ => give_up(Reason::ConfigurationUnknown, &format!("{ERROR_CONFIGURATION_UNKNOWN}{status}")),
     }

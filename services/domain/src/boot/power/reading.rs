@@ -1,4 +1,5 @@
-//! What a reading of the power says about a node, and how long others know better: results of actions, and the node itself.
+//! Meaning of a power reading for a node, and the time in which newer evidence outweighs it: results of actions, and
+//! reports of the node itself.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::{
 /// An answer of the power upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PowerReading {
-    /// The upstream does not answer: what it said before may no longer be true.
+    /// The upstream does not answer: its earlier readings may no longer be true.
     Unknown,
     /// The node has power.
     On,
@@ -25,27 +26,27 @@ pub enum PowerReading {
     Missing,
 }
 
-/// What is known about the power of a node now.
+/// Knowledge about the power of a node now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PowerObservation {
-    /// Nothing: never asked, or not since the current generation began.
+    /// No reading yet, or none since the current generation began.
     Unknown,
     /// The upstream answered and left the node out.
     Missing,
     /// The upstream has no power state for the node.
     Undefined {
-        /// What it said instead; may be empty.
+        /// Explanation of the upstream; may be empty.
         error: String,
     },
-    /// On.
+    /// The node has power.
     On,
-    /// Off.
+    /// The node has no power.
     Off,
 }
 
 impl PowerObservation {
-    /// What a reading says about a component: nothing when it belongs to another generation than the
-    /// component's. An error beside the reading makes it undefined.
+    /// Returns the observation of a component by a reading: `Unknown` when the reading belongs to another generation
+    /// than the component's. An error beside the reading makes it undefined.
     pub fn of(
         reading: PowerReading,
         error: &str,
@@ -72,20 +73,21 @@ impl PowerObservation {
 pub struct Shown {
     /// On or off.
     pub power: PowerReading,
-    /// When.
+    /// Time of the result.
     pub at: Timestamp,
 }
 
-/// How long readings may be behind results, and behind what nodes say themselves. Upstreams look at hardware every half
-/// minute or so. Later than this they are believed again: one that only notes changes never notes a node that went back
-/// between two looks.
+/// Time for which readings may lag behind results of actions and reports of nodes. Upstreams sample hardware every half
+/// minute or so. After this time readings are believed again: an upstream that only notes changes never notes a node
+/// that went back between two samples.
 const CATCH_UP: Duration = Duration::from_secs(120);
 
-/// How old readings of an upstream may be that samples its hardware: half a minute, and what clocks differ.
+/// Age that readings of an upstream may have that samples its hardware: half a minute, and the difference of clocks.
 const SAMPLED: Duration = Duration::from_secs(35);
 
-/// Whether a reading is of a time after an action ended of which the upstream did not say what became. It was asked for
-/// so long `after` the end; `None`: before it. `as_of`: since when the upstream reads so by its `clock`; `None`: now.
+/// Returns whether a reading is newer than the end of an action whose result the upstream did not report. The reading
+/// was requested so long `after` the end; `None`: before it. `as_of`: beginning of this state by the `clock` of the
+/// upstream; `None`: now.
 pub fn is_newer(
     after: Option<Duration>,
     as_of: Option<Timestamp>,
@@ -99,8 +101,8 @@ pub fn is_newer(
     after.is_some_and(|after| after >= SAMPLED || as_of.is_none_or(was_later))
 }
 
-/// Whether a reading is of a time before an action had the result that was `shown`, and so says nothing about
-/// the node as it is. `as_of`: since when the upstream reads so; `None`: now.
+/// Returns whether a reading is older than the result of an action that was `shown`, and so says nothing about the
+/// current power. `as_of`: beginning of this state by the upstream; `None`: now.
 pub fn is_outdated(reading: PowerReading, as_of: Option<Timestamp>, shown: Shown, now: Timestamp) -> bool {
     let contradicts = match reading {
         PowerReading::On | PowerReading::Off => reading != shown.power,
@@ -109,9 +111,9 @@ pub fn is_outdated(reading: PowerReading, as_of: Option<Timestamp>, shown: Shown
     contradicts && as_of.is_some_and(|as_of| as_of.plus(SKEW) < shown.at) && now.since(shown.at) < CATCH_UP
 }
 
-/// Until when "off" is not believed of a node that has reported the boot that began last. A power service shows what it
-/// sampled last, some without the time, and to switch on a node that runs would prepare it for a boot that never comes. A
-/// sample that is taken after the report is right: nodes do lose power.
+/// Time until which "off" is not believed of a node that has reported the boot that began last. A power service shows
+/// its last sample, sometimes without the time, and a power-on of a running node would prepare it for a boot that never
+/// comes. A sample that is taken after the report is right: nodes do lose power.
 ///
 /// A clock of the registry that is far ahead of ours says nothing about the age of the report.
 pub(crate) fn off_is_doubted_until(component: &Component, now: Timestamp) -> Option<Timestamp> {

@@ -13,7 +13,8 @@ pub struct RefusedBatch {
 }
 
 impl RefusedBatch {
-    /// A batch of which a few nodes are asked for alone from the beginning, because the service refused everybody before.
+    /// Makes a batch of which a few nodes are asked for alone from the beginning, because the service refused every
+    /// node before.
     #[must_use]
     pub fn probed(now: Instant) -> Self {
         Self { is_taken: false, probed_at: Some(now), probings: 1 }
@@ -24,20 +25,20 @@ impl RefusedBatch {
         self.is_taken = true;
     }
 
-    /// Whether the service has taken nodes of the batch.
+    /// Returns whether the service has taken nodes of the batch.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.is_taken
     }
 
-    /// Whether a few nodes were asked for alone, and none was taken.
+    /// Returns whether a few nodes were asked for alone, and none was taken.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.probed_at.is_some() && !self.is_taken
     }
 
-    /// Decides how a refused call about so many `nodes` of the batch goes on. A few nodes that are always refused do not
-    /// stand for all, so others are probed after ever longer times.
+    /// Decides how a refused call about so many `nodes` of the batch goes on. A few nodes that are always refused do
+    /// not stand for all, so others are probed after ever longer times.
     pub fn next_step(&mut self, nodes: usize, witness: Witness, now: Instant) -> RefusalStep {
         let step = next_step(nodes, witness, self.is_probed(now));
         if let RefusalStep::Probe(_) = step {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{REFUSED_ALONE, RefusalStep, Witness, next_step, witness};
 
-/// Items that a service refused, each with the times of its refusals, and when the service last took any.
+/// Items that a service refused, each with the times of its refusals, and the time when the service last took any.
 ///
 /// A refusal counts for [`REFUSED_ALONE`] after the last one of its item, and is forgotten then: every refused call is
 /// repeated more often than that, so the item was not asked for in between.
@@ -19,7 +19,7 @@ pub struct RefusalMemory<K> {
     rounds: u32,
 }
 
-/// First and last refusal of an item. A newer generation is not suspected of what an older one was refused for.
+/// First and last refusal of an item. The refusals of an older generation do not count for a newer one.
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     generation: u64,
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
         }
     }
 
-    /// Forgets when `items` were refused, because they no longer exist or because they are to be judged anew.
+    /// Forgets the refusals of `items`, because they no longer exist or because they are to be judged again.
     pub fn forget<'a>(&mut self, items: impl IntoIterator<Item = &'a K>)
     where
         K: 'a,
@@ -82,8 +82,8 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
         witness(within, refused_for, taken_ago, alone)
     }
 
-    /// The evidence by which an item is set aside that was refused just now; none: it waits. Where nothing but time tells,
-    /// the same time has to pass before it is set aside once more.
+    /// Evidence by which an item that was refused just now is set aside; `None`: the item waits. Where only time can
+    /// tell, the same time has to pass before the item is set aside once more.
     pub fn blame(&mut self, item: &K, within: bool, now: Instant) -> Option<Witness> {
         let witness = self.witness(item, within, now);
         let is_blamed = next_step(1, witness, true) == RefusalStep::SetAside;
@@ -93,7 +93,7 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
         is_blamed.then_some(witness)
     }
 
-    /// Notes that an item was set aside although nothing but time told so. The refusals before do not count again.
+    /// Notes that only time was the reason to set an item aside. Its refusals before do not count again.
     pub fn restart_suspicion(&mut self, item: &K, now: Instant) {
         if let Some(suspect) = self.suspects.get_mut(item) {
             suspect.since = now;
