@@ -171,7 +171,7 @@ async fn whoever_catches_up_knows_what_was_done_until_then() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_is_current_while_its_owner_is_heard() {
     let mirror = Mirror::<Wait>::default();
-    let follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
+    let mut follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
     let resumed = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&resumed);
     mirror.on_current(move || {
